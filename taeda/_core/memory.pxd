@@ -1,0 +1,24 @@
+"""The caching CPU allocator and Storage, the memory that views share."""
+
+from libc.stdint cimport int64_t
+
+# 64-byte aligned; NULL only when the system has no more even after the cache was emptied. `nbytes` may be 0.
+cdef void* allocate(int64_t nbytes) noexcept nogil
+# `nbytes` as it was asked for.
+cdef void release(void* data, int64_t nbytes) noexcept nogil
+
+cdef class Storage:
+    cdef char* data
+    cdef int64_t nbytes
+    cdef int64_t version       # counts in-place writes; shared by every view
+    cdef int device            # 0 is the CPU
+    cdef bint resizable        # False where the memory belongs to somebody else
+    cdef object owner          # keeps foreign memory alive; None where the allocator owns `data`
+    cdef object __weakref__
+
+# Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.
+cdef Storage new_storage(int64_t nbytes)
+# Memory of `owner`, which is kept alive as long as the Storage.
+cdef Storage foreign_storage(void* data, int64_t nbytes, object owner)
+# Grow or shrink, keeping the contents; every tensor on it must refresh its data pointer.
+cdef int resize_storage(Storage storage, int64_t nbytes) except -1

@@ -1,0 +1,11 @@
+"""The thread pool: one function that runs a kernel over a range."""
+
+from libc.stdint cimport int64_t
+
+# The kernel ABI (see taeda/kernels/ir.py).
+ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
+
+# Run `fn` over [0, total) in pieces of `grain` (a multiple of it never crosses a piece), on the pool where that pays.
+# The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one thread,
+# or the caller is itself a piece. Must be called without needing the GIL; never raises.
+cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil

@@ -1,0 +1,595 @@
+"""The loop-nest IR: typed SSA scalars and vectors, written as LLVM text by running Python.
+
+A kernel is a Python function that calls a :class:`Function` builder; arithmetic on :class:`Value` objects appends
+instructions, ``with f.loop(...)`` opens a loop in SSA form. The builder makes text and nothing else: it imports no
+compiler, so the text can be hashed and looked up before LLVM is needed at all.
+
+Every kernel has the same C signature, the *kernel ABI*::
+
+    void kernel(char **ptr, const int64_t *arg, int64_t begin, int64_t end)
+
+``ptr`` are the data pointers (outputs first), ``arg`` are sizes, byte strides and scalar parameters (a float is passed as
+the bits of a double), and ``[begin, end)`` is the part of the kernel's parallel dimension that this call does.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Type:
+    """A scalar type. ``kind`` is ``b`` (bool), ``i`` (signed), ``u`` (unsigned), ``f`` (float) or ``p`` (pointer)."""
+
+    name: str
+    llvm: str
+    bits: int
+    kind: str
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory; a bool takes one byte."""
+        return max(self.bits // 8, 1)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+BOOL = Type("bool", "i1", 1, "b")
+I8, I16, I32, I64 = (Type(f"int{n}", f"i{n}", n, "i") for n in (8, 16, 32, 64))
+U8, U16, U32, U64 = (Type(f"uint{n}", f"i{n}", n, "u") for n in (8, 16, 32, 64))
+F16 = Type("float16", "half", 16, "f")
+BF16 = Type("bfloat16", "bfloat", 16, "f")
+F32 = Type("float32", "float", 32, "f")
+F64 = Type("float64", "double", 64, "f")
+PTR = Type("ptr", "ptr", 64, "p")
+
+#: Scalar type by taeda dtype name. Complex dtypes are pairs of these (see :mod:`taeda.kernels.pointwise`).
+TYPES = {t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64)}
+
+Number = int | float | bool
+
+
+def llvm_type(t: Type, lanes: int) -> str:
+    """The LLVM spelling of ``lanes`` values of type ``t``."""
+    return t.llvm if lanes == 1 else f"<{lanes} x {t.llvm}>"
+
+
+def _float_text(t: Type, x: float) -> str:
+    if t is F64:
+        return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+    if t is F32:
+        try:
+            x = struct.unpack("<f", struct.pack("<f", x))[0]
+        except OverflowError:
+            x = math.copysign(math.inf, x)
+        return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+    if t is F16:
+        try:
+            bits = struct.unpack("<H", struct.pack("<e", x))[0]
+        except OverflowError:
+            bits = 0x7C00 if x > 0 else 0xFC00
+        return f"0xH{bits:04X}"
+    bits = struct.unpack("<I", struct.pack("<f", x))[0]
+    bits = 0x7FC0 if math.isnan(x) else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return f"0xR{bits:04X}"
+
+
+def constant_text(t: Type, lanes: int, x: Number) -> str:
+    """The LLVM text of the constant ``x``; out-of-range integers wrap."""
+    if t.kind == "f":
+        text = _float_text(t, float(x))
+    elif t.kind == "b":
+        text = "true" if x else "false"
+    elif t.kind == "p":
+        text = "null"
+    else:
+        x = int(x) & ((1 << t.bits) - 1)
+        text = str(x - (1 << t.bits) if x >> (t.bits - 1) else x)
+    return text if lanes == 1 else f"splat ({t.llvm} {text})"
+
+
+_ARITH = {  # operator: (float, signed, unsigned, bool)
+    "add": ("fadd", "add", "add", "or"),
+    "sub": ("fsub", "sub", "sub", "xor"),
+    "mul": ("fmul", "mul", "mul", "and"),
+    "div": ("fdiv", "sdiv", "udiv", None),
+    "rem": ("frem", "srem", "urem", None),
+    "and": (None, "and", "and", "and"),
+    "or": (None, "or", "or", "or"),
+    "xor": (None, "xor", "xor", "xor"),
+    "shl": (None, "shl", "shl", None),
+    "shr": (None, "ashr", "lshr", None),
+}
+_KIND = {"f": 0, "i": 1, "u": 2, "b": 3}
+_COMPARE = {  # unordered only for "ne": NaN != NaN is true, every other comparison with NaN is false
+    "eq": ("oeq", "eq", "eq"),
+    "ne": ("une", "ne", "ne"),
+    "lt": ("olt", "slt", "ult"),
+    "le": ("ole", "sle", "ule"),
+    "gt": ("ogt", "sgt", "ugt"),
+    "ge": ("oge", "sge", "uge"),
+}
+
+
+class Value:
+    """One SSA value: ``lanes`` copies of a scalar ``type``. Operators append instructions to the function ``fn``.
+
+    A Python number on either side becomes a constant of the other's type; a scalar with a vector is splatted. Types are
+    otherwise never converted silently: use :meth:`to`.
+    """
+
+    __slots__ = ("fn", "lanes", "text", "type")
+
+    def __init__(self, fn: Function, t: Type, lanes: int, text: str):
+        self.fn, self.type, self.lanes, self.text = fn, t, lanes, text
+
+    def __repr__(self) -> str:
+        return f"{self.typed}"
+
+    @property
+    def llvm(self) -> str:
+        return llvm_type(self.type, self.lanes)
+
+    @property
+    def typed(self) -> str:
+        """The operand with its type, as LLVM writes arguments."""
+        return f"{self.llvm} {self.text}"
+
+    # ---- arithmetic -------------------------------------------------------------------------------------------------
+    def _pair(self, other: Value | Number) -> tuple[Value, Value]:
+        if not isinstance(other, Value):
+            return self, self.fn.const(self.type, other, self.lanes)
+        if other.type is not self.type:
+            raise TypeError(f"operands have types {self.type} and {other.type}; convert one with .to()")
+        if other.lanes == self.lanes:
+            return self, other
+        if self.lanes == 1:
+            return self.fn.splat(self, other.lanes), other
+        return self, self.fn.splat(other, self.lanes)
+
+    def _binary(self, op: str, other: Value | Number, swap: bool = False) -> Value:
+        a, b = self._pair(other)
+        if swap:
+            a, b = b, a
+        instruction = _ARITH[op][_KIND[a.type.kind]]
+        if instruction is None:
+            raise TypeError(f"{op} is not defined for {a.type}")
+        return self.fn.emit(f"{instruction} {a.llvm} {a.text}, {b.text}", a.type, a.lanes)
+
+    def _compare(self, op: str, other: Value | Number) -> Value:
+        a, b = self._pair(other)
+        kind = _KIND[a.type.kind] if a.type.kind != "p" else 2
+        word, predicate = ("fcmp", _COMPARE[op][0]) if kind == 0 else ("icmp", _COMPARE[op][1 if kind == 1 else 2])
+        return self.fn.emit(f"{word} {predicate} {a.llvm} {a.text}, {b.text}", BOOL, a.lanes)
+
+    def __add__(self, o):
+        return self._binary("add", o)
+
+    def __radd__(self, o):
+        return self._binary("add", o, True)
+
+    def __sub__(self, o):
+        return self._binary("sub", o)
+
+    def __rsub__(self, o):
+        return self._binary("sub", o, True)
+
+    def __mul__(self, o):
+        return self._binary("mul", o)
+
+    def __rmul__(self, o):
+        return self._binary("mul", o, True)
+
+    def __truediv__(self, o):
+        return self._binary("div", o)
+
+    def __rtruediv__(self, o):
+        return self._binary("div", o, True)
+
+    def __mod__(self, o):
+        """C remainder: the sign of the dividend."""
+        return self._binary("rem", o)
+
+    def __and__(self, o):
+        return self._binary("and", o)
+
+    __rand__ = __and__
+
+    def __or__(self, o):
+        return self._binary("or", o)
+
+    __ror__ = __or__
+
+    def __xor__(self, o):
+        return self._binary("xor", o)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, o):
+        return self._binary("shl", o)
+
+    def __rshift__(self, o):
+        """Arithmetic for signed types, logical for unsigned ones."""
+        return self._binary("shr", o)
+
+    def __invert__(self):
+        return self ^ (True if self.type.kind == "b" else -1)
+
+    def __neg__(self):
+        if self.type.kind == "f":
+            return self.fn.emit(f"fneg {self.llvm} {self.text}", self.type, self.lanes)
+        return self.fn.const(self.type, 0, self.lanes) - self
+
+    def __lt__(self, o):
+        return self._compare("lt", o)
+
+    def __le__(self, o):
+        return self._compare("le", o)
+
+    def __gt__(self, o):
+        return self._compare("gt", o)
+
+    def __ge__(self, o):
+        return self._compare("ge", o)
+
+    def __eq__(self, o):  # type: ignore[override]
+        return self._compare("eq", o)
+
+    def __ne__(self, o):  # type: ignore[override]
+        return self._compare("ne", o)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self):
+        raise TypeError("a kernel Value has no truth at build time; use f.select, f.when or f.while_")
+
+    # ---- conversion -------------------------------------------------------------------------------------------------
+    def to(self, t: Type) -> Value:
+        """Convert numerically, as C does (float to integer truncates; anything to bool is ``!= 0``)."""
+        s, f = self.type, self.fn
+        if t is s:
+            return self
+        if t.kind == "b":
+            return self != 0
+        if {s, t} & {F16, BF16} and s is not F32 and t is not F32:
+            return self.to(F32).to(t)  # as PyTorch: through float32
+        if s is BF16:
+            return (self.bits(U16).to(U32) << 16).bits(F32)
+        if t is BF16:
+            bits = self.bits(U32)
+            rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+            return f.select(self != self, f.const(U32, 0x7FC0, self.lanes), rounded).to(U16).bits(BF16)
+        target = llvm_type(t, self.lanes)
+        if s.kind == "f" and t.kind == "f":
+            word = "fpext" if t.bits > s.bits else "fptrunc"
+        elif s.kind == "f":
+            word = "fptosi" if t.kind == "i" else "fptoui"
+        elif t.kind == "f":
+            word = "sitofp" if s.kind == "i" else "uitofp"
+        elif t.bits == s.bits:
+            return Value(f, t, self.lanes, self.text)
+        elif t.bits < s.bits:
+            word = "trunc"
+        else:
+            word = "sext" if s.kind == "i" else "zext"
+        return f.emit(f"{word} {self.typed} to {target}", t, self.lanes)
+
+    def bits(self, t: Type) -> Value:
+        """The same bits read as ``t`` (of equal width)."""
+        if t is self.type:
+            return self
+        if t.llvm == self.type.llvm:
+            return Value(self.fn, t, self.lanes, self.text)
+        return self.fn.emit(f"bitcast {self.typed} to {llvm_type(t, self.lanes)}", t, self.lanes)
+
+    # ---- lanes ------------------------------------------------------------------------------------------------------
+    def lane(self, i: int | Value) -> Value:
+        """One lane as a scalar."""
+        index = i.typed if isinstance(i, Value) else f"i64 {i}"
+        return self.fn.emit(f"extractelement {self.typed}, {index}", self.type, 1)
+
+    def with_lane(self, i: int | Value, x: Value) -> Value:
+        """A copy with lane ``i`` replaced by the scalar ``x``."""
+        index = i.typed if isinstance(i, Value) else f"i64 {i}"
+        return self.fn.emit(f"insertelement {self.typed}, {x.typed}, {index}", self.type, self.lanes)
+
+    def shuffle(self, mask: Sequence[int], other: Value | None = None) -> Value:
+        """Lanes picked by ``mask`` from ``self`` and then ``other``; -1 leaves a lane undefined."""
+        second = other.text if other is not None else "poison"
+        picks = ", ".join("i32 poison" if m < 0 else f"i32 {m}" for m in mask)
+        text = f"shufflevector {self.typed}, {self.llvm} {second}, <{len(mask)} x i32> <{picks}>"
+        result = self.fn.emit(text, self.type, len(mask))
+        return result.lane(0) if len(mask) == 1 else result
+
+    def slice(self, start: int, lanes: int) -> Value:
+        """``lanes`` consecutive lanes from ``start``."""
+        return self.lane(start) if lanes == 1 else self.shuffle(range(start, start + lanes))
+
+    def reduce(self, combine) -> Value:
+        """Combine all lanes to a scalar by halving: a fixed tree, so the result does not depend on the target."""
+        v = self
+        while v.lanes > 1:
+            half = v.lanes // 2
+            v = combine(v.slice(0, half), v.slice(half, half))
+        return v
+
+
+class _Loop:
+    """What ``with f.loop(...)`` yields: ``index`` and the loop-carried values ``carry``."""
+
+    def __init__(self, index: Value | None, carry: tuple[Value, ...]):
+        self.index = index  # type: ignore[assignment]
+        self.carry: tuple[Value, ...] = carry
+        self._test = None
+
+    index: Value
+
+    def test(self, condition: Value) -> None:
+        """In ``while_``: leave the loop unless ``condition``; what follows is the body."""
+        assert self._test is not None
+        self._test(condition)
+
+
+class Function:
+    """Builder of one kernel. ``vector_bytes`` is the target's register width; ``f.lanes(t)`` is how many ``t`` fit."""
+
+    def __init__(self, name: str = "kernel", vector_bytes: int = 32):
+        self.name = name
+        self.vector_bytes = vector_bytes
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self._count = 0
+        self._block = "entry"
+        self.ptr = Value(self, PTR, 1, "%ptr")
+        self.arg = Value(self, PTR, 1, "%arg")
+        self.begin = Value(self, I64, 1, "%begin")
+        self.end = Value(self, I64, 1, "%end")
+
+    # ---- emitting ---------------------------------------------------------------------------------------------------
+    def emit(self, instruction: str, t: Type, lanes: int = 1) -> Value:
+        """Append ``instruction`` and name its result."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(self, t, lanes, name)
+
+    def _label(self, hint: str) -> str:
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def _open(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self._block = label
+
+    def lanes(self, t: Type) -> int:
+        return max(self.vector_bytes // t.bytes, 1)
+
+    def const(self, t: Type, x: Number, lanes: int = 1) -> Value:
+        return Value(self, t, lanes, constant_text(t, lanes, x))
+
+    def i64(self, x: int) -> Value:
+        return self.const(I64, x)
+
+    def vector(self, t: Type, items: Sequence[Number]) -> Value:
+        """A constant vector of different lanes."""
+        inside = ", ".join(f"{t.llvm} {constant_text(t, 1, x)}" for x in items)
+        return Value(self, t, len(items), f"<{inside}>")
+
+    def iota(self, t: Type, lanes: int) -> Value:
+        """``[0, 1, ..., lanes - 1]``."""
+        return self.const(t, 0) if lanes == 1 else self.vector(t, range(lanes))
+
+    def splat(self, x: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+        if lanes == x.lanes:
+            return x
+        if x.lanes != 1:
+            raise TypeError(f"cannot splat {x.lanes} lanes to {lanes}")
+        if not x.text.startswith("%"):
+            return Value(self, x.type, lanes, f"splat ({x.type.llvm} {x.text})")
+        one = self.emit(f"insertelement {llvm_type(x.type, lanes)} poison, {x.typed}, i64 0", x.type, lanes)
+        return one.shuffle([0] * lanes)
+
+    def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
+        """``a`` where ``condition`` else ``b``, lane by lane."""
+        if isinstance(a, Value):
+            a, b = a._pair(b)
+        elif isinstance(b, Value):
+            b, a = b._pair(a)
+        else:
+            raise TypeError("select needs at least one Value")
+        if condition.lanes == 1 and a.lanes > 1 or condition.lanes == a.lanes:
+            pass
+        elif a.lanes == 1:
+            a, b = self.splat(a, condition.lanes), self.splat(b, condition.lanes)
+        text = f"select {condition.typed}, {a.typed}, {b.typed}"
+        return self.emit(text, a.type, a.lanes)
+
+    def intrinsic(self, name: str, t: Type, lanes: int, *args: Value) -> Value:
+        """Call ``name`` (the full LLVM name), which gives ``lanes`` of ``t``."""
+        types = ", ".join(a.llvm for a in args)
+        self.declarations[name] = f"declare {llvm_type(t, lanes)} @{name}({types})"
+        inside = ", ".join(a.typed for a in args)
+        return self.emit(f"call {llvm_type(t, lanes)} @{name}({inside})", t, lanes)
+
+    def unary(self, name: str, x: Value, *more: Value) -> Value:
+        """An overloaded LLVM intrinsic on equal types, such as ``sqrt``, ``floor``, ``fma``, ``minnum``, ``ctpop``."""
+        letter = {"bfloat": "bf", "half": "f"}.get(x.type.llvm, x.type.llvm[0])
+        kind = f"{'f' if x.type.kind == 'f' and letter != 'bf' else letter}{x.type.bits}"
+        suffix = kind if x.lanes == 1 else f"v{x.lanes}{kind}"
+        return self.intrinsic(f"llvm.{name}.{suffix}", x.type, x.lanes, x, *more)
+
+    def fma(self, a: Value, b: Value | Number, c: Value | Number) -> Value:
+        """``a * b + c`` rounded once."""
+        lanes = max([v.lanes for v in (a, b, c) if isinstance(v, Value)])
+        a, b, c = (
+            self.splat(v, lanes) if isinstance(v, Value) else self.const(a.type, v, lanes) for v in (a, b, c)
+        )
+        return self.unary("fma", a, b, c)
+
+    # ---- memory -----------------------------------------------------------------------------------------------------
+    def offset(self, pointer: Value, nbytes: Value | int) -> Value:
+        """``pointer`` moved by ``nbytes``."""
+        if isinstance(nbytes, int):
+            if nbytes == 0:
+                return pointer
+            nbytes = self.i64(nbytes)
+        return self.emit(f"getelementptr i8, ptr {pointer.text}, {nbytes.typed}", PTR)
+
+    def load(
+        self, pointer: Value, t: Type, lanes: int = 1, mask: Value | None = None, other: Value | Number = 0
+    ) -> Value:
+        """Load ``lanes`` consecutive ``t``; lanes whose ``mask`` is false are not touched and read as ``other``."""
+        if t is BOOL:
+            return self.load(pointer, U8, lanes, mask, other) != 0
+        spelled = llvm_type(t, lanes)
+        if mask is None:
+            return self.emit(f"load {spelled}, ptr {pointer.text}, align {t.bytes}", t, lanes)
+        fill = self.splat(other, lanes) if isinstance(other, Value) else self.const(t, other, lanes)
+        suffix = f"v{lanes}{self._suffix(t)}"
+        name = f"llvm.masked.load.{suffix}.p0"
+        self.declarations[name] = f"declare {spelled} @{name}(ptr, i32 immarg, <{lanes} x i1>, {spelled})"
+        text = f"call {spelled} @{name}(ptr {pointer.text}, i32 {t.bytes}, {mask.typed}, {fill.typed})"
+        return self.emit(text, t, lanes)
+
+    def store(self, pointer: Value, x: Value, mask: Value | None = None, nontemporal: bool = False) -> None:
+        """Store the lanes of ``x``; those whose ``mask`` is false are left alone."""
+        if x.type is BOOL:
+            x = x.to(U8)
+        if mask is None:
+            hint = ", !nontemporal !0" if nontemporal else ""
+            align = x.type.bytes * x.lanes if nontemporal else x.type.bytes
+            self.lines.append(f"  store {x.typed}, ptr {pointer.text}, align {align}{hint}")
+            return
+        suffix = f"v{x.lanes}{self._suffix(x.type)}"
+        name = f"llvm.masked.store.{suffix}.p0"
+        self.declarations[name] = f"declare void @{name}({x.llvm}, ptr, i32 immarg, <{x.lanes} x i1>)"
+        self.lines.append(f"  call void @{name}({x.typed}, ptr {pointer.text}, i32 {x.type.bytes}, {mask.typed})")
+
+    @staticmethod
+    def _suffix(t: Type) -> str:
+        return {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(t.llvm, t.llvm)
+
+    def gather(self, pointer: Value, stride: Value, t: Type, lanes: int, count: Value | None = None) -> Value:
+        """Load lane ``i`` from ``pointer + i * stride``; with ``count``, only the first ``count`` lanes (others are 0)."""
+        if t is BOOL:
+            return self.gather(pointer, stride, U8, lanes, count) != 0
+        if lanes == 1:
+            return self.load(pointer, t)
+        if count is not None:  # a lane past the end reads the last valid element again
+            last = count - 1
+        result = self.const(t, 0, lanes)
+        for i in range(lanes):
+            step = self.i64(i) if count is None else self.select(last < i, last, self.i64(i))
+            result = result.with_lane(i, self.load(self.offset(pointer, step * stride), t))
+        return result
+
+    def scatter(self, pointer: Value, stride: Value, x: Value, count: Value | None = None) -> None:
+        """Store lane ``i`` to ``pointer + i * stride``; with ``count``, only the first ``count`` lanes."""
+        if count is None:
+            for i in range(x.lanes):
+                self.store(self.offset(pointer, stride * i), x.lane(i) if x.lanes > 1 else x)
+            return
+        with self.loop(self.i64(0), count) as L:
+            self.store(self.offset(pointer, stride * L.index), x.lane(L.index) if x.lanes > 1 else x)
+
+    def data(self, i: int) -> Value:
+        """The ``i``-th data pointer."""
+        return self.load(self.offset(self.ptr, 8 * i), PTR)
+
+    def size(self, i: int) -> Value:
+        """The ``i``-th argument, as an int64."""
+        return self.load(self.offset(self.arg, 8 * i), I64)
+
+    def scalar(self, i: int, t: Type) -> Value:
+        """The ``i``-th argument as a scalar parameter of type ``t``: floats travel as doubles, the rest as int64."""
+        return self.load(self.offset(self.arg, 8 * i), F64 if t.kind == "f" else I64).to(t)
+
+    def first(self, count: Value, lanes: int) -> Value:
+        """The mask of the first ``count`` lanes (``count`` is an int64)."""
+        small = self.select(count < lanes, count, self.i64(lanes)).to(I32)
+        return self.iota(I32, lanes) < small
+
+    # ---- control ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def loop(self, lo: Value | int, hi: Value | int, step: Value | int = 1, carry: Sequence[Value] = ()) -> Iterator[_Loop]:
+        """``for index in range(lo, hi, step)`` (step > 0), carrying values.
+
+        Inside, assign the next values to ``L.carry``; after the block ``L.carry`` holds the final ones.
+        """
+        lo, hi, step = (self.i64(v) if isinstance(v, int) else v for v in (lo, hi, step))
+        before, head, body, done = self._block, self._label("head"), self._label("body"), self._label("done")
+        self.lines.append(f"  br label %{head}")
+        self._open(head)
+        index, phis, at = self._phis([lo, *carry])
+        condition = index < hi
+        self.lines.append(f"  br i1 {condition.text}, label %{body}, label %{done}")
+        self._open(body)
+        L = _Loop(index, tuple(phis))
+        yield L
+        following = index + step
+        self._close(at, before, [lo, *carry], [index, *phis], [following, *L.carry])
+        self.lines.append(f"  br label %{head}")
+        self._open(done)
+        L.carry = tuple(phis)
+
+    @contextmanager
+    def while_(self, carry: Sequence[Value]) -> Iterator[_Loop]:
+        """A loop with its own condition: compute it, call ``L.test(condition)`` once, then write the body."""
+        before, head, body, done = self._block, self._label("head"), self._label("body"), self._label("done")
+        self.lines.append(f"  br label %{head}")
+        self._open(head)
+        first, rest, at = self._phis(list(carry))
+        phis = [first, *rest]
+        L = _Loop(None, tuple(phis))
+
+        def test(condition: Value) -> None:
+            self.lines.append(f"  br i1 {condition.text}, label %{body}, label %{done}")
+            self._open(body)
+
+        L._test = test
+        yield L
+        self._close(at, before, list(carry), phis, list(L.carry))
+        self.lines.append(f"  br label %{head}")
+        self._open(done)
+        L.carry = tuple(phis)
+
+    def _phis(self, starts: list[Value]) -> tuple[Value, list[Value], int]:
+        at = len(self.lines)
+        phis = [self.emit("phi", v.type, v.lanes) for v in starts]
+        return phis[0], phis[1:], at
+
+    def _close(self, at: int, before: str, starts: list[Value], phis: list[Value], nexts: list[Value]) -> None:
+        if len(nexts) != len(phis):
+            raise ValueError(f"loop carries {len(phis) - 1} values, got {len(nexts) - 1}")
+        for i, (start, phi, after) in enumerate(zip(starts, phis, nexts, strict=True)):
+            if after.type is not phi.type or after.lanes != phi.lanes:
+                raise TypeError(f"loop-carried value starts as {phi.llvm} and continues as {after.llvm}")
+            self.lines[at + i] = (
+                f"  {phi.text} = phi {phi.llvm} [ {start.text}, %{before} ], [ {after.text}, %{self._block} ]"
+            )
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Run the block only if the scalar ``condition`` holds. Values made inside are not visible after it."""
+        yes, done = self._label("then"), self._label("done")
+        self.lines.append(f"  br i1 {condition.text}, label %{yes}, label %{done}")
+        self._open(yes)
+        yield
+        self.lines.append(f"  br label %{done}")
+        self._open(done)
+
+    # ---- text -------------------------------------------------------------------------------------------------------
+    def text(self) -> str:
+        """The whole module: this function, its declarations and metadata."""
+        body = "\n".join(self.lines)
+        declarations = "\n".join(self.declarations[k] for k in sorted(self.declarations))
+        return (
+            f"define void @{self.name}(ptr nocapture readonly %ptr, ptr nocapture readonly %arg, i64 %begin, i64 %end) "
+            f"nounwind {{\nentry:\n{body}\n  ret void\n}}\n{declarations}\n!0 = !{{i32 1}}\n"
+        )

@@ -1,0 +1,71 @@
+"""What machine the kernels are compiled for: triple, CPU, features and the width of a vector register."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """A compilation target. ``key`` names it in the cache; ``cpu`` and ``features`` are LLVM's spellings."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.triple}|{self.cpu}|{self.features}"
+
+
+X86_64_AVX2 = Target("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32)
+X86_64_AVX512 = Target("x86_64-unknown-linux-gnu", "x86-64-v4", "", 64)
+ARM64 = Target("aarch64-unknown-linux-gnu", "generic", "+neon", 16)
+PTX = Target("nvptx64-nvidia-cuda", "sm_90", "+ptx80", 4)
+
+
+def _cpu_flags() -> frozenset[str]:
+    """The flags line of /proc/cpuinfo where there is one, else nothing."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("flags"):
+                    return frozenset(line.split(":", 1)[1].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+@functools.cache
+def host() -> Target:
+    """The machine that this process runs on, at a published level (x86-64-v2, v3, v4) so that caches can be shared.
+
+    ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides what was detected, for tests.
+    """
+    system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}
+    tail = system.get(platform.system(), "unknown-linux-gnu")
+    if platform.machine().lower() in ("arm64", "aarch64"):
+        return Target(f"aarch64-{tail}", "generic", "+neon", 16)
+    triple = f"x86_64-{tail}"
+    flags = _cpu_flags()
+    if not flags:
+        import llvmlite.binding as llvm
+
+        features = llvm.get_host_cpu_features()
+        flags = frozenset(name.replace(".", "_") for name, on in features.items() if on)
+    level = os.environ.get("TAEDA_TARGET", "")
+    extra = [f"+{ours}" for ours, theirs in _EXTENSIONS if theirs in flags]
+    v4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+    if level != "avx2" and v4 <= flags:
+        return Target(triple, "x86-64-v4", ",".join(["-prefer-256-bit", *extra]), 64)
+    if {"avx2", "fma", "f16c"} <= flags:
+        return Target(triple, "x86-64-v3", "", 32)
+    return Target(triple, "x86-64-v2", "", 16)
+
+
+#: Instruction sets beyond x86-64-v4 that kernels may use: LLVM's name and the kernel's.
+_EXTENSIONS = (("avx512bf16", "avx512_bf16"), ("avx512vnni", "avx512_vnni"), ("avx512vbmi", "avx512vbmi"))
