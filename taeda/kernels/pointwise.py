@@ -1,0 +1,230 @@
+"""The pointwise schedule: one body applied to every element of strided operands, in full vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .build import build
+from .ir import BOOL, F32, F64, I32, I64, TYPES, U32, U64, Function, Type, Value
+from .scalar import Complex
+from .target import host
+
+#: The type of each part, by the name of the complex dtype.
+COMPLEX = {"complex64": F32, "complex128": F64}
+
+Number = Value | Complex
+Body = Callable[..., "Number | tuple[Number, ...]"]
+
+
+def is_complex(dtype: str) -> bool:
+    """Whether ``dtype`` is held as a pair of floats."""
+    return dtype in COMPLEX
+
+
+def part(dtype: str) -> Type:
+    """The scalar type of ``dtype``; of each part where it is complex."""
+    return COMPLEX.get(dtype) or TYPES[dtype]
+
+
+def to_type(x: Value, t: Type) -> Value:
+    """Convert as PyTorch's casts do: floats truncate toward zero, integers wrap, anything but zero is true.
+
+    A float beyond the integer's range is undefined in C. Here the narrow types wrap from a wider one on every target.
+    """
+    s = x.type
+    if s.kind == "f" and t.kind in "iu" and t not in (I32, I64):
+        if s.bits == 16:
+            x = x.to(F32)
+        if t is U64:  # the upper half of the range has no signed route
+            upper = x >= 2.0**63
+            shifted = (x - x.fn.select(upper, x.fn.const(x.type, 2.0**63, x.lanes), 0.0)).to(I64).bits(U64)
+            return x.fn.select(upper, shifted ^ (1 << 63), shifted)
+        return x.to(I64 if t is U32 else I32).to(t)
+    return x.to(t)
+
+
+def cast(x: Number, dtype: str) -> Number:
+    """Convert to a dtype by name. Complex to real takes the real part; complex to bool asks whether either is not 0."""
+    if is_complex(dtype):
+        return x.to(part(dtype)) if isinstance(x, Complex) else Complex(to_type(x, part(dtype)))
+    t = TYPES[dtype]
+    if isinstance(x, Complex):
+        return x != 0 if t is BOOL else to_type(x.re, t)
+    return to_type(x, t)
+
+
+@dataclass
+class Operand:
+    """One memory operand: its dtype, its layout class, and inner and outer stride in bytes."""
+
+    dtype: str
+    layout: str
+    base: Value
+    inner: Value
+    outer: Value
+
+    @property
+    def bytes(self) -> int:
+        return part(self.dtype).bytes * (2 if is_complex(self.dtype) else 1)
+
+    def at(self, f: Function, row: Value, index: Value) -> Value:
+        """The address of element ``index`` of the row that starts at ``row``."""
+        return f.offset(row, index * self.bytes if self.layout == "c" else index * self.inner)
+
+    def load(self, f: Function, pointer: Value, lanes: int, count: Value | None) -> Number:
+        """``lanes`` elements from ``pointer``; with ``count``, only the first ``count`` of them."""
+        t = part(self.dtype)
+        if not is_complex(self.dtype):
+            if self.layout == "c":
+                return f.load(pointer, t, lanes, None if count is None else f.first(count, lanes))
+            if self.layout == "s":
+                return f.splat(f.load(pointer, t), lanes)
+            return f.gather(pointer, self.inner, t, lanes, count)
+        if self.layout == "c" and lanes > 1:
+            mask = None if count is None else f.first(count * 2, 2 * lanes)
+            both = f.load(pointer, t, 2 * lanes, mask)
+            return Complex(both.shuffle(range(0, 2 * lanes, 2)), both.shuffle(range(1, 2 * lanes, 2)))
+        second = f.offset(pointer, t.bytes)
+        if self.layout == "v":
+            return Complex(*(f.gather(p, self.inner, t, lanes, count) for p in (pointer, second)))
+        return Complex(*(f.splat(f.load(p, t), lanes) for p in (pointer, second)))
+
+    def store(self, f: Function, pointer: Value, x: Number, count: Value | None) -> None:
+        """Store the lanes of ``x``; with ``count``, only the first ``count``."""
+        parts = [x.re, x.im] if isinstance(x, Complex) else [x]
+        lanes = parts[0].lanes
+        if self.layout != "c":
+            for i, v in enumerate(parts):
+                f.scatter(
+                    f.offset(pointer, i * v.type.bytes),
+                    self.inner,
+                    v.to(TYPES["uint8"]) if v.type is BOOL else v,
+                    count,
+                )
+        elif len(parts) == 1:
+            f.store(pointer, parts[0], None if count is None else f.first(count, lanes))
+        elif lanes == 1:
+            f.store(pointer, parts[0])
+            f.store(f.offset(pointer, parts[0].type.bytes), parts[1])
+        else:
+            both = parts[0].shuffle([i // 2 + (i & 1) * lanes for i in range(2 * lanes)], parts[1])
+            f.store(pointer, both, None if count is None else f.first(count * 2, 2 * lanes))
+
+
+class _Schedule:
+    """What one pointwise kernel is made of."""
+
+    def __init__(self, f: Function, body: Body, outs, ins, compute: str, classes: str):
+        self.f, self.body, self.ins, self.compute = f, body, tuple(ins), compute
+        dtypes = [*outs, *(d for d in ins if d != "param")]
+        if len(dtypes) != len(classes):
+            raise ValueError(f"pointwise: {len(dtypes)} memory operands, but classes {classes!r}")
+        self.operands = [
+            Operand(d, c, f.data(i), f.size(2 + 2 * i), f.size(3 + 2 * i))
+            for i, (d, c) in enumerate(zip(dtypes, classes, strict=True))
+        ]
+        self.outs, self.sources = self.operands[: len(outs)], self.operands[len(outs) :]
+        self.params = self._params(2 + 2 * len(dtypes))
+        widest = max(part(d).bytes for d in [*dtypes, compute])
+        self.lanes = f.vector_bytes // widest if f.vector_bytes >= 16 else 1
+        # AVX2 has masked moves for 4 and 8 byte elements only, and NEON none: there the rest of a row goes one by one.
+        narrow = any(part(o.dtype).bytes < 4 for o in self.operands)
+        self.masked = self.lanes > 1 and (f.vector_bytes >= 64 or f.vector_bytes == 32 and not narrow)
+
+    def _params(self, at: int) -> list[Number]:
+        f, t, found = self.f, part(self.compute), []
+        for i in range(self.ins.count("param")):
+            re = f.scalar(at + 2 * i, t)
+            found.append(Complex(re, f.scalar(at + 2 * i + 1, t)) if is_complex(self.compute) else re)
+        return found
+
+    def apply(self, loaded: Sequence[Number], lanes: int) -> list[Number]:
+        """The body on one vector of each input, converted to the output dtypes."""
+        memory, params, args = iter(loaded), iter(self.params), []
+        for dtype in self.ins:
+            x = next(params) if dtype == "param" else cast(next(memory), self.compute)
+            args.append(self._splat(x, lanes))
+        result = self.body(*args)
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(self.outs):
+            raise ValueError(f"pointwise: the body gives {len(results)} values for {len(self.outs)} outputs")
+        return [self._splat(cast(r, o.dtype), lanes) for r, o in zip(results, self.outs, strict=True)]
+
+    def _splat(self, x: Number, lanes: int) -> Number:
+        if isinstance(x, Complex):
+            return Complex(self.f.splat(x.re, lanes), self.f.splat(x.im, lanes))
+        return self.f.splat(x, lanes)
+
+    def unroll(self) -> int:
+        """How many vectors an iteration of the main loop does: a cheap body needs several to hide the loop's own cost."""
+        if "v" in [o.layout for o in self.operands]:
+            return 1
+        saved, block, self.f.lines = self.f.lines, self.f._block, []
+        zeros = [
+            self._splat(
+                Complex(self.f.const(part(o.dtype), 0)) if is_complex(o.dtype) else self.f.const(part(o.dtype), 0),
+                self.lanes,
+            )
+            for o in self.sources
+        ]
+        self.apply(zeros, self.lanes)
+        size, self.f.lines, self.f._block = len(self.f.lines), saved, block
+        return 4 if size <= 12 else 2 if size <= 40 else 1
+
+    def step(self, rows: Sequence[Value], index: Value, lanes: int, times: int = 1, count: Value | None = None) -> None:
+        """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores."""
+        f, n = self.f, len(self.outs)
+        at = [index + j * lanes if j else index for j in range(times)]
+        loaded = [
+            [o.load(f, o.at(f, row, i), lanes, count) for o, row in zip(self.sources, rows[n:], strict=True)]
+            for i in at
+        ]
+        results = [self.apply(x, lanes) for x in loaded]
+        for i, values in zip(at, results, strict=True):
+            for o, row, value in zip(self.outs, rows[:n], values, strict=True):
+                o.store(f, o.at(f, row, i), value, count)
+
+    def emit(self) -> None:
+        f, lanes = self.f, self.lanes
+        size = f.size(0)
+        times = self.unroll() if lanes > 1 else 1
+        block = lanes * times
+        whole = size & -block if lanes > 1 else f.i64(0)
+        with f.loop(f.begin, f.end) as R:
+            rows = [f.offset(o.base, o.outer * R.index) for o in self.operands]
+            if lanes > 1:
+                with f.loop(f.i64(0), whole, block) as L:
+                    self.step(rows, L.index, lanes, times)
+            if self.masked:
+                with f.loop(whole, size, lanes) as L:
+                    self.step(rows, L.index, lanes, count=size - L.index)
+            else:
+                with f.loop(whole, size) as L:
+                    self.step(rows, L.index, 1)
+
+
+def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str) -> None:
+    """Write a kernel that applies ``body`` to each element.
+
+    ``arg = [n0, n1, (inner, outer) per memory operand, (lo, hi) per parameter]``, outputs first, strides in bytes;
+    ``[begin, end)`` are rows. Each row runs in full vectors, then masked ones (element by element where the target has no
+    masks), so a result does not depend on where the work was cut.
+
+    Args:
+        f: the builder.
+        body: gets one :class:`Value` (or :class:`Complex`) of ``compute`` per input, gives one or a tuple of them.
+        outs: dtype names of the outputs.
+        ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
+        compute: dtype name that the body works in; ``"float32"`` for float16 and bfloat16.
+        classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner stride 0
+            (inputs only), ``v`` any inner stride.
+    """
+    _Schedule(f, body, outs, ins, compute, classes).emit()
+
+
+def build_pointwise(body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str) -> int:
+    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`."""
+    f = Function(vector_bytes=host().vector_bytes)
+    pointwise(f, body, outs, ins, compute, classes)
+    return build(f)

@@ -1,0 +1,115 @@
+"""Complex values: a pair of float Values with the operators of one, so that a body need not know which it got."""
+
+from __future__ import annotations
+
+from ..ir import Type, Value
+
+Real = Value | int | float
+
+
+class Complex:
+    """``re + im * 1j`` in vectors or scalars of float32 or float64, with Python's operators.
+
+    A Value or number on either side is taken as real. Only equality is ordered, as in mathematics.
+    """
+
+    __slots__ = ("im", "re")
+
+    def __init__(self, re: Value, im: Value | float = 0.0):
+        self.re = re
+        self.im = im if isinstance(im, Value) else re.fn.const(re.type, im, re.lanes)
+
+    @property
+    def fn(self):
+        """The function that is being built."""
+        return self.re.fn
+
+    @property
+    def type(self) -> Type:
+        """The type of each part."""
+        return self.re.type
+
+    @property
+    def lanes(self) -> int:
+        return self.re.lanes
+
+    def __repr__(self) -> str:
+        return f"Complex({self.re!r}, {self.im!r})"
+
+    def _other(self, x: Complex | Value | complex) -> Complex:
+        if isinstance(x, Complex):
+            return x
+        if isinstance(x, Value):
+            return Complex(x.fn.splat(x, self.lanes))
+        x = complex(x)
+        return Complex(self.fn.const(self.type, x.real, self.lanes), x.imag)
+
+    def to(self, t: Type) -> Complex:
+        """Both parts converted to ``t``."""
+        return Complex(self.re.to(t), self.im.to(t))
+
+    def conj(self) -> Complex:
+        return Complex(self.re, -self.im)
+
+    def __add__(self, o):
+        o = self._other(o)
+        return Complex(self.re + o.re, self.im + o.im)
+
+    __radd__ = __add__
+
+    def __sub__(self, o):
+        o = self._other(o)
+        return Complex(self.re - o.re, self.im - o.im)
+
+    def __rsub__(self, o):
+        return self._other(o) - self
+
+    def __mul__(self, o):
+        if isinstance(o, (Value, int, float)):
+            return Complex(self.re * o, self.im * o)
+        o = self._other(o)
+        return Complex(self.re * o.re - self.im * o.im, self.re * o.im + self.im * o.re)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, o):
+        if isinstance(o, (Value, int, float)):
+            return Complex(self.re / o, self.im / o)
+        return _divide(self, self._other(o))
+
+    def __rtruediv__(self, o):
+        return _divide(self._other(o), self)
+
+    def __neg__(self):
+        return Complex(-self.re, -self.im)
+
+    def __eq__(self, o):  # type: ignore[override]
+        o = self._other(o)
+        return (self.re == o.re) & (self.im == o.im)
+
+    def __ne__(self, o):  # type: ignore[override]
+        o = self._other(o)
+        return (self.re != o.re) | (self.im != o.im)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self):
+        raise TypeError("a kernel Complex has no truth at build time; use scalar.select")
+
+
+def _divide(a: Complex, b: Complex) -> Complex:
+    """Robert Smith's algorithm (CACM 1962): no overflow where the quotient has none, in either part's scale."""
+    f = b.fn
+    size_re, size_im = f.unary("fabs", b.re), f.unary("fabs", b.im)
+    swap = size_re < size_im
+    # By the larger part of b: multiply a and b by -1j where |im| is the larger, so that the division is always by `big`.
+    big, small = f.select(swap, b.im, b.re), f.select(swap, b.re, b.im)
+    ratio = small / big
+    # 0 / 0 and inf / inf: the direct formulas give what the limits are.
+    ratio = f.select((size_re == 0.0) & (size_im == 0.0), small, ratio)
+    denominator = big + small * ratio
+    first, second = f.select(swap, a.im, a.re), f.select(swap, a.re, a.im)
+    re = (first + second * ratio) / denominator
+    im = second - first * ratio
+    im = f.select(swap, -im, im) / denominator
+    return Complex(re, im)
