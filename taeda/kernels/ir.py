@@ -481,6 +481,13 @@ class Function:
             return self.gather(pointer, stride, U8, lanes, count) != 0
         if lanes == 1:
             return self.load(pointer, t)
+        if self._gathers(t):
+            mask = self.const(BOOL, True, lanes) if count is None else self.first(count, lanes)
+            spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
+            name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
+            self.declarations[name] = f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+            at, zero = self._pointers(pointer, stride, lanes), self.const(t, 0, lanes)
+            return self.emit(f"call {spelled} @{name}({at}, i32 {t.bytes}, {mask.typed}, {zero.typed})", t, lanes)
         if count is not None:  # a lane past the end reads the last valid element again
             last = count - 1
         result = self.const(t, 0, lanes)
@@ -491,12 +498,29 @@ class Function:
 
     def scatter(self, pointer: Value, stride: Value, x: Value, count: Value | None = None) -> None:
         """Store lane ``i`` to ``pointer + i * stride``; with ``count``, only the first ``count`` lanes."""
+        if x.lanes > 1 and self._gathers(x.type):
+            mask = self.const(BOOL, True, x.lanes) if count is None else self.first(count, x.lanes)
+            name = f"llvm.masked.scatter.v{x.lanes}{self._suffix(x.type)}.v{x.lanes}p0"
+            self.declarations[name] = f"declare void @{name}({x.llvm}, <{x.lanes} x ptr>, i32 immarg, <{x.lanes} x i1>)"
+            at = self._pointers(pointer, stride, x.lanes)
+            self.lines.append(f"  call void @{name}({x.typed}, {at}, i32 {x.type.bytes}, {mask.typed})")
+            return
         if count is None:
             for i in range(x.lanes):
                 self.store(self.offset(pointer, stride * i), x.lane(i) if x.lanes > 1 else x)
             return
         with self.loop(self.i64(0), count) as L:
             self.store(self.offset(pointer, stride * L.index), x.lane(L.index) if x.lanes > 1 else x)
+
+    def _gathers(self, t: Type) -> bool:
+        """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes."""
+        return self.vector_bytes >= 64 and t.bytes >= 4
+
+    def _pointers(self, pointer: Value, stride: Value, lanes: int) -> str:
+        """The vector ``pointer + [0, stride, 2 * stride, ...]``, with its type."""
+        steps = self.iota(I64, lanes) * stride
+        text = f"getelementptr i8, ptr {pointer.text}, {steps.typed}"
+        return f"<{lanes} x ptr> {self.emit(text, PTR, lanes).text}"
 
     def data(self, i: int) -> Value:
         """The ``i``-th data pointer."""

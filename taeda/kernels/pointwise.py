@@ -127,10 +127,15 @@ class _Schedule:
         self.outs, self.sources = self.operands[: len(outs)], self.operands[len(outs) :]
         self.params = self._params(2 + 2 * len(dtypes))
         widest = max(part(d).bytes for d in [*dtypes, compute])
+        strided = [part(o.dtype).bytes for o in self.operands if o.layout == "v"]
+        if strided:  # lanes are fetched one by one: no point in a great many of them
+            widest = max(widest, 4)
         self.lanes = f.vector_bytes // widest if f.vector_bytes >= 16 else 1
-        # AVX2 has masked moves for 4 and 8 byte elements only, and NEON none: there the rest of a row goes one by one.
+        # AVX-512 masks moves of every width and gathers of 4 and 8 bytes, AVX2 moves of 4 and 8 bytes, NEON nothing. Where
+        # there is no mask the rest of a row goes element by element.
         narrow = any(part(o.dtype).bytes < 4 for o in self.operands)
-        self.masked = self.lanes > 1 and (f.vector_bytes >= 64 or f.vector_bytes == 32 and not narrow)
+        able = min(strided, default=4) >= 4 if f.vector_bytes >= 64 else not strided and not narrow
+        self.masked = self.lanes > 1 and f.vector_bytes >= 32 and able
 
     def _params(self, at: int) -> list[Number]:
         f, t, found = self.f, part(self.compute), []
@@ -157,7 +162,7 @@ class _Schedule:
         return self.f.splat(x, lanes)
 
     def unroll(self) -> int:
-        """How many vectors an iteration of the main loop does: a cheap body needs several to hide the loop's own cost."""
+        """Vectors per iteration of the main loop: a cheap body needs several to hide the loop's own cost."""
         if "v" in [o.layout for o in self.operands]:
             return 1
         saved, block, self.f.lines = self.f.lines, self.f._block, []
@@ -208,8 +213,8 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
     """Write a kernel that applies ``body`` to each element.
 
     ``arg = [n0, n1, (inner, outer) per memory operand, (lo, hi) per parameter]``, outputs first, strides in bytes;
-    ``[begin, end)`` are rows. Each row runs in full vectors, then masked ones (element by element where the target has no
-    masks), so a result does not depend on where the work was cut.
+    ``[begin, end)`` are rows. Each row runs in full vectors, then masked ones (element by element where the target has
+    no masks), so a result does not depend on where the work was cut.
 
     Args:
         f: the builder.
@@ -217,8 +222,8 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
         outs: dtype names of the outputs.
         ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
         compute: dtype name that the body works in; ``"float32"`` for float16 and bfloat16.
-        classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner stride 0
-            (inputs only), ``v`` any inner stride.
+        classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner
+            stride 0 (inputs only), ``v`` any inner stride.
     """
     _Schedule(f, body, outs, ins, compute, classes).emit()
 

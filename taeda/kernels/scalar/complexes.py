@@ -102,7 +102,7 @@ def _divide(a: Complex, b: Complex) -> Complex:
     f = b.fn
     size_re, size_im = f.unary("fabs", b.re), f.unary("fabs", b.im)
     swap = size_re < size_im
-    # By the larger part of b: multiply a and b by -1j where |im| is the larger, so that the division is always by `big`.
+    # Where |im| is the larger, a and b are multiplied by -1j, so that the division is always by `big`.
     big, small = f.select(swap, b.im, b.re), f.select(swap, b.re, b.im)
     ratio = small / big
     # 0 / 0 and inf / inf: the direct formulas give what the limits are.
