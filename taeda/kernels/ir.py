@@ -349,6 +349,8 @@ class Function:
         self.arg = Value(self, PTR, 1, "%arg")
         self.begin = Value(self, I64, 1, "%begin")
         self.end = Value(self, I64, 1, "%end")
+        self._allocas: list[str] = []
+        self._helpers: list[Helper] = []
 
     # ---- emitting ---------------------------------------------------------------------------------------------------
     def emit(self, instruction: str, t: Type, lanes: int = 1) -> Value:
@@ -522,6 +524,30 @@ class Function:
         text = f"getelementptr i8, ptr {pointer.text}, {steps.typed}"
         return f"<{lanes} x ptr> {self.emit(text, PTR, lanes).text}"
 
+    def scratch(self, nbytes: int, align: int = 64) -> Value:
+        """``nbytes`` of the stack, for as long as the function runs. Keep it well below the smallest thread stack."""
+        name = f"%s{len(self._allocas)}"
+        self._allocas.append(f"  {name} = alloca [{nbytes} x i8], align {align}")
+        return Value(self, PTR, 1, name)
+
+    def helper(self, name: str, *params: Type) -> Helper:
+        """A new internal function of this module (see :class:`Helper`); write its body, then :meth:`call` it."""
+        made = Helper(name, params, self.vector_bytes)
+        self._helpers.append(made)
+        return made
+
+    def call(self, helper: Helper, *args: Value) -> None:
+        """Call ``helper``, which gives nothing back."""
+        got = [a.type for a in args]
+        if got != [p.type for p in helper.params] or any(a.lanes > 1 for a in args):
+            raise TypeError(f"{helper.name} takes {[p.type for p in helper.params]}, got {got}")
+        self.lines.append(f"  call void @{helper.name}({', '.join(a.typed for a in args)})")
+
+    def prefetch(self, pointer: Value, locality: int = 3) -> None:
+        """Ask for the cache line at ``pointer`` (any address is allowed); ``locality`` 3 is the nearest cache."""
+        self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+        self.lines.append(f"  call void @llvm.prefetch.p0({pointer.typed}, i32 0, i32 {locality}, i32 1)")
+
     def data(self, i: int) -> Value:
         """The ``i``-th data pointer."""
         return self.load(self.offset(self.ptr, 8 * i), PTR)
@@ -608,12 +634,65 @@ class Function:
         self.lines.append(f"  br label %{done}")
         self._open(done)
 
+    @contextmanager
+    def branch(self, condition: Value) -> Iterator[_Branch]:
+        """Two ways: the block runs if the scalar ``condition`` holds; call ``B.otherwise()`` in it to start the other.
+
+        Values made inside are not visible after it.
+        """
+        yes, no, done = self._label("then"), self._label("else"), self._label("done")
+        self.lines.append(f"  br i1 {condition.text}, label %{yes}, label %{no}")
+        self._open(yes)
+        way = _Branch(self, no, done)
+        yield way
+        if not way.turned:
+            way.otherwise()
+        self.lines.append(f"  br label %{done}")
+        self._open(done)
+
     # ---- text -------------------------------------------------------------------------------------------------------
+    def _body(self) -> str:
+        return "\n".join(["entry:", *self._allocas, *self.lines, "  ret void"])
+
     def text(self) -> str:
-        """The whole module: this function, its declarations and metadata."""
-        body = "\n".join(self.lines)
-        declarations = "\n".join(self.declarations[k] for k in sorted(self.declarations))
+        """The whole module: this function, its helpers, their declarations and metadata."""
+        declared = dict(self.declarations)
+        for helper in self._helpers:
+            declared.update(helper.declarations)
+        declarations = "\n".join(declared[k] for k in sorted(declared))
+        helpers = "".join(helper.definition() for helper in self._helpers)
         return (
             f"define void @{self.name}(ptr nocapture readonly %ptr, ptr nocapture readonly %arg, i64 %begin, i64 %end) "
-            f"nounwind {{\nentry:\n{body}\n  ret void\n}}\n{declarations}\n!0 = !{{i32 1}}\n"
+            f"nounwind {{\n{self._body()}\n}}\n{helpers}{declarations}\n!0 = !{{i32 1}}\n"
         )
+
+
+class _Branch:
+    """What ``with f.branch(...)`` yields."""
+
+    def __init__(self, fn: Function, no: str, done: str):
+        self._fn, self._no, self._done = fn, no, done
+        self.turned = False
+
+    def otherwise(self) -> None:
+        """End the first way and start the second."""
+        self.turned = True
+        self._fn.lines.append(f"  br label %{self._done}")
+        self._fn._open(self._no)
+
+
+class Helper(Function):
+    """An internal function of a kernel's module, with its own scalar parameters (``params``) and no result.
+
+    It keeps the register allocator's problem small and is emitted once however often it is called.
+    """
+
+    def __init__(self, name: str, params: Sequence[Type], vector_bytes: int):
+        super().__init__(name, vector_bytes)
+        del self.ptr, self.arg, self.begin, self.end
+        self.params = [Value(self, t, 1, f"%p{i}") for i, t in enumerate(params)]
+
+    def definition(self) -> str:
+        """The function as LLVM text."""
+        params = ", ".join(p.typed for p in self.params)
+        return f"define internal void @{self.name}({params}) nounwind noinline {{\n{self._body()}\n}}\n"
