@@ -1,0 +1,255 @@
+"""How a tensor is written as text: the same text, character for character, as PyTorch gives.
+
+Reads tensors through ``shape``, ``dtype``, ``device``, indexing and ``tolist()`` only. The layout is chosen from the values
+that will be shown, so that every element of a tensor has one width and one notation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_repr"]
+
+
+@dataclass
+class _Options:
+    """What :func:`set_printoptions` sets."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+_options = _Options()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed. Each argument left out keeps its value, except ``sci_mode``, which goes back to automatic.
+
+    Args:
+        precision: digits after the point of floating point numbers (4).
+        threshold: tensors of more elements than this are summarised (1000).
+        edgeitems: elements kept at each end of a summarised dimension (3).
+        linewidth: characters a line (80).
+        profile: ``"default"``, ``"short"`` or ``"full"``, set before the other arguments.
+        sci_mode: scientific notation on or off; None chooses by the values.
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"set_printoptions: profile must be one of {', '.join(_PROFILES)}; got {profile!r}")
+        for name, value in _PROFILES[profile].items():
+            setattr(_options, name, value)
+    if precision is not None:
+        _options.precision = precision
+    if threshold is not None:
+        _options.threshold = threshold
+    if edgeitems is not None:
+        _options.edgeitems = edgeitems
+    if linewidth is not None:
+        _options.linewidth = linewidth
+    _options.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The print options now in force, as :func:`set_printoptions` takes them."""
+    return asdict(_options)
+
+
+@contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """Set print options inside a ``with`` block; takes :func:`set_printoptions`'s arguments."""
+    before = asdict(_options)
+    try:
+        set_printoptions(**kwargs)
+        yield
+    finally:
+        for field in fields(_options):
+            setattr(_options, field.name, before[field.name])
+
+
+class _Column:
+    """One notation and width for a set of real numbers.
+
+    Floats are written without decimals when all are whole, and in scientific notation when they are very large, very small
+    or far apart. Zeros and non-finite numbers take no part in that choice.
+    """
+
+    def __init__(self, numbers: list[Any], floating: bool):
+        self.floating = floating
+        self.width = 1
+        self.whole = self.scientific = False
+        if not floating:
+            self.width = max([1, *(len(str(x)) for x in numbers)])
+            return
+        relevant = [x for x in numbers if x and math.isfinite(x)]
+        self.whole = all(x == math.ceil(x) for x in relevant)
+        if not relevant:
+            return
+        largest = max(map(abs, relevant))
+        smallest = min(map(abs, relevant))
+        far = largest / smallest > 1000 if smallest else True
+        self.scientific = far or largest > 1e8 or (not self.whole and smallest < 1e-4)
+        if _options.sci_mode is not None:
+            self.scientific = _options.sci_mode
+        self.width = max(len(self._digits(x)) for x in relevant)
+
+    def _digits(self, x: float) -> str:
+        if self.scientific:
+            return f"{x:.{_options.precision}e}"
+        if not self.whole:
+            return f"{x:.{_options.precision}f}"
+        return f"{x:.0f}." if math.isfinite(x) else f"{x:.0f}"
+
+    def text(self, x: Any) -> str:
+        """``x`` padded on the left to the width of the column."""
+        return (self._digits(x) if self.floating else str(x)).rjust(self.width)
+
+
+class _ComplexColumn:
+    """Real and imaginary parts, each with a notation of its own."""
+
+    def __init__(self, numbers: list[complex]):
+        self.real = _Column([z.real for z in numbers], True)
+        self.imag = _Column([z.imag for z in numbers], True)
+        self.width = self.real.width + self.imag.width + 1
+
+    def text(self, z: complex) -> str:
+        imag = self.imag.text(z.imag).lstrip()
+        return f"{self.real.text(z.real)}{'' if imag[0] == '-' else '+'}{imag}j"
+
+
+_GAP = object()  # stands for the elements that a summary leaves out
+
+
+def _shown(t: Any, summarise: bool) -> Any:
+    """The elements of ``t`` to show as nested lists, with ``_GAP`` where some were left out."""
+    edge = _options.edgeitems
+    if not summarise or t.dim() == 0:
+        return t.tolist()
+    n = t.shape[0]
+    if n <= 2 * edge:
+        parts = [t[i] for i in range(n)] if t.dim() > 1 else t.tolist()
+    elif t.dim() > 1:
+        parts = [t[i] for i in range(edge)] + [_GAP] + [t[i] for i in range(n - edge, n)]
+    else:
+        return t[:edge].tolist() + [_GAP] + (t[n - edge :].tolist() if edge else [])
+    return [x if x is _GAP else _shown(x, True) for x in parts] if t.dim() > 1 else parts
+
+
+def _flatten(nested: Any) -> Iterator[Any]:
+    if isinstance(nested, list):
+        for x in nested:
+            yield from _flatten(x)
+    elif nested is not _GAP:
+        yield nested
+
+
+def _vector(items: list[Any], column: _Column | _ComplexColumn, indent: int) -> str:
+    words = [" ..." if x is _GAP else column.text(x) for x in items]
+    per_line = max(1, (_options.linewidth - indent) // (column.width + 2))
+    lines = [", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _layout(nested: Any, dims: int, column: _Column | _ComplexColumn, indent: int) -> str:
+    if dims == 0:
+        return column.text(nested)
+    if dims == 1:
+        return _vector(nested, column, indent)
+    rows = ["..." if row is _GAP else _layout(row, dims - 1, column, indent + 1) for row in nested]
+    return "[" + ("," + "\n" * (dims - 1) + " " * (indent + 1)).join(rows) + "]"
+
+
+def _body(t: Any, indent: int) -> str:
+    """The values of ``t`` between the brackets; ``indent`` is the width of what precedes them."""
+    plain = t.detach()
+    nested = _shown(plain, plain.numel() > _options.threshold)
+    flat = list(_flatten(nested))
+    kind = str(t.dtype)
+    if "complex" in kind:
+        return _layout(nested, t.dim(), _ComplexColumn(flat), indent)
+    return _layout(nested, t.dim(), _Column(flat, "float" in kind), indent)
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Append ``, suffix`` for each suffix and the closing bracket, on a new line where the line would become too long."""
+    length = len(text) - text.rfind("\n") + 1  # as PyTorch counts: two more than the line has
+    parts = [text]
+    for suffix in suffixes:
+        if length + len(suffix) + 2 > _options.linewidth:
+            parts.append(",\n" + " " * indent + suffix)
+            length = indent + len(suffix)
+        else:
+            parts.append(", " + suffix)
+            length += len(suffix) + 2
+    return "".join(parts) + ")"
+
+
+def _default_dtype() -> Any:
+    import taeda
+
+    return taeda.get_default_dtype()
+
+
+def _is_default(t: Any, default: Any) -> bool:
+    """Whether literals of ``t``'s kind would be given ``t``'s dtype, so that it need not be written."""
+    name = str(t.dtype).rpartition(".")[2]
+    complex_default = {"float64": "complex128", "float32": "complex64", "float16": "complex32"}
+    float_default = str(default).rpartition(".")[2]
+    return name in ("bool", "int64", float_default, complex_default.get(float_default, "complex64"))
+
+
+def tensor_repr(t: Any, default_dtype: Any = None) -> str:
+    """The text of ``repr(t)``.
+
+    Args:
+        t: a tensor.
+        default_dtype: the dtype of floating point literals; asked of taeda when not given.
+    """
+    default = _default_dtype() if default_dtype is None else default_dtype
+    name = type(t).__name__
+    prefix = "tensor(" if name in ("Tensor", "Parameter", "Buffer") else f"{name}("
+    indent = len(prefix)
+    suffixes: list[str] = []
+    meta = str(t.device) == "meta"
+    if str(t.device) != "cpu":
+        suffixes.append(f"device='{t.device}'")
+    if meta:
+        body = "..."
+        suffixes.append(f"size={tuple(t.shape)}")
+        if t.dtype != default:
+            suffixes.append(f"dtype={t.dtype}")
+    elif t.numel() == 0:
+        body = "[]"
+        if t.dim() != 1:
+            suffixes.append(f"size={tuple(t.shape)}")
+        if t.dtype != default:
+            suffixes.append(f"dtype={t.dtype}")
+    else:
+        body = _body(t, indent)
+        if not _is_default(t, default):
+            suffixes.append(f"dtype={t.dtype}")
+    if t.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
+    elif t.requires_grad:
+        suffixes.append("requires_grad=True")
+    text = _with_suffixes(prefix + body, suffixes, indent)
+    return f"Parameter containing:\n{text}" if name == "Parameter" else text
