@@ -9,11 +9,11 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil
 
 cdef class Storage:
     cdef char* data
-    cdef int64_t nbytes
-    cdef int64_t version       # counts in-place writes; shared by every view
+    cdef readonly int64_t nbytes
+    cdef readonly int64_t version       # counts in-place writes; shared by every view
     cdef int device            # 0 is the CPU
-    cdef bint resizable        # False where the memory belongs to somebody else
-    cdef object owner          # keeps foreign memory alive; None where the allocator owns `data`
+    cdef readonly bint resizable        # False where the memory belongs to somebody else
+    cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef object __weakref__
 
 # Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.

@@ -1,0 +1,90 @@
+"""What this process may use of the machine: processors (affinity, cgroup quota, environment) and bytes of memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+
+_CGROUP = "/sys/fs/cgroup"
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+def _cgroups(controller: str) -> Iterator[tuple[int, str]]:
+    """``(version, folder)`` of every cgroup that bounds ``controller`` for this process, the innermost first."""
+    for line in (_read("/proc/self/cgroup") or "").splitlines():
+        _, names, path = line.split(":", 2)
+        if names == "":
+            version, root = 2, _CGROUP
+        elif controller in names.split(","):
+            version, root = 1, f"{_CGROUP}/{controller}"
+        else:
+            continue
+        # In a container the path may be the host's, which is not mounted here: then only its tail or the root exists.
+        while True:
+            yield version, root + path.rstrip("/")
+            if path in ("", "/"):
+                break
+            path = os.path.dirname(path)
+
+
+def cpu_quota() -> float | None:
+    """Processors that the cgroup CPU quota allows (1.5 is one and a half), or None where there is no quota."""
+    found = []
+    for version, folder in _cgroups("cpu"):
+        if version == 2:
+            words = (_read(f"{folder}/cpu.max") or "").split()
+            quota, period = (_integer(words[0]), _integer(words[1])) if len(words) == 2 else (None, None)
+        else:
+            quota = _integer(_read(f"{folder}/cpu.cfs_quota_us"))
+            period = _integer(_read(f"{folder}/cpu.cfs_period_us"))
+        if quota and period and quota > 0:
+            found.append(quota / period)
+    return min(found, default=None)
+
+
+def cpus() -> int:
+    """Processors that this process may run on at once: its affinity, bounded by the cgroup quota (rounded up)."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quota = cpu_quota()
+    return max(1, count if quota is None else min(count, math.ceil(quota)))
+
+
+def default_threads() -> int:
+    """Threads to compute with: ``TAEDA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else :func:`cpus`."""
+    for name in ("TAEDA_NUM_THREADS", "OMP_NUM_THREADS"):
+        count = _integer(os.environ.get(name, "").split(",")[0].strip())
+        if count is not None and count > 0:
+            return count
+    return cpus()
+
+
+def memory() -> int:
+    """Bytes that this process can ever have: RAM and swap, bounded by the cgroup limit (2**62 if nothing is known)."""
+    total = 0
+    for line in (_read("/proc/meminfo") or "").splitlines():
+        name, _, rest = line.partition(":")
+        if name in ("MemTotal", "SwapTotal"):
+            total += int(rest.split()[0]) * 1024
+    if not total:
+        try:
+            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, ValueError, OSError):
+            total = 1 << 62
+    for version, folder in _cgroups("memory"):
+        limit = _integer(_read(f"{folder}/{'memory.max' if version == 2 else 'memory.limit_in_bytes'}"))
+        if limit is not None and limit > 0:
+            total = min(total, limit)
+    return total

@@ -1,0 +1,343 @@
+"""The thread pool: one function that runs a kernel over a range.
+
+A launch publishes one job; the calling thread and the workers take its pieces from an atomic counter until none is left.
+Workers are started by the first launch that has something for them, spin for some tens of microseconds after each job
+(only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they need
+no GIL and do not matter at interpreter exit. A second Python thread that launches while a job runs does its pieces
+itself; so does a piece that launches.
+
+How a worker and a launch agree that the job is over: a worker first adds itself to `active` and then looks at `open`; the
+launch first clears `open` and then waits for `active` to fall to zero. Either the worker sees that the job is closed, or
+the launch sees that the worker is in it.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from . cimport atomics
+
+cdef extern from "pythread.h" nogil:
+    ctypedef void* PyThread_type_lock
+    unsigned long PyThread_start_new_thread(void (*start)(void*) noexcept nogil, void* argument)
+    PyThread_type_lock PyThread_allocate_lock()
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait)
+    void PyThread_release_lock(PyThread_type_lock lock)
+    unsigned long PYTHREAD_INVALID_THREAD_ID
+
+cdef extern from "time.h" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int timespec_get(timespec* when, int base)
+    int TIME_UTC
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+      static __declspec(thread) int taeda_inside = 0;
+    #else
+      static __thread int taeda_inside = 0;
+    #endif
+    """
+    int inside "taeda_inside"   # this thread is running a piece
+
+cdef enum:
+    MOST = 256                  # workers
+
+
+cdef struct Job:                # written by the launch while `open` is 0
+    kernel_t fn
+    char** ptr
+    const int64_t* arg
+    int64_t total
+    int64_t grain
+    int64_t pieces
+    int64_t batch               # pieces taken from the counter at a time
+    int64_t workers             # how many of them may take part
+
+
+cdef struct Worker:
+    int64_t sleeping
+    int64_t index
+    PyThread_type_lock wake
+    char pad[40]
+
+
+cdef struct Shared:             # what several threads write, each on a cache line of its own
+    char pad0[64]
+    int64_t next                # the first piece that nobody has taken
+    char pad1[56]
+    int64_t active              # workers inside the job
+    char pad2[56]
+    int64_t epoch               # counts jobs
+    int64_t open
+    char pad3[48]
+    int64_t busy                # a launch owns the pool
+    int64_t waiting             # the launch sleeps until `active` is 0
+    char pad4[48]
+
+
+cdef Job job
+cdef Shared shared
+cdef Worker[MOST] team
+cdef PyThread_type_lock done = NULL
+cdef int64_t started = 0
+cdef int64_t threads = 0        # 0: not known yet
+cdef int64_t spins = 0          # busy turns before sleeping; 0 where there are more threads than processors
+cdef int64_t spin_ns = 50000
+
+
+cdef inline int64_t now() noexcept nogil:
+    cdef timespec t
+    timespec_get(&t, TIME_UTC)
+    return <int64_t>t.tv_sec * 1000000000 + t.tv_nsec
+
+
+# ---- the workers' side -----------------------------------------------------------------------------------------------
+cdef inline void run_pieces(const Job* j) noexcept nogil:
+    cdef int64_t first, last, i, end
+    while True:
+        first = atomics.add(&shared.next, j.batch)
+        if first >= j.pieces:
+            return
+        last = first + j.batch
+        if last > j.pieces:
+            last = j.pieces
+        for i in range(first, last):
+            end = (i + 1) * j.grain
+            j.fn(j.ptr, j.arg, i * j.grain, end if end < j.total else j.total)
+
+
+cdef inline void take_part(Worker* self) noexcept nogil:
+    atomics.add(&shared.active, 1)
+    if atomics.load(&shared.open) and self.index < job.workers:
+        run_pieces(&job)
+    if atomics.sub(&shared.active, 1) == 1 and atomics.exchange(&shared.waiting, 0):
+        PyThread_release_lock(done)
+
+
+cdef void work(void* argument) noexcept nogil:
+    global inside
+    cdef Worker* self = <Worker*>argument
+    cdef int64_t seen = 0, turn, epoch
+    inside = 1
+    while True:
+        turn = 0
+        while True:
+            epoch = atomics._load(&shared.epoch, atomics.ACQUIRE)
+            if epoch != seen:
+                break
+            turn += 1
+            if turn < spins:
+                atomics.pause()
+                continue
+            atomics.store(&self.sleeping, 1)
+            if atomics.load(&shared.epoch) == seen or not atomics.exchange(&self.sleeping, 0):
+                PyThread_acquire_lock(self.wake, 1)  # whoever clears `sleeping` releases the lock
+            turn = 0
+        seen = epoch
+        take_part(self)
+
+
+# ---- the launch's side -----------------------------------------------------------------------------------------------
+cdef void calibrate() noexcept nogil:
+    """How many pauses make the spinning time."""
+    global spins
+    cdef int64_t start = now(), i, spent
+    for i in range(1000):
+        atomics.pause()
+        atomics._load(&shared.epoch, atomics.ACQUIRE)
+    spent = now() - start
+    spins = spin_ns * 1000 // (spent if spent > 1000 else 1000)
+
+
+cdef void learn() noexcept with gil:
+    global threads, spins, spin_ns
+    cdef int64_t count = 1, cpus = 1
+    try:
+        import os
+
+        from . import machine
+
+        count = machine.default_threads()
+        cpus = machine.cpus()
+        spin_ns = int(float(os.environ.get("TAEDA_SPIN_US", "50")) * 1000)
+    except Exception:
+        pass
+    if threads == 0:
+        threads = max(1, min(count, MOST))
+    if threads <= cpus:
+        calibrate()
+    else:
+        spins = 0
+
+
+cdef int64_t start_workers(int64_t wanted) noexcept nogil:
+    """Have `wanted` workers running; how many there are (fewer where the system refuses)."""
+    global started, done
+    cdef Worker* worker
+    if done == NULL:
+        done = PyThread_allocate_lock()
+        if done == NULL:
+            return 0
+        PyThread_acquire_lock(done, 1)
+    while started < wanted:
+        worker = &team[started]
+        memset(worker, 0, sizeof(Worker))
+        worker.index = started
+        worker.wake = PyThread_allocate_lock()
+        if worker.wake == NULL:
+            break
+        PyThread_acquire_lock(worker.wake, 1)
+        if PyThread_start_new_thread(work, worker) == PYTHREAD_INVALID_THREAD_ID:
+            break
+        started += 1
+    return started if started < wanted else wanted
+
+
+cdef void serial(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil:
+    cdef int64_t at = 0
+    while total - at > grain:
+        fn(ptr, arg, at, at + grain)
+        at += grain
+    fn(ptr, arg, at, total)
+
+
+cdef void wait_for_workers() noexcept nogil:
+    cdef int64_t turn = 0
+    while atomics.load(&shared.active):
+        turn += 1
+        if turn < spins:
+            atomics.pause()
+            continue
+        turn = 0
+        atomics.store(&shared.waiting, 1)
+        if atomics.load(&shared.active) or not atomics.exchange(&shared.waiting, 0):
+            PyThread_acquire_lock(done, 1)  # whoever clears `waiting` releases the lock
+
+
+cdef void share(int64_t workers) noexcept nogil:
+    """Publish `job`, help with it, and wait until nobody is in it."""
+    global inside
+    cdef int64_t i
+    atomics.store(&shared.next, 0)
+    atomics.store(&shared.open, 1)
+    atomics.add(&shared.epoch, 1)
+    for i in range(workers):
+        if atomics.load(&team[i].sleeping) and atomics.exchange(&team[i].sleeping, 0):
+            PyThread_release_lock(team[i].wake)
+    inside = 1
+    run_pieces(&job)
+    inside = 0
+    atomics.store(&shared.open, 0)
+    wait_for_workers()
+
+
+cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil:
+    cdef int64_t pieces, workers
+    if total <= 0:
+        return
+    if grain < 1:
+        grain = 1
+    if total <= grain:
+        fn(ptr, arg, 0, total)
+        return
+    if threads == 0:
+        learn()
+    if threads == 1 or inside or not atomics.swap_if(&shared.busy, 0, 1):
+        serial(fn, ptr, arg, total, grain)
+        return
+    pieces = total // grain + (total % grain != 0)
+    workers = start_workers((threads if threads < pieces else pieces) - 1)
+    if workers == 0:
+        atomics.store(&shared.busy, 0)
+        serial(fn, ptr, arg, total, grain)
+        return
+    job.fn = fn
+    job.ptr = ptr
+    job.arg = arg
+    job.total = total
+    job.grain = grain
+    job.pieces = pieces
+    job.batch = pieces // ((workers + 1) * 16)
+    if job.batch < 1:
+        job.batch = 1
+    job.workers = workers
+    share(workers)
+    atomics.store(&shared.busy, 0)
+
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+def get_num_threads():
+    """The number of threads that an operation may use.
+
+    By default what the process may really use (affinity and cgroup quota), unless ``TAEDA_NUM_THREADS`` or
+    ``OMP_NUM_THREADS`` says otherwise.
+    """
+    if threads == 0:
+        learn()
+    return threads
+
+
+def set_num_threads(count):
+    """Let operations use ``count`` threads. Results do not depend on it.
+
+    Raises:
+        TypeError: ``count`` is not an int.
+        RuntimeError: it is not positive.
+    """
+    global threads
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"set_num_threads: expected an int, got {type(count).__name__}")
+    if count < 1:
+        raise RuntimeError(f"set_num_threads: expected a positive integer, got {count}")
+    threads = min(count, MOST)
+    learn()
+
+
+def started_workers():
+    """How many worker threads exist now (the calling thread is none)."""
+    return started
+
+
+def _run(uintptr, uintptr_ptr, uintptr_arg, total, grain, release_gil=False):
+    """Run the kernel at an address over [0, total), for tests and benchmarks."""
+    cdef kernel_t fn = <kernel_t><size_t>uintptr
+    cdef char** ptr = <char**><size_t>uintptr_ptr
+    cdef const int64_t* arg = <const int64_t*><size_t>uintptr_arg
+    cdef int64_t n = total, g = grain
+    if release_gil:
+        with nogil:
+            parallel_for(fn, ptr, arg, n, g)
+    else:
+        parallel_for(fn, ptr, arg, n, g)
+
+
+def _time(uintptr, uintptr_ptr, uintptr_arg, total, grain, repeats):
+    """Nanoseconds that one of `repeats` launches takes on average, for benchmarks."""
+    cdef kernel_t fn = <kernel_t><size_t>uintptr
+    cdef char** ptr = <char**><size_t>uintptr_ptr
+    cdef const int64_t* arg = <const int64_t*><size_t>uintptr_arg
+    cdef int64_t n = total, g = grain, i, count = repeats, start
+    with nogil:
+        start = now()
+        for i in range(count):
+            parallel_for(fn, ptr, arg, n, g)
+        start = now() - start
+    return start / count
+
+
+def _after_fork():
+    """The child has none of the parent's workers, and nothing of a job that another thread had running."""
+    global started, done, inside
+    memset(&shared, 0, sizeof(shared))
+    memset(&team, 0, sizeof(team))
+    started = 0
+    inside = 0
+    done = NULL  # the old lock may be in any state; a few bytes are given up
+
+
+import os as _os
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_after_fork)
