@@ -1,0 +1,143 @@
+"""The thread pool: pieces, threads, fork, exit."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from taeda._core import machine, pool
+from taeda.kernels.build import kernel
+from taeda.kernels.ir import I64
+
+
+@kernel
+def mark_pieces(f):
+    """Write the beginning of the piece over every element of it, and count visits."""
+    starts, visits = f.data(0), f.data(1)
+    with f.loop(f.begin, f.end) as L:
+        f.store(f.offset(starts, L.index * 8), f.begin)
+        at = f.offset(visits, L.index * 8)
+        f.store(at, f.load(at, I64) + 1)
+
+
+def run(total, grain, release_gil=False):
+    starts, visits = np.full(total, -1), np.zeros(total, np.int64)
+    pointers = np.array([starts.ctypes.data, visits.ctypes.data])
+    pool._run(mark_pieces(), pointers.ctypes.data, 0, total, grain, release_gil)
+    return starts, visits
+
+
+@pytest.fixture
+def threads():
+    before = pool.get_num_threads()
+    yield pool.set_num_threads
+    pool.set_num_threads(before)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("total, grain", [(0, 4), (1, 4), (4, 4), (5, 4), (1000, 7), (4096, 1), (10, 100), (10, 0)])
+def test_every_element_once_and_pieces_by_shape_alone(threads, count, total, grain):
+    threads(count)
+    starts, visits = run(total, grain)
+    assert (visits == 1).all()
+    expected = np.arange(total) // max(grain, 1) * max(grain, 1)
+    np.testing.assert_array_equal(starts, expected)
+
+
+def test_threads_are_started_when_first_needed(threads):
+    code = (
+        "from tests.core.test_pool import run, pool; a = pool.started_workers(); run(10, 100); "
+        "pool.set_num_threads(3); b = pool.started_workers(); run(100, 1); print(a, b, pool.started_workers())"
+    )
+    root = Path(__file__).parents[2]
+    out = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True, timeout=60)
+    assert out.stdout.split() == ["0", "0", "2"]
+    assert out.stderr == ""
+
+
+@pytest.mark.parametrize("release_gil", [False, True])
+def test_many_python_threads_launch_at_once(threads, release_gil):
+    threads(2)
+    wrong = []
+
+    def work():
+        for _ in range(100):
+            if not (run(5000, 16, release_gil)[1] == 1).all():
+                wrong.append(1)
+
+    team = [threading.Thread(target=work) for _ in range(4)]
+    for t in team:
+        t.start()
+    for t in team:
+        t.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_works_after_fork(threads):
+    threads(2)
+    run(1000, 10)
+    child = os.fork()
+    if child == 0:
+        good = pool.started_workers() == 0 and (run(1000, 10)[1] == 1).all() and pool.started_workers() == 1
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (run(1000, 10)[1] == 1).all()
+
+
+def test_workers_that_fell_asleep_are_woken(threads):
+    import time
+
+    threads(2)
+    for _ in range(20):
+        run(64, 1)
+        time.sleep(0.001)
+        assert (run(64, 1)[1] == 1).all()
+
+
+def test_set_num_threads_refuses_nonsense():
+    with pytest.raises(RuntimeError, match="positive"):
+        pool.set_num_threads(0)
+    with pytest.raises(TypeError, match="expected an int, got str"):
+        pool.set_num_threads("2")
+
+
+@pytest.mark.parametrize("env, expected", [({"TAEDA_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5,2"}, 5)])
+def test_environment_sets_the_number_of_threads(env, expected):
+    code = "from taeda._core import pool; print(pool.get_num_threads())"
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert int(out.stdout) == expected
+
+
+def test_affinity_and_quota(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)), raising=False)
+    monkeypatch.setattr(machine, "cpu_quota", lambda: None)
+    assert machine.cpus() == 6
+    monkeypatch.setattr(machine, "cpu_quota", lambda: 2.5)
+    assert machine.cpus() == 3
+
+
+def test_cgroup_files(monkeypatch):
+    files = {
+        "/proc/self/cgroup": "0::/a/b",
+        "/sys/fs/cgroup/a/cpu.max": "150000 100000",
+        "/sys/fs/cgroup/a/b/cpu.max": "max 100000",
+        "/sys/fs/cgroup/a/b/memory.max": "1000000",
+        "/proc/meminfo": "MemTotal: 2000 kB\nSwapTotal: 48 kB\n",
+    }
+    monkeypatch.setattr(machine, "_read", files.get)
+    assert machine.cpu_quota() == 1.5
+    assert machine.memory() == 1000000
+    del files["/sys/fs/cgroup/a/b/memory.max"]
+    assert machine.memory() == 2048 * 1024
+    files.clear()
+    files["/proc/self/cgroup"] = "4:memory:/x\n3:cpu,cpuacct:/x"
+    files["/sys/fs/cgroup/cpu/cpu.cfs_quota_us"] = "-1"
+    assert machine.cpu_quota() is None
+    files["/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us"] = "50000"
+    files["/sys/fs/cgroup/cpu/x/cpu.cfs_period_us"] = "100000"
+    assert machine.cpu_quota() == 0.5
