@@ -1,7 +1,7 @@
 """How a tensor is written as text: the same text, character for character, as PyTorch gives.
 
-Reads tensors through ``shape``, ``dtype``, ``device``, indexing and ``tolist()`` only. The layout is chosen from the values
-that will be shown, so that every element of a tensor has one width and one notation.
+Reads tensors through ``shape``, ``dtype``, ``device``, indexing and ``tolist()`` only. The layout is chosen from the
+values that will be shown, so that every element of a tensor has one width and one notation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed. Each argument left out keeps its value, except ``sci_mode``, which goes back to automatic.
+    """Set how tensors are printed. An argument left out keeps its value, but ``sci_mode`` goes back to automatic.
 
     Args:
         precision: digits after the point of floating point numbers (4).
@@ -88,8 +88,8 @@ def printoptions(**kwargs: Any) -> Iterator[None]:
 class _Column:
     """One notation and width for a set of real numbers.
 
-    Floats are written without decimals when all are whole, and in scientific notation when they are very large, very small
-    or far apart. Zeros and non-finite numbers take no part in that choice.
+    Floats are written without decimals when all are whole, and in scientific notation when they are very large, very
+    small or far apart. Zeros and non-finite numbers take no part in that choice.
     """
 
     def __init__(self, numbers: list[Any], floating: bool):
@@ -190,7 +190,7 @@ def _body(t: Any, indent: int) -> str:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append ``, suffix`` for each suffix and the closing bracket, on a new line where the line would become too long."""
+    """Append ``, suffix`` for each suffix and the closing bracket, on a new line where the line would grow too long."""
     length = len(text) - text.rfind("\n") + 1  # as PyTorch counts: two more than the line has
     parts = [text]
     for suffix in suffixes:
