@@ -1,0 +1,241 @@
+"""Times taeda against PyTorch: the same programs, in separate processes that take turns, and the medians of the ratios.
+
+    python bench/run.py                       # everything; writes bench/RESULTS.md
+    python bench/run.py --only small_ops rows # groups or parts of names; prints, writes nothing
+    python bench/run.py --list
+
+Each case is timed in turn by a process with taeda and one with torch, ``--rounds`` times; a round's time is the fastest
+of five batches. Ratios below 1 mean that taeda is faster. Quiet the machine first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from cases import CASES, Case
+
+HERE = Path(__file__).resolve().parent
+FRAMEWORKS = ("taeda", "torch")
+IMPORT_BAR, SMALL_BAR = 0.12, 0.30
+
+
+def environment(threads: int) -> dict[str, str]:
+    """The environment of a child: the thread count, and the taeda of this checkout only where none is installed."""
+    count = str(threads)
+    env = dict(os.environ, OMP_NUM_THREADS=count, MKL_NUM_THREADS=count, TAEDA_NUM_THREADS=count)
+    built = any((HERE.parent / "taeda" / "_core").glob("tensor*.so"))
+    if built:
+        env["PYTHONPATH"] = os.pathsep.join(p for p in (str(HERE.parent), env.get("PYTHONPATH", "")) if p)
+    return env
+
+
+class Worker:
+    """A process that holds one framework."""
+
+    def __init__(self, framework: str, threads: int):
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), framework, str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(threads),
+        )
+        self.version = self._answer().get("version", "?")
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        return {"error": f"the process ended with code {self.process.wait()}"}
+
+    def time(self, case: Case) -> dict[str, Any]:
+        """``{"seconds": ...}`` or ``{"error": ...}``."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps({"name": case.name}) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return {"error": f"the process ended with code {self.process.wait()}"}
+        return self._answer()
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Row:
+    """The measurements of one case: seconds per framework and round, or the first error."""
+
+    def __init__(self, name: str, group: str, bar: float | None):
+        self.name, self.group, self.bar = name, group, bar
+        self.seconds: dict[str, list[float]] = {f: [] for f in FRAMEWORKS}
+        self.error = ""
+
+    def add(self, framework: str, answer: dict[str, Any]) -> None:
+        if "error" in answer:
+            self.error = self.error or f"{framework}: {answer['error']}"
+        else:
+            self.seconds[framework].append(answer["seconds"])
+
+    @property
+    def ratio(self) -> float:
+        """Median over the rounds of taeda's time by torch's, nan where one of them failed."""
+        pairs = list(zip(*(self.seconds[f] for f in FRAMEWORKS), strict=False))
+        return statistics.median(ours / theirs for ours, theirs in pairs) if pairs and not self.error else math.nan
+
+    def cells(self) -> list[str]:
+        times = [_seconds(statistics.median(self.seconds[f])) if self.seconds[f] else "-" for f in FRAMEWORKS]
+        ratio = "failed" if math.isnan(self.ratio) else f"{self.ratio:.2f}"
+        return [self.name, *times, ratio, *_verdict(self.ratio, self.bar)]
+
+
+def _verdict(ratio: float, bar: float | None) -> list[str]:
+    if bar is None:
+        return ["", ""]
+    return [f"{bar:.2f}", "yes" if ratio <= bar else "no"]
+
+
+def _seconds(x: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if x >= scale:
+            return f"{x / scale:.3g} {unit}"
+    return f"{x * 1e9:.0f} ns"
+
+
+def run_cases(cases: list[Case], rounds: int) -> tuple[list[Row], dict[str, str]]:
+    """Time the cases of each thread count, taking turns; give the rows and the frameworks' versions."""
+    rows: list[Row] = []
+    versions: dict[str, str] = {}
+    for threads in sorted({c.threads for c in cases}):
+        workers = {f: Worker(f, threads) for f in FRAMEWORKS}
+        versions = {f: w.version for f, w in workers.items()}
+        for case in (c for c in cases if c.threads == threads):
+            row = Row(case.name, case.group, case.bar)
+            for i in range(rounds):
+                for framework in FRAMEWORKS if i % 2 == 0 else FRAMEWORKS[::-1]:
+                    row.add(framework, workers[framework].time(case))
+                if row.error:
+                    break
+            rows.append(row)
+            print("  ".join(f"{cell:>8}" for cell in row.cells()[1:4]), f" {case.name}  {row.error}", flush=True)
+        for worker in workers.values():
+            worker.close()
+    order = {c.name: i for i, c in enumerate(cases)}
+    return sorted(rows, key=lambda row: order[row.name]), versions
+
+
+def import_row(rounds: int) -> Row:
+    """Seconds that ``import`` takes in a new interpreter, files warm in the system's cache."""
+    row = Row("import", "import", IMPORT_BAR)
+    for i in range(rounds + 1):
+        for framework in FRAMEWORKS:
+            code = f"import time; t = time.perf_counter(); import {framework}; print(time.perf_counter() - t)"
+            done = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, env=environment(1), cwd=HERE
+            )
+            if done.returncode:
+                row.add(framework, {"error": done.stderr.strip().splitlines()[-1]})
+            elif i:  # the first round only warms the files
+                row.add(framework, {"seconds": float(done.stdout)})
+    return row
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _flags() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
+    return ", AVX-512" if " avx512f" in text else ", AVX2" if " avx2" in text else ""
+
+
+def table(rows: list[list[str]]) -> str:
+    """Markdown, columns padded so that the source can be read too."""
+    head = [["what", "taeda", "torch", "ratio", "at most", "met"]]
+    widths = [max(len(r[i]) for r in head + rows) for i in range(6)]
+    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in head + rows]
+    return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
+
+
+def small_ops_mean(rows: list[Row]) -> list[str]:
+    """The line of the geometric mean over the small ops; failed ones are counted and said, never left out silently."""
+    ratios = [row.ratio for row in rows]
+    good = [r for r in ratios if not math.isnan(r)]
+    mean = math.exp(sum(map(math.log, good)) / len(good)) if good else math.nan
+    failed = f", {len(ratios) - len(good)} FAILED" if len(good) < len(ratios) else ""
+    verdict = _verdict(math.nan if failed else mean, SMALL_BAR)
+    return [f"geometric mean over {len(ratios)} small ops (8x8){failed}", "", "", f"{mean:.2f}", *verdict]
+
+
+def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) -> str:
+    """The page: where and how it was measured, the table with bars, the small ops one by one."""
+    small = [row for row in rows if row.group == "small_ops"]
+    others = [row for row in rows if row.group != "small_ops"]
+    main = [row.cells() for row in others if row.group == "import"]
+    if small:
+        main.append(small_ops_mean(small))
+    main += [row.cells() for row in others if row.group != "import"]
+    met = sum(line[5] == "yes" for line in main)
+    parts = [
+        "# taeda against PyTorch",
+        f"Measured {datetime.date.today().isoformat()} on {_cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
+        f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
+        "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch, below "
+        f"1 is faster than PyTorch) are medians of the ratios of {args.rounds} rounds. The command that makes this page:",
+        f"    {args.command}",
+        f"{met} of {len(main)} bars met.",
+        table(main),
+    ]
+    if small:
+        parts += ["## The small ops, one by one", table([row.cells() for row in small])]
+    errors = [f"- {row.name}: {row.error}" for row in rows if row.error]
+    if errors:
+        parts += ["## Failures", "\n".join(errors)]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="groups, or parts of the names of cases")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--write", action="store_true", help="write RESULTS.md even with --only")
+    parser.add_argument("--list", action="store_true", help="list groups and cases")
+    args = parser.parse_args()
+    if args.list:
+        print("import")
+        for case in CASES:
+            print(f"{case.group}: {case.name}")
+        return
+    args.command = " ".join(["python bench/run.py", *sys.argv[1:]])
+    chosen = [c for c in CASES if not args.only or any(text == c.group or text in c.name for text in args.only)]
+    rows = [] if args.only and "import" not in args.only else [import_row(args.rounds)]
+    timed, versions = run_cases(chosen, args.rounds) if chosen else ([], {})
+    page = report(rows + timed, versions, args)
+    print("\n" + page)
+    if not args.only or args.write:
+        (HERE / "RESULTS.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()

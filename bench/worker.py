@@ -1,0 +1,64 @@
+"""One framework in one process: times the cases that it is asked for on standard input, a line of JSON for each."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: float = 0.02) -> float:
+    """The fastest of ``batches`` batches of calls, each of about ``batch_seconds``: what disturbs can only add time."""
+    fn()
+    number = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(number):
+            fn()
+        took = time.perf_counter() - start
+        if took > batch_seconds / 2:
+            break
+        number = max(2 * number, int(number * batch_seconds / max(took, 1e-9) * 0.7))
+    number = max(1, round(number * batch_seconds / took))
+    best = took / number if number == 1 else float("inf")
+    loop = range(number)
+    for _ in range(batches):
+        start = time.perf_counter()
+        for _ in loop:
+            fn()
+        best = min(best, (time.perf_counter() - start) / number)
+    return best
+
+
+def main() -> None:
+    name, threads = sys.argv[1], int(sys.argv[2])
+    T = importlib.import_module(name)
+    T.set_num_threads(threads)
+    from cases import CASES
+
+    cases = {c.name: c for c in CASES}
+    ready: dict[str, Callable[[], Any]] = {}
+    print(json.dumps({"version": T.__version__}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["name"] not in ready:
+                ready.clear()
+                T.manual_seed(0)
+                ready[request["name"]] = cases[request["name"]].make(T)
+            gc.collect()
+            gc.disable()
+            answer: dict[str, Any] = {"seconds": seconds_per_call(ready[request["name"]])}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+        finally:
+            gc.enable()
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
