@@ -201,8 +201,8 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
         "# taeda against PyTorch",
         f"Measured {datetime.date.today().isoformat()} on {_cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
         f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
-        "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch, below "
-        f"1 is faster than PyTorch) are medians of the ratios of {args.rounds} rounds. The command that makes this page:",
+        "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch: "
+        f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. The command of this page:",
         f"    {args.command}",
         f"{met} of {len(main)} bars met.",
         table(main),
