@@ -1,0 +1,434 @@
+"""Matrix products: one register tile, and the blocked loops around it that convolution and attention share.
+
+The *tile* is ``rows x (vectors * lanes)`` accumulators in registers: at each step ``k`` it multiplies scalars of A, read
+with any strides, by vectors of B, whose columns are contiguous. Everything else arranges memory for it:
+
+* B is used in place where it is read few times, else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
+  thread that uses it) is *packed*: copied or transposed so that reading it is sequential.
+* A may be used in place whatever its strides; where many columns of B meet it, packing it (``pitch`` items for the rows
+  of a tile, one k after the other) is worth a tenth.
+* C is cut into tasks of ``mc x nc`` elements by shape alone; the sum over k is never split between tasks, so results do
+  not depend on the number of threads.
+
+``matmul`` has the blocked product, ``matmul_dot`` the one for a few rows against a matrix whose sums run along memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .build import kernel
+from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
+
+A_BLOCK = 192  # most rows of A in a task that packs it: 256 KiB of the stack with their padding
+K_BLOCK = 256  # depth of a packed panel: 64 columns of float32 are then 64 KiB, which stay in the second-level cache
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The register tile of one target: ``rows x (vectors * lanes)`` accumulators, and the panel widths in vectors."""
+
+    rows: int
+    widths: tuple[int, ...]
+
+    #: Items between one k and the next in packed A: ``rows`` rounded up to a power of two, so that squares transpose.
+    pitch = 8
+
+    @property
+    def vectors(self) -> int:
+        return self.widths[0]
+
+
+def tile_shape(vector_bytes: int) -> Shape:
+    """The tile that fills the registers: 24 accumulators of 32 (AVX-512, NEON), 12 of 16 (AVX2, SSE)."""
+    if vector_bytes == 64 or vector_bytes == 16:
+        return Shape(6, (4, 2, 1))
+    return Shape(6, (2, 1))
+
+
+def panel(dtype: str, vector_bytes: int) -> int:
+    """Columns of a full panel."""
+    return tile_shape(vector_bytes).vectors * max(vector_bytes // TYPES[dtype].bytes, 1)
+
+
+#: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. ``d`` is what the product is added
+#: to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). ``mc, nc, kc`` are the block
+#: sizes, ``packed`` is 1 to pack B, 3 to pack A and B. There are two batch dimensions; ``n1`` is the size of the inner one.
+MATMUL_ARGS = (
+    "m n k a_m a_k b_k b_n c_m d_m init mc nc kc packed n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1"
+).split()
+
+
+class Context:
+    """What the tiles of one block share, kept on the stack: one int64 per name."""
+
+    NAMES = ("k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m")
+
+    def __init__(self, f: Function, pointer: Value):
+        self.f, self.pointer = f, pointer
+
+    @classmethod
+    def new(cls, f: Function) -> Context:
+        return cls(f, f.scratch(8 * len(cls.NAMES)))
+
+    def get(self, name: str) -> Value:
+        return self.f.load(self.f.offset(self.pointer, 8 * self.NAMES.index(name)), I64)
+
+    def set(self, **values: Value) -> None:
+        for name, value in values.items():
+            self.f.store(self.f.offset(self.pointer, 8 * self.NAMES.index(name)), value)
+
+
+def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
+    """``a * b + c``, fused for floats; integers wrap."""
+    return f.fma(a, b, c) if a.type.kind == "f" else a * b + c
+
+
+def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
+    """``tile(context, a, b, c, d, columns)``: one tile of C, the last vector masked to ``columns``."""
+    h = f.helper(f"tile_{rows}x{vectors}", PTR, PTR, PTR, PTR, PTR, I64)
+    pointer, a, b, c, d, columns = h.params
+    context = Context(h, pointer)
+    lanes = h.lanes(t)
+    a_m, a_k, b_k = context.get("a_m"), context.get("a_k"), context.get("b_k")
+    masks = _masks(h, vectors, columns, lanes)
+    # Rows are addressed in groups of four from one pointer: 0, 1, 2 and 3 strides away, which x86 does in the operand.
+    a_m2, a_m3 = a_m * 2, a_m * 3
+    steps = (None, a_m, a_m2, a_m3)
+    groups = [h.offset(a, a_m * g) for g in range(0, rows, 4)]
+    zero = h.const(t, 0, lanes)
+    with h.loop(0, context.get("k"), carry=[b, *groups, *[zero] * (rows * vectors)]) as L:
+        at_b, *rest = L.carry
+        at_a, acc = rest[: len(groups)], rest[len(groups) :]
+        loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
+        columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
+        for i in range(rows):
+            step = steps[i % 4]
+            x = h.splat(h.load(at_a[i // 4] if step is None else h.offset(at_a[i // 4], step), t), lanes)
+            for v in range(vectors):
+                acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
+        L.carry = [h.offset(at_b, b_k), *[h.offset(p, a_k) for p in at_a], *acc]
+    _finish(h, t, rows, vectors, L.carry[1 + len(groups) :], context, c, d, masks)
+    return h
+
+
+def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
+    """As :func:`_tile` for a whole panel where A and B are both packed: no addresses to compute."""
+    h = f.helper("tile_packed", PTR, PTR, PTR, PTR, PTR, I64)
+    pointer, a, b, c, d, _ = h.params
+    context = Context(h, pointer)
+    lanes, pitch = h.lanes(t), tile_shape(h.vector_bytes).pitch
+    d_m = context.get("d_m")
+    for i in range(rows):  # the sum takes longer than these lines do to come
+        for v in range(vectors):
+            h.prefetch(h.offset(h.offset(d, d_m * i), v * lanes * t.bytes))
+    zero = h.const(t, 0, lanes)
+
+    def steps(count: int, limit: Value, start: Value | int, carry):
+        with h.loop(start, limit, count, carry=carry) as L:
+            at_a, at_b, *acc = L.carry
+            for u in range(count):
+                row = [
+                    h.load(h.offset(at_b, (u * vectors + v) * lanes * t.bytes), t, lanes) for v in range(vectors)
+                ]
+                for i in range(rows):
+                    x = h.splat(h.load(h.offset(at_a, (u * pitch + i) * t.bytes), t), lanes)
+                    for v in range(vectors):
+                        acc[i * vectors + v] = multiply_add(h, x, row[v], acc[i * vectors + v])
+            moved = h.offset(at_a, count * pitch * t.bytes), h.offset(at_b, count * vectors * lanes * t.bytes)
+            L.carry = [*moved, *acc]
+        return L
+
+    k = context.get("k")
+    twice = steps(2, k - 1, 0, [a, b, *[zero] * (rows * vectors)])
+    last = steps(1, k, twice.index, list(twice.carry))
+    _finish(h, t, rows, vectors, last.carry[2:], context, c, d, [None] * vectors)
+    return h
+
+
+def _masks(h: Function, vectors: int, columns: Value, lanes: int) -> list[Value | None]:
+    """Masks of a panel's vectors; None for those that no panel of this width leaves partly empty."""
+    narrower = max((w for w in tile_shape(h.vector_bytes).widths if w < vectors), default=0)
+    return [None if v < narrower else h.first(columns - v * lanes, lanes) for v in range(vectors)]
+
+
+def _finish(h: Helper, t: Type, rows: int, vectors: int, acc, context: Context, c: Value, d: Value, masks) -> None:
+    """Store the accumulators of a tile, added to the rows at ``d``."""
+    lanes = h.lanes(t)
+    c_m, d_m = context.get("c_m"), context.get("d_m")
+    for i in range(rows):
+        to, add = h.offset(c, c_m * i), h.offset(d, d_m * i)
+        for v in range(vectors):
+            at, mask = v * lanes * t.bytes, masks[v]
+            h.store(h.offset(to, at), acc[i * vectors + v] + h.load(h.offset(add, at), t, lanes, mask), mask)
+
+
+def _rows(f: Function, t: Type, vectors: int) -> Helper:
+    """``rows(context, a, b, c, d, columns, m)``: all tiles of ``m`` rows against one panel."""
+    most = tile_shape(f.vector_bytes).rows
+    tiles = {n: _tile(f, t, n, vectors) for n in range(1, most + 1)}
+    fast = _packed_tile(f, t, most, vectors) if vectors == tile_shape(f.vector_bytes).vectors else None
+    h = f.helper(f"rows_{vectors}", PTR, PTR, PTR, PTR, PTR, I64, I64, I64)
+    pointer, a, b, c, d, columns, m, packed = h.params
+    context = Context(h, pointer)
+    a_tile, c_m, d_m = context.get("a_tile"), context.get("c_m"), context.get("d_m")
+
+    def whole(tile: Helper, start: Value | int, stop: Value, carry) -> tuple[Value, tuple[Value, ...]]:
+        with h.loop(start, stop, most, carry=carry) as L:
+            at_a, at_c, at_d = L.carry
+            h.call(tile, pointer, at_a, b, at_c, at_d, columns)
+            L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
+        return L.index, L.carry
+
+    start, carry = h.i64(0), (a, c, d)
+    if fast is not None:
+        usable = (packed == 3) & (columns == vectors * h.lanes(t))
+        start, carry = whole(fast, 0, h.select(usable, m - (most - 1), h.i64(0)), [a, c, d])
+    index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
+    left = m - index
+    for n in range(1, most):
+        with h.when(left == n):
+            h.call(tiles[n], pointer, at_a, b, at_c, at_d, columns)
+    return h
+
+
+def transpose(rows: list[Value]) -> list[Value]:
+    """Transpose every square of ``len(rows)`` lanes across the vectors, in log2(len(rows)) rounds of shuffles."""
+    n, lanes = len(rows), rows[0].lanes
+    step = 1
+    while step < n:
+        # Swap the off-diagonal blocks of every 2x2 arrangement of step x step blocks.
+        low = [j if not j & step else lanes + (j ^ step) for j in range(lanes)]
+        high = [(j ^ step) if not j & step else lanes + j for j in range(lanes)]
+        out = list(rows)
+        for i in range(n):
+            if not i & step:
+                out[i], out[i | step] = rows[i].shuffle(low, rows[i | step]), rows[i].shuffle(high, rows[i | step])
+        rows = out
+        step *= 2
+    return rows
+
+
+def _pack_copy(f: Function, t: Type, vectors: int) -> Helper:
+    """``copy(to, b, b_k, k, columns)``: ``k`` rows with contiguous columns; columns past the end are 0."""
+    h = f.helper("pack_copy", PTR, PTR, I64, I64, I64)
+    to, b, b_k, k, columns = h.params
+    lanes = h.lanes(t)
+    width = vectors * lanes * t.bytes
+    with h.branch(columns >= vectors * lanes) as B:
+        with h.loop(0, k, carry=[to, b]) as L:
+            target, source = L.carry
+            for v in range(vectors):
+                at = v * lanes * t.bytes
+                h.store(h.offset(target, at), h.load(h.offset(source, at), t, lanes))
+            L.carry = [h.offset(target, width), h.offset(source, b_k)]
+        B.otherwise()
+        with h.loop(0, columns, lanes) as V:
+            mask = h.first(columns - V.index, lanes)
+            at = V.index * t.bytes
+            with h.loop(0, k, carry=[h.offset(to, at), h.offset(b, at)]) as L:
+                target, source = L.carry
+                h.store(target, h.load(source, t, lanes, mask))
+                L.carry = [h.offset(target, width), h.offset(source, b_k)]
+    return h
+
+
+def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
+    """``transpose(to, b, b_n, k, columns)``: columns of B, each contiguous along k, turned into the panel's rows.
+
+    Squares of ``lanes x lanes``: the last ones write up to ``lanes - 1`` rows past ``k``, which the panel has room for.
+    """
+    h = f.helper("pack_transpose", PTR, PTR, I64, I64, I64)
+    to, b, b_n, k, columns = h.params
+    lanes = h.lanes(t)
+    width = vectors * lanes * t.bytes
+
+    def squares(start: Value, target: Value, whole: bool, left: Value) -> None:
+        with h.loop(0, k, lanes) as K:
+            short = h.first(k - K.index, lanes)
+            none = h.const(short.type, 0, lanes)
+            source = h.offset(start, K.index * t.bytes)
+            rows = []
+            for i in range(lanes):
+                mask = short if whole else h.select(left > i, short, none)
+                rows.append(h.load(h.offset(source, b_n * i), t, lanes, mask))
+            at = h.offset(target, K.index * width)
+            for i, column in enumerate(transpose(rows)):
+                h.store(h.offset(at, i * width), column)
+
+    with h.loop(0, columns, lanes) as V:
+        left = columns - V.index
+        start, target = h.offset(b, V.index * b_n), h.offset(to, V.index * t.bytes)
+        with h.branch(left >= lanes) as B:
+            squares(start, target, True, left)
+            B.otherwise()
+            squares(start, target, False, left)
+    return h
+
+
+def _pack_rows(f: Function, t: Type) -> Helper:
+    """``rows(to, a, a_m, a_k, m, k)``: A cut into tiles of ``rows``, each ``k`` times ``pitch`` items.
+
+    Row-major A is transposed in squares, column-major A copied. The last tile may be followed by ``lanes`` rows of rubbish.
+    """
+    h = f.helper("pack_rows", PTR, PTR, I64, I64, I64, I64)
+    to, a, a_m, a_k, m, k = h.params
+    shape, lanes = tile_shape(h.vector_bytes), h.lanes(t)
+    pitch, rows = shape.pitch, shape.rows
+    n = min(pitch, lanes)  # the side of a square; a vector holds lanes / n of them
+    step = pitch * t.bytes
+
+    def square(source: Value, target: Value, short: Value, first: int, left: Value) -> None:
+        none = h.const(short.type, 0, lanes)
+        vectors = []
+        for i in range(first, first + n):
+            if i < rows:
+                vectors.append(h.load(h.offset(source, a_m * i), t, lanes, h.select(left > i, short, none)))
+            else:
+                vectors.append(h.const(t, 0, lanes))
+        for j, column in enumerate(transpose(vectors)):
+            for block in range(lanes // n):
+                at = (block * n + j) * step + first * t.bytes
+                h.store(h.offset(target, at), column.slice(block * n, n))
+
+    with h.loop(0, m, rows, carry=[to, a]) as M:
+        target, source = M.carry
+        left = m - M.index
+        with h.branch(a_k == t.bytes) as B:
+            with h.loop(0, k, lanes) as K:
+                short = h.first(k - K.index, lanes)
+                at, into = h.offset(source, K.index * t.bytes), h.offset(target, K.index * step)
+                for first in range(0, pitch, n):
+                    square(at, into, short, first, left)
+            B.otherwise()
+            for first in range(0, pitch, n):
+                mask = h.first(smaller(h, left, rows) - first, n)
+                ends = [h.offset(target, first * t.bytes), h.offset(source, a_m * first)]
+                with h.loop(0, k, carry=ends) as K:
+                    into, at = K.carry
+                    h.store(into, h.load(at, t, n, mask))
+                    K.carry = [h.offset(into, step), h.offset(at, a_k)]
+        M.carry = [h.offset(target, k * step), h.offset(source, a_m * rows)]
+    return h
+
+
+def spread(f: Function, t: Type, c: Value, c_m: Value, d: Value, d_m: Value, m: Value, n: Value) -> None:
+    """Fill each row of C with its scalar of D."""
+    lanes = f.lanes(t)
+    with f.loop(0, m) as R:
+        row = f.offset(c, R.index * c_m)
+        x = f.splat(f.load(f.offset(d, R.index * d_m), t), lanes)
+        with f.loop(0, n, lanes) as V:
+            f.store(f.offset(row, V.index * t.bytes), x, f.first(n - V.index, lanes))
+
+
+def smaller(f: Function, a: Value, b: Value | int) -> Value:
+    """The smaller of two integers."""
+    return f.select(a < b, a, b)
+
+
+@kernel
+def matmul(f: Function, dtype: str) -> None:
+    """``C = A @ B + D`` over two batch dimensions; see :data:`MATMUL_ARGS`. The range counts tasks: batch, m, n blocks.
+
+    B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is the item size), C contiguous rows. A may have any
+    strides; to be packed it needs contiguous rows or columns too.
+    """
+    t = TYPES[dtype]
+    shape = tile_shape(f.vector_bytes)
+    lanes = f.lanes(t)
+    width = shape.vectors * lanes
+    block = Block(f, t)
+    copy, turn, rows = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors), _pack_rows(f, t)
+    g = {name: f.size(i) for i, name in enumerate(MATMUL_ARGS)}
+    buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
+    slab = f.scratch((A_BLOCK // shape.rows * K_BLOCK + lanes) * shape.pitch * t.bytes)
+    packs_a, packs_b = g["packed"] == 3, g["packed"] != 0
+    mt = (g["m"] + g["mc"] - 1) / g["mc"]
+    nt = (g["n"] + g["nc"] - 1) / g["nc"]
+
+    with f.loop(f.begin, f.end) as T:
+        batch, inside = T.index / (mt * nt), T.index % (mt * nt)
+        i, j = batch / g["n1"], batch % g["n1"]
+        row, column = (inside / nt) * g["mc"], (inside % nt) * g["nc"]
+        m, n = smaller(f, g["m"] - row, g["mc"]), smaller(f, g["n"] - column, g["nc"])
+        base = {x: i * g[f"{x}_b0"] + j * g[f"{x}_b1"] for x in "abcd"}
+        d_n = f.select(g["init"] == 1, f.i64(t.bytes), f.i64(0))
+        a = f.offset(f.data(1), base["a"] + row * g["a_m"])
+        b = f.offset(f.data(2), base["b"] + column * g["b_n"])
+        c = f.offset(f.data(0), base["c"] + row * g["c_m"] + column * t.bytes)
+        d = f.offset(f.data(3), base["d"] + row * g["d_m"] + column * d_n)
+        with f.when(g["init"] == 2):
+            spread(f, t, c, g["c_m"], d, g["d_m"], m, n)
+        with f.loop(0, g["k"], g["kc"]) as K:
+            depth = smaller(f, g["k"] - K.index, g["kc"])
+            at_a, at_b = f.offset(a, K.index * g["a_k"]), f.offset(b, K.index * g["b_k"])
+            with f.when(packs_a):
+                f.call(rows, slab, at_a, g["a_m"], g["a_k"], m, depth)
+            block.set_a(depth, packs_a, g["a_m"], g["a_k"])
+            block.set_b(f.select(packs_b, f.i64(width * t.bytes), g["b_k"]))
+            block.set_c(K.index == 0, g["init"], c, g["c_m"], d, g["d_m"])
+            use_a = f.select(packs_a, slab, at_a)
+            with f.loop(0, n, width) as P:
+                columns = smaller(f, n - P.index, width)
+                source = f.offset(at_b, P.index * g["b_n"])
+                with f.when(packs_b), f.branch(g["b_n"] == t.bytes) as B:
+                    f.call(copy, buffer, source, g["b_k"], depth, columns)
+                    B.otherwise()
+                    f.call(turn, buffer, source, g["b_n"], depth, columns)
+                block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, g["packed"])
+
+
+class Block:
+    """Blocks of one product within a kernel: what their tiles share, and the call that does all rows of a panel."""
+
+    def __init__(self, f: Function, t: Type):
+        self.f, self.t = f, t
+        shape = tile_shape(f.vector_bytes)
+        self.lanes, self.shape = f.lanes(t), shape
+        self.width = shape.vectors * self.lanes
+        self.rows = {v: _rows(f, t, v) for v in shape.widths}
+        self.context = Context.new(f)
+        self.zeros = f.scratch(self.width * t.bytes)
+        for v in range(shape.vectors):
+            f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
+
+    def set_a(self, depth: Value, packed: Value, a_m: Value, a_k: Value) -> None:
+        """The depth of the block, and A's strides where it is not packed."""
+        f, item, shape = self.f, self.t.bytes, self.shape
+        self.context.set(
+            k=depth,
+            a_m=f.select(packed, f.i64(item), a_m),
+            a_k=f.select(packed, f.i64(shape.pitch * item), a_k),
+            a_tile=f.select(packed, depth * (shape.pitch * item), a_m * shape.rows),
+        )
+
+    def set_b(self, b_k: Value) -> None:
+        """The distance between B's rows."""
+        self.context.set(b_k=b_k)
+
+    def set_c(self, first: Value, init: Value, c: Value, c_m: Value, d: Value, d_m: Value) -> None:
+        """What a block is added to: the first to nothing, D, or what C was filled with; the others to C."""
+        f = self.f
+        given, none = first & (init == 1), first & (init == 0)
+        self.c, self.d = c, f.select(given, d, f.select(none, self.zeros, c))
+        self.d_step = f.select(none, f.i64(0), f.i64(self.t.bytes))
+        self.context.set(c_m=c_m, d_m=f.select(given, d_m, f.select(none, f.i64(0), c_m)))
+
+    def multiply(self, a: Value, b: Value, column: Value, columns: Value, m: Value, packed: Value) -> None:
+        """The ``m`` rows against one panel ``b``, which has ``columns`` columns and starts at ``column``."""
+        f = self.f
+        c, d = f.offset(self.c, column * self.t.bytes), f.offset(self.d, column * self.d_step)
+        _by_width(f, self.rows, columns, self.lanes, (self.context.pointer, a, b, c, d, columns, m, packed))
+
+
+def _by_width(f: Function, rows: dict[int, Helper], columns: Value, lanes: int, args) -> None:
+    """Call the narrowest of ``rows`` that holds ``columns``."""
+    widths = sorted(rows)
+    if len(widths) == 1:
+        f.call(rows[widths[0]], *args)
+        return
+    with f.branch(columns <= widths[0] * lanes) as B:
+        f.call(rows[widths[0]], *args)
+        B.otherwise()
+        _by_width(f, {w: rows[w] for w in widths[1:]}, columns, lanes, args)
