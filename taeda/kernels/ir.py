@@ -514,6 +514,31 @@ class Function:
         with self.loop(self.i64(0), count) as L:
             self.store(self.offset(pointer, stride * L.index), x.lane(L.index) if x.lanes > 1 else x)
 
+    def gather_at(self, pointer: Value, offsets: Value, t: Type, mask: Value | None = None) -> Value:
+        """Load lane ``i`` from ``pointer + offsets[i]`` (int64 bytes); lanes whose ``mask`` is false read as 0.
+
+        Where the target has no gather instruction a masked lane does read, at ``pointer`` itself.
+        """
+        lanes = offsets.lanes
+        if lanes > 1 and self._gathers(t):
+            mask = self.const(BOOL, True, lanes) if mask is None else mask
+            spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
+            name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
+            self.declarations[name] = f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+            at = self.emit(f"getelementptr i8, ptr {pointer.text}, {offsets.typed}", PTR, lanes)
+            zero = self.const(t, 0, lanes)
+            return self.emit(
+                f"call {spelled} @{name}(<{lanes} x ptr> {at.text}, i32 {t.bytes}, {mask.typed}, {zero.typed})", t, lanes
+            )
+        if mask is not None:
+            offsets = self.select(mask, offsets, 0)
+        if lanes == 1:
+            return self.load(self.offset(pointer, offsets), t)
+        result = self.const(t, 0, lanes)
+        for i in range(lanes):
+            result = result.with_lane(i, self.load(self.offset(pointer, offsets.lane(i)), t))
+        return result
+
     def _gathers(self, t: Type) -> bool:
         """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes."""
         return self.vector_bytes >= 64 and t.bytes >= 4

@@ -1,0 +1,220 @@
+"""Copies that move bytes and compute nothing: transposed copies, blocks of rows, triangles.
+
+Elementwise copies and casts are pointwise kernels with the identity for a body (:mod:`taeda.kernels.pointwise`). What
+is here wins by moving whole cache lines: a transposition of tiles held in registers, and rows as runs of bytes.
+Kernels know only the size of an item, so one serves every dtype of that size.
+"""
+
+from __future__ import annotations
+
+from .build import kernel
+from .ir import U8, U16, U32, U64, Function, Type, Value
+
+#: The unsigned type that carries one item of so many bytes; 16 bytes travel as two lanes of 8.
+CARRIER: dict[int, tuple[Type, int]] = {1: (U8, 1), 2: (U16, 1), 4: (U32, 1), 8: (U64, 1), 16: (U64, 2)}
+
+LINE = 64  # bytes in a cache line, on every target that taeda knows
+STREAM_BYTES = 4 << 20  # from this size on, stores that bypass the cache win: the result is not going to fit anyway
+
+
+def copy_item(f: Function, dst: Value, src: Value, item: int) -> None:
+    """Copy one item of ``item`` bytes."""
+    t, lanes = CARRIER[item]
+    f.store(dst, f.load(src, t, lanes))
+
+
+def copy_bytes(f: Function, dst: Value, src: Value, nbytes: Value, item: int) -> None:
+    """Copy ``nbytes`` (a multiple of ``item``) that do not overlap, in full registers and then item by item."""
+    t = CARRIER[item][0]
+    width = f.vector_bytes
+    wide = width // t.bytes
+    with f.loop(0, nbytes - (4 * width - 1), 4 * width) as L:
+        parts = [f.load(f.offset(src, L.index + i * width), t, wide) for i in range(4)]
+        for i, part in enumerate(parts):
+            f.store(f.offset(dst, L.index + i * width), part)
+    done = nbytes & f.i64(-4 * width)
+    with f.loop(done, nbytes - (width - 1), width) as L:
+        f.store(f.offset(dst, L.index), f.load(f.offset(src, L.index), t, wide))
+    done = nbytes & f.i64(-width)
+    if width > 16 and item < 16:
+        with f.loop(done, nbytes - 15, 16) as L:
+            f.store(f.offset(dst, L.index), f.load(f.offset(src, L.index), t, 16 // t.bytes))
+        done = nbytes & f.i64(-16)
+    with f.loop(done, nbytes, item) as L:
+        copy_item(f, f.offset(dst, L.index), f.offset(src, L.index), item)
+
+
+def fill_bytes(f: Function, dst: Value, nbytes: Value, x: Value, item: int) -> None:
+    """Store the item ``x`` over ``nbytes``."""
+    t = CARRIER[item][0]
+    width = f.vector_bytes
+    wide = width // t.bytes
+    full = f.splat(x, wide) if x.lanes == 1 else x.shuffle([i % x.lanes for i in range(wide)])
+    with f.loop(0, nbytes - (width - 1), width) as L:
+        f.store(f.offset(dst, L.index), full)
+    with f.loop(nbytes & f.i64(-width), nbytes, item) as L:
+        f.store(f.offset(dst, L.index), x)
+
+
+# ---- transposition --------------------------------------------------------------------------------------------------
+def transpose_registers(rows: list[Value]) -> list[Value]:
+    """The transpose of an n x n tile held as n registers of n lanes, by log2(n) rounds of perfect shuffles."""
+    n = len(rows)
+    low = [x for i in range(n // 2) for x in (i, n + i)]
+    high = [x for i in range(n // 2, n) for x in (i, n + i)]
+    for _ in range(n.bit_length() - 1):
+        turned = []
+        for i in range(n // 2):
+            turned.append(rows[i].shuffle(low, rows[i + n // 2]))
+            turned.append(rows[i].shuffle(high, rows[i + n // 2]))
+        rows = turned
+    return rows
+
+
+def tile_side(f: Function, item: int) -> int:
+    """Side of the tile that is transposed in registers."""
+    if item == 16:
+        return 4
+    return min(f.vector_bytes // item, 16)
+
+
+def transpose_rows(item: int) -> int:
+    """Rows of the result in one unit of the parallel dimension: as many as a cache line of the source holds."""
+    return max(LINE // item, 16)
+
+
+def _tile(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, stream: bool) -> None:
+    """One tile, written whole rows at a time."""
+    n = tile_side(f, item)
+    t, lanes = CARRIER[item]
+    if item == 16:
+        for i in range(n):
+            for j in range(n):
+                x = f.load(f.offset(src, src_row * j + i * item), t, lanes)
+                f.store(f.offset(dst, dst_row * i + j * item), x, nontemporal=stream)
+        return
+    rows = [f.load(f.offset(src, src_row * j), t, n) for j in range(n)]
+    for i, row in enumerate(transpose_registers(rows)):
+        f.store(f.offset(dst, dst_row * i), row, nontemporal=stream)
+
+
+def _line(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, buffer: Value) -> None:
+    """Tiles side by side that make one cache line of each row, gathered in ``buffer`` and streamed out line by line.
+
+    Half a line stored past the cache costs as much as a read and a write of the whole line.
+    """
+    n = tile_side(f, item)
+    for k in range(0, LINE, n * item):
+        _tile(f, f.offset(buffer, k), f.offset(src, src_row * (k // item)), f.i64(LINE), src_row, item, False)
+    wide = f.vector_bytes // 8
+    for i in range(n):
+        for k in range(0, LINE, f.vector_bytes):
+            x = f.load(f.offset(buffer, i * LINE + k), U64, wide)
+            f.store(f.offset(dst, dst_row * i + k), x, nontemporal=True)
+
+
+def _plain(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, i: tuple, j: tuple) -> None:
+    """Item by item over rows ``i`` and columns ``j`` of the result: the edges that fill no tile."""
+    with f.loop(*i) as I, f.loop(*j) as J:
+        to = f.offset(dst, I.index * dst_row + J.index * item)
+        copy_item(f, to, f.offset(src, J.index * src_row + I.index * item), item)
+
+
+@kernel
+def transpose(f: Function, item: int, stream: bool = False) -> None:
+    """``dst[b0, b1, i, j] = src[b0, b1, j, i]``, both contiguous in their last dimension.
+
+    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1
+    stride]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips of
+    ``transpose_rows(item)`` rows, for each batch. ``stream`` bypasses the cache; it needs dst and its strides aligned
+    to a cache line.
+    """
+    dst, src = f.data(0), f.data(1)
+    rows, columns, dst_row, src_row, batch1 = (f.size(i) for i in range(5))
+    dst_b0, dst_b1, src_b0, src_b1 = (f.size(i) for i in range(5, 9))
+    n, strip = tile_side(f, item), transpose_rows(item)
+    strips = (rows + (strip - 1)) / strip
+    by_line = stream and n * item < LINE
+    step = LINE // item if by_line else n
+    buffer = f.scratch(n * LINE) if by_line else None
+    with f.loop(f.begin, f.end) as S:
+        batch = S.index / strips
+        first = (S.index - batch * strips) * strip
+        b0 = batch / batch1
+        b1 = batch - b0 * batch1
+        to = f.offset(dst, b0 * dst_b0 + b1 * dst_b1 + first * dst_row)
+        at = f.offset(src, b0 * src_b0 + b1 * src_b1 + first * item)
+        count = f.select(rows - first < strip, rows - first, f.i64(strip))
+        whole_i, whole_j = count & f.i64(-n), columns & f.i64(-step)
+        with f.loop(0, whole_j, step) as J, f.loop(0, whole_i, n) as I:
+            there = f.offset(to, I.index * dst_row + J.index * item)
+            here = f.offset(at, J.index * src_row + I.index * item)
+            if buffer is None:
+                _tile(f, there, here, dst_row, src_row, item, stream)
+            else:
+                _line(f, there, here, dst_row, src_row, item, buffer)
+        with f.when(whole_j < columns):
+            _plain(f, to, at, dst_row, src_row, item, (0, whole_i), (whole_j, columns))
+        with f.when(whole_i < count), f.loop(0, columns, 64) as J:
+            stop = f.select(columns - J.index < 64, columns, J.index + 64)
+            _plain(f, to, at, dst_row, src_row, item, (whole_i, count), (J.index, stop))
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+@kernel
+def copy_rows(f: Function, item: int) -> None:
+    """``dst[row, :] = src[row, :]`` for rows that are runs of bytes.
+
+    ``arg = [row bytes, dst row stride, src row stride, chunk bytes]``; ``[begin, end)`` are chunks, row by row. The
+    chunk is a multiple of the item and cuts long rows so that threads can share them.
+    """
+    dst, src = f.data(0), f.data(1)
+    nbytes, dst_row, src_row, chunk = (f.size(i) for i in range(4))
+    chunks = (nbytes + (chunk - 1)) / chunk
+    with f.loop(f.begin, f.end) as L:
+        row = L.index / chunks
+        start = (L.index - row * chunks) * chunk
+        count = f.select(nbytes - start < chunk, nbytes - start, chunk)
+        copy_bytes(f, f.offset(dst, row * dst_row + start), f.offset(src, row * src_row + start), count, item)
+
+
+@kernel
+def triangle(f: Function, item: int, upper: bool) -> None:
+    """Rows of a batch of matrices with what lies below (``upper``) or above the diagonal ``k`` set to zero.
+
+    ``arg = [rows, columns, k]``, both operands contiguous; ``[begin, end)`` are rows of the whole batch.
+    """
+    dst, src = f.data(0), f.data(1)
+    rows, columns, k = (f.size(i) for i in range(3))
+    t, lanes = CARRIER[item]
+    zero = f.const(t, 0, lanes)
+    with f.loop(f.begin, f.end) as L:
+        i = L.index - L.index / rows * rows
+        at = i + k if upper else i + k + 1  # the first column of the upper part, the first column past the lower one
+        at = f.select(at < 0, f.i64(0), f.select(at > columns, columns, at)) * item
+        whole = columns * item
+        to, here = f.offset(dst, L.index * whole), f.offset(src, L.index * whole)
+        if upper:
+            fill_bytes(f, to, at, zero, item)
+            copy_bytes(f, f.offset(to, at), f.offset(here, at), whole - at, item)
+        else:
+            copy_bytes(f, to, here, at, item)
+            fill_bytes(f, f.offset(to, at), whole - at, zero, item)
+
+
+@kernel
+def reverse_rows(f: Function, item: int) -> None:
+    """``dst[row, j] = src[row, n - 1 - j]``: ``arg = [n, dst row stride, src row stride]``, items contiguous."""
+    dst, src = f.data(0), f.data(1)
+    n, dst_row, src_row = (f.size(i) for i in range(3))
+    t, lanes = CARRIER[item]
+    with f.loop(f.begin, f.end) as L:
+        to, last = f.offset(dst, L.index * dst_row), f.offset(src, L.index * src_row + n * item)
+        wide = f.vector_bytes // t.bytes
+        items = wide // lanes
+        order = [i * lanes + k for i in reversed(range(items)) for k in range(lanes)]
+        with f.loop(0, n - (items - 1), items) as J:
+            x = f.load(f.offset(last, -(J.index + items) * item), t, wide)
+            f.store(f.offset(to, J.index * item), x.shuffle(order))
+        with f.loop(n & f.i64(-items), n) as J:
+            copy_item(f, f.offset(to, J.index * item), f.offset(last, -(J.index + 1) * item), item)

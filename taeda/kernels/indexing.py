@@ -1,0 +1,462 @@
+"""Kernels that read or write where an index says: rows, elements along a dimension, masks, counts.
+
+Where nothing is computed they know only the size of an item. An index is int64 and contiguous; a kernel that reads by
+index checks it on the way and reports through a slot (``bad``), one that writes is preceded by :func:`check_bounds`,
+so nothing is written before every index is known to be good. Writes to one place happen in the order of the index,
+whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from .build import kernel
+from .copy import CARRIER, copy_bytes, copy_item
+from .ir import BF16, BOOL, F16, F32, F64, I64, TYPES, U8, U64, Function, Value
+
+ACCUMULATE = ("add", "mul", "min", "max")
+
+
+def checked(f: Function, i: Value, size: Value, wrap: bool) -> tuple[Value, Value]:
+    """The index ``i`` within ``[0, size)`` (0 where it is out of range) and 1 where it was out of range, else 0."""
+    if wrap:
+        i = f.select(i < 0, i + size, i)
+    good = i.to(U64) < size.to(U64)
+    return f.select(good, i, 0), f.select(good, f.const(I64, 0, i.lanes), 1)
+
+
+def report(f: Function, slot: Value, bad: Value) -> None:
+    """Set the int64 at ``slot`` where ``bad`` is not zero. Threads may race: they write the same value."""
+    with f.when(bad != 0):
+        f.store(slot, f.i64(1))
+
+
+def combine(f: Function, op: str, a: Value, b: Value) -> Value:
+    """``a`` and ``b`` accumulated by ``op``; NaN wins in ``min`` and ``max``."""
+    if op == "add":
+        return a + b
+    if op == "mul":
+        return a * b
+    if a.type is BOOL:
+        return a | b if op == "max" else a & b
+    better = a < b if op == "min" else a > b
+    if a.type.kind == "f":
+        better = better | (a != a)
+    return f.select(better, a, b)
+
+
+def accumulate(f: Function, dtype: str, op: str, to: Value, x: Value) -> None:
+    """``*to = *to op x``; half types compute in float32 and round at each step."""
+    t = TYPES[dtype]
+    old = f.load(to, t, x.lanes)
+    if t in (F16, BF16):
+        f.store(to, combine(f, op, old.to(F32), x.to(F32)).to(t))
+    else:
+        f.store(to, combine(f, op, old, x))
+
+
+# ---- index arithmetic -----------------------------------------------------------------------------------------------
+def _each_vector(f: Function, body) -> Value:
+    """Run ``body(index, lanes, mask)`` over ``[begin, end)`` in vectors of int64; the bits it returns, or-ed."""
+    wide = f.lanes(I64)
+    with f.loop(f.begin, f.end, wide, carry=[f.const(I64, 0, wide)]) as L:
+        mask = f.first(f.end - L.index, wide)
+        bad = body(L.index, wide, mask)
+        L.carry = (L.carry[0] | f.select(mask, bad, 0),)
+    return L.carry[0].reduce(lambda a, b: a | b)
+
+
+@kernel
+def check_bounds(f: Function, wrap: bool) -> None:
+    """Whether every index is in range: ``ptr = [bad, index]``, ``arg = [size]``, ``[begin, end)`` are positions."""
+    size = f.size(0)
+
+    def body(i, lanes, mask):
+        x = f.load(f.offset(f.data(1), i * 8), I64, lanes, mask)
+        return checked(f, x, f.splat(size, lanes), wrap)[1]
+
+    report(f, f.data(0), _each_vector(f, body))
+
+
+@kernel
+def offsets(f: Function, count: int) -> None:
+    """Byte offsets of ``count`` indices taken together, negative ones counted from the end.
+
+    ``ptr = [offset, bad, index 0, index 1, ...]``, ``arg = [size 0, stride 0, size 1, ...]``.
+    """
+
+    def body(i, lanes, mask):
+        total, bad = f.const(I64, 0, lanes), f.const(I64, 0, lanes)
+        for k in range(count):
+            x = f.load(f.offset(f.data(2 + k), i * 8), I64, lanes, mask)
+            x, wrong = checked(f, x, f.splat(f.size(2 * k), lanes), True)
+            total, bad = total + x * f.size(2 * k + 1), bad | wrong
+        f.store(f.offset(f.data(0), i * 8), total, mask)
+        return bad
+
+    report(f, f.data(1), _each_vector(f, body))
+
+
+class _Rows:
+    """The addresses of :func:`rows`: the indexed side (``far``), the plain side (``near``) and the index."""
+
+    def __init__(self, f: Function, how: str):
+        self.f, self.how = f, how
+        self.nb, self.n0, self.n1, self.pb = (f.size(i) for i in range(4))
+        self.far_n0, self.far_n1, self.far_pa, self.far_pb = (f.size(i) for i in range(4, 8))
+        self.near_b, self.near_n0, self.near_n1, self.near_pa, self.near_pb = (f.size(i) for i in range(8, 13))
+        self.size, self.stride, self.chunk = (f.size(i) for i in range(13, 16))
+
+    def outer(self, p: Value) -> tuple[Value, Value]:
+        """Offsets of the outer position ``p`` on the far and on the near side."""
+        a = p / self.pb
+        b = p - a * self.pb
+        return a * self.far_pa + b * self.far_pb, a * self.near_pa + b * self.near_pb
+
+    def index(self, b: Value) -> tuple[Value, Value]:
+        """Byte offset of index position ``b`` and whether it is bad."""
+        at = self.f.load(self.f.offset(self.f.data(3), b * 8), I64)
+        if self.how == "offset":
+            return at, self.f.i64(0)
+        at, bad = checked(self.f, at, self.size, self.how == "wrap")
+        return at * self.stride, bad
+
+
+@kernel
+def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
+    """Move rows between an indexed side and a plain side: ``far[p, index[b], q]`` and ``near[p, b, q]``.
+
+    ``action`` is ``get`` (near from far) or ``put`` (far from near). ``inner`` says what a row is: ``1`` one item
+    (``p`` is 1; a near side that is written is contiguous), ``c`` a run of bytes on both sides, ``v`` items at
+    strides, ``f`` one item from the plain side all along (put only). ``how`` says what the index holds: ``offset``
+    bytes already checked, ``plain`` or ``wrap`` positions (``wrap``: negative ones count from the end) to be checked
+    and multiplied by a stride.
+
+    ``ptr = [dst, bad, src, index]``; ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb
+    strides, size, stride, chunk]``. ``[begin, end)`` are pairs ``(p, b)``.
+    """
+    dst, src = f.data(0), f.data(2)
+    get = action == "get"
+    r = _Rows(f, how)
+    if get and inner == "1" and item in (4, 8):
+        return _get_items(f, item, how, r)
+    with f.loop(f.begin, f.end, carry=[f.i64(0)]) as L:
+        p = L.index / r.nb if inner != "1" else f.i64(0)
+        b = L.index - p * r.nb if inner != "1" else L.index
+        far, bad = r.index(b)
+        near = b * r.near_b
+        if inner != "1":
+            far_p, near_p = r.outer(p)
+            far, near = far + far_p, near + near_p
+        to, at = (near, far) if get else (far, near)
+        to, at = f.offset(dst, to), f.offset(src, at)
+        if inner == "1":
+            copy_item(f, to, at, item)
+        else:
+            to_n1, at_n1 = (r.near_n1, r.far_n1) if get else (r.far_n1, r.near_n1)
+            to_n0, at_n0 = (r.near_n0, r.far_n0) if get else (r.far_n0, r.near_n0)
+            with f.loop(0, r.n1) as J:
+                a, c = f.offset(to, J.index * to_n1), f.offset(at, J.index * at_n1)
+                if inner == "c":
+                    copy_bytes(f, a, c, r.n0 * item, item)
+                elif inner == "f":
+                    t, lanes = CARRIER[item]
+                    x = f.load(c, t, lanes)
+                    with f.loop(0, r.n0) as K:
+                        f.store(f.offset(a, K.index * to_n0), x)
+                else:
+                    with f.loop(0, r.n0) as K:
+                        copy_item(f, f.offset(a, K.index * to_n0), f.offset(c, K.index * at_n0), item)
+        L.carry = (L.carry[0] | bad,)
+    if how != "offset":
+        report(f, f.data(1), L.carry[0])
+
+
+def _get_items(f: Function, item: int, how: str, r: _Rows) -> None:
+    """Single items, a vector of them at a time: the near side is contiguous."""
+    t, lanes = CARRIER[item][0], max(f.lanes(I64), 4)
+    with f.loop(f.begin, f.end, lanes, carry=[f.const(I64, 0, lanes)]) as L:
+        mask = f.first(f.end - L.index, lanes)
+        at, bad = f.load(f.offset(f.data(3), L.index * 8), I64, lanes, mask), f.const(I64, 0, lanes)
+        if how != "offset":
+            at, bad = checked(f, at, f.splat(r.size, lanes), how == "wrap")
+            at = at * r.stride
+        f.store(f.offset(f.data(0), L.index * item), f.gather_at(f.data(2), at, t, mask), mask)
+        L.carry = (L.carry[0] | f.select(mask, bad, 0),)
+    if how != "offset":
+        report(f, f.data(1), L.carry[0].reduce(lambda a, b: a | b))
+
+
+@kernel
+def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> None:
+    """``far[p, index[b], q] op= near[p, b, q]``, in the order of ``b``. Arguments as :func:`rows` has them.
+
+    ``[begin, end)`` are pairs of ``p`` and a chunk of the inner dimension (``chunk`` items each), so that one thread
+    does all of ``b`` for what it owns. ``op`` is one of ``ACCUMULATE``; ``inner`` is ``1``, ``c`` or ``v``.
+    """
+    t = TYPES[dtype]
+    dst, src = f.data(0), f.data(2)
+    r = _Rows(f, how)
+    chunks = (r.n0 + (r.chunk - 1)) / r.chunk
+    wide = f.lanes(t)
+    with f.loop(f.begin, f.end) as U:
+        p = U.index / chunks
+        first = (U.index - p * chunks) * r.chunk
+        stop = f.select(first + r.chunk < r.n0, first + r.chunk, r.n0)
+        far_p, near_p = r.outer(p)
+        base, origin = f.offset(dst, far_p), f.offset(src, near_p)
+        with f.loop(0, r.nb) as B:
+            to, at = f.offset(base, r.index(B.index)[0]), f.offset(origin, B.index * r.near_b)
+            if inner == "1":
+                accumulate(f, dtype, op, to, f.load(at, t))
+            else:
+                with f.loop(0, r.n1) as J:
+                    a, c = f.offset(to, J.index * r.far_n1), f.offset(at, J.index * r.near_n1)
+                    done = first
+                    if inner == "c":
+                        with f.loop(first, stop - (wide - 1), wide) as K:
+                            here = f.load(f.offset(c, K.index * t.bytes), t, wide)
+                            accumulate(f, dtype, op, f.offset(a, K.index * t.bytes), here)
+                        done = first + ((stop - first) & f.i64(-wide))
+                    with f.loop(done, stop) as K:
+                        here = f.load(f.offset(c, K.index * r.near_n0), t)
+                        accumulate(f, dtype, op, f.offset(a, K.index * r.far_n0), here)
+
+
+# ---- along a dimension ----------------------------------------------------------------------------------------------
+@kernel
+def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> None:
+    """Gather from or scatter to ``far[o, index[o, d, j], j]`` with ``near[o, d, j]``.
+
+    ``what`` is the item size for ``get`` and ``put``, the dtype for the accumulating actions. ``last`` is where there
+    is no inner dimension (``d`` is the last one). Negative indices are out of range.
+
+    ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j,
+    then per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an
+    outer position and a chunk of ``j``.
+    """
+    dst, src, index = f.data(0), f.data(2), f.data(3)
+    nd, nj, chunk, size, far_d, far_j, near_d, near_j, index_d, index_j = (f.size(i) for i in range(10))
+    chunks = (nj + (chunk - 1)) / chunk
+
+    def one(far_at: Value, near_at: Value, index_at: Value) -> Value:
+        i, bad = checked(f, f.load(index_at, I64), size, False)
+        far_at = f.offset(far_at, i * far_d)
+        if action == "get":
+            copy_item(f, near_at, far_at, what)
+        elif action == "put":
+            copy_item(f, far_at, near_at, what)
+        else:
+            accumulate(f, what, action, far_at, f.load(near_at, TYPES[what]))
+        return bad
+
+    far, near = (src, dst) if action == "get" else (dst, src)
+    with f.loop(f.begin, f.end, carry=[f.i64(0)]) as U:
+        o = U.index if last else U.index / chunks
+        rest, far_o, near_o, index_o = o, f.i64(0), f.i64(0), f.i64(0)
+        for k in reversed(range(outer)):
+            count, a, b, c = (f.size(10 + 4 * k + m) for m in range(4))
+            i = rest
+            if k:
+                rest = rest / count
+                i = i - rest * count
+            far_o, near_o, index_o = far_o + i * a, near_o + i * b, index_o + i * c
+        with f.loop(0, nd, carry=U.carry) as D:
+            at = [
+                f.offset(far, far_o),
+                f.offset(near, near_o + D.index * near_d),
+                f.offset(index, index_o + D.index * index_d),
+            ]
+            if last:
+                D.carry = (D.carry[0] | one(*at),)
+            else:
+                first = (U.index - o * chunks) * chunk
+                stop = f.select(first + chunk < nj, first + chunk, nj)
+                with f.loop(first, stop, carry=D.carry) as J:
+                    moved = [f.offset(x, J.index * s) for x, s in zip(at, (far_j, near_j, index_j), strict=True)]
+                    J.carry = (J.carry[0] | one(*moved),)
+                D.carry = J.carry
+        U.carry = D.carry
+    report(f, f.data(1), U.carry[0])
+
+
+# ---- masks ----------------------------------------------------------------------------------------------------------
+BLOCK = 4096  # elements of a mask that are counted together
+
+
+def _block(f: Function, index: Value, n: Value) -> tuple[Value, Value]:
+    first = index * BLOCK
+    return first, f.select(n - first < BLOCK, n, first + BLOCK)
+
+
+@kernel
+def count_mask(f: Function) -> None:
+    """True bytes per block: ``ptr = [counts, mask]``, ``arg = [n]``, ``[begin, end)`` are blocks of ``BLOCK``."""
+    n = f.size(0)
+    wide = f.lanes(U8)
+    with f.loop(f.begin, f.end) as L:
+        first, stop = _block(f, L.index, n)
+        # A byte counts to 255: BLOCK / wide steps of 0 or 1 stay below it on every target.
+        with f.loop(first, stop, wide, carry=[f.const(U8, 0, wide)]) as J:
+            x = f.load(f.offset(f.data(1), J.index), U8, wide, f.first(stop - J.index, wide))
+            J.carry = (J.carry[0] + (x != 0).to(U8),)
+        total = J.carry[0].to(I64).reduce(lambda a, b: a + b)
+        f.store(f.offset(f.data(0), L.index * 8), total)
+
+
+def _each_true(f: Function, block: Value, n: Value, mask: Value, starts: Value, body) -> None:
+    """Run ``body(i, at)`` for elements of a block until all its true ones are done; ``at`` counts these.
+
+    The body runs for false elements too (a store to the place that the next true one fills anyway), which is what makes
+    the loop free of branches that cannot be predicted.
+    """
+    first, _ = _block(f, block, n)
+    start = f.load(f.offset(starts, block * 8), I64)
+    end = f.load(f.offset(starts, block * 8 + 8), I64)
+    with f.while_([first, start]) as J:
+        i, at = J.carry
+        J.test(at < end)
+        hit = f.load(f.offset(mask, i), U8) != 0
+        body(i, at)
+        J.carry = (i + 1, at + f.select(hit, f.i64(1), f.i64(0)))
+
+
+@kernel
+def mask_positions(f: Function, ndim: int) -> None:
+    """Positions of the true bytes, as rows of ``ndim`` coordinates in row-major order.
+
+    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1]``; ``starts`` says how many come
+    before each block, and after the last one. ``[begin, end)`` are blocks.
+    """
+    out, mask, starts = f.data(0), f.data(1), f.data(2)
+    n = f.size(0)
+    flat = f.scratch(BLOCK * 8) if ndim > 1 else out
+    wide = f.lanes(I64)
+    with f.loop(f.begin, f.end) as L:
+        begin = f.load(f.offset(starts, L.index * 8), I64)
+        end = f.load(f.offset(starts, L.index * 8 + 8), I64)
+        base = begin if ndim > 1 else f.i64(0)
+        _each_true(f, L.index, n, mask, starts, lambda i, at: f.store(f.offset(flat, (at - base) * 8), i))
+        if ndim > 1:
+            with f.loop(0, end - begin, wide) as J:
+                count = end - begin - J.index
+                rest = f.load(f.offset(flat, J.index * 8), I64, wide)
+                for k in reversed(range(ndim)):
+                    coordinate = rest
+                    if k:  # positions are below 2**52, so the quotient of doubles truncates to the exact one
+                        size = f.size(k)
+                        quotient = (rest.to(F64) / f.splat(size, wide).to(F64)).to(I64)
+                        coordinate, rest = rest - quotient * size, quotient
+                    to = f.offset(out, (begin + J.index) * (8 * ndim) + 8 * k)
+                    f.scatter(to, f.i64(8 * ndim), coordinate, f.select(count < wide, count, f.i64(wide)))
+
+
+@kernel
+def mask_select(f: Function, item: int) -> None:
+    """The items where the mask is true: ``ptr = [dst, src, mask, starts]``, ``arg = [n]``; over blocks."""
+    dst, src, mask, starts = (f.data(i) for i in range(4))
+    with f.loop(f.begin, f.end) as L:
+
+        def body(i, at):
+            copy_item(f, f.offset(dst, at * item), f.offset(src, i * item), item)
+
+        _each_true(f, L.index, f.size(0), mask, starts, body)
+
+
+@kernel
+def mask_scatter(f: Function, item: int) -> None:
+    """``dst`` where the mask is true becomes the next item of ``src``; operands as in :func:`mask_select`."""
+    dst, src, mask, starts = (f.data(i) for i in range(4))
+    with f.loop(f.begin, f.end) as L:
+        first, stop = _block(f, L.index, f.size(0))
+        start = f.load(f.offset(starts, L.index * 8), I64)
+        with f.loop(first, stop, carry=[start]) as J:
+            hit = f.load(f.offset(mask, J.index), U8) != 0
+            to = f.offset(dst, J.index * item)
+            copy_item(f, to, f.select(hit, f.offset(src, J.carry[0] * item), to), item)
+            J.carry = (J.carry[0] + f.select(hit, f.i64(1), f.i64(0)),)
+
+
+@kernel
+def running_total(f: Function) -> None:
+    """``dst[i]`` = sum of the first ``i`` counts, one more of them than counts: ``ptr = [dst, src]``, ``arg = [n]``."""
+    with f.loop(0, f.size(0), carry=[f.i64(0)]) as L:
+        f.store(f.offset(f.data(0), L.index * 8), L.carry[0])
+        L.carry = (L.carry[0] + f.load(f.offset(f.data(1), L.index * 8), I64),)
+    f.store(f.offset(f.data(0), f.size(0) * 8), L.carry[0])
+
+
+# ---- counts ---------------------------------------------------------------------------------------------------------
+@kernel
+def bincount(f: Function, dtype: str | None) -> None:
+    """``counts[index[i]] += weight[i]`` (or 1): ``ptr = [counts, index, weights]``, ``arg = [n]``."""
+    with f.loop(0, f.size(0)) as L:
+        i = f.load(f.offset(f.data(1), L.index * 8), I64)
+        if dtype is None:
+            to = f.offset(f.data(0), i * 8)
+            f.store(to, f.load(to, I64) + 1)
+        else:
+            t = TYPES[dtype]
+            to = f.offset(f.data(0), i * t.bytes)
+            f.store(to, f.load(to, t) + f.load(f.offset(f.data(2), L.index * t.bytes), t))
+
+
+@kernel
+def histogram(f: Function, dtype: str) -> None:
+    """Counts (int64) of equal bins over ``[low, high]``; what lies outside, and NaN, is left out.
+
+    ``ptr = [counts, x]``, ``arg = [n, bins, low, high]``.
+    """
+    t = TYPES[dtype]
+    work = F32 if t in (F16, BF16) else t
+    n, bins = f.size(0), f.size(1)
+    low, high = f.scalar(2, work), f.scalar(3, work)
+    with f.loop(0, n) as L:
+        x = f.load(f.offset(f.data(1), L.index * t.bytes), t).to(work)
+        with f.when((x >= low) & (x <= high)):
+            i = ((x - low) * bins.to(work) / (high - low)).to(I64)
+            to = f.offset(f.data(0), f.select(i >= bins, bins - 1, i) * 8)
+            f.store(to, f.load(to, I64) + 1)
+
+
+@kernel
+def search_sorted(f: Function, dtype: str, right: bool, out: str) -> None:
+    """Where each value would be inserted into its row of a sorted sequence, by halving.
+
+    ``ptr = [dst, values, sequence]``, ``arg = [values per row, sequence length, sequence row stride in bytes]``, all
+    contiguous, the sequence not empty; ``[begin, end)`` are values. NaN counts as larger than everything.
+    """
+    t = TYPES[dtype]
+    o = TYPES[out]
+    work = F32 if t in (F16, BF16) else t
+    per_row, n, row_stride = (f.size(i) for i in range(3))
+    wide = max(f.lanes(I64), 4)  # searches side by side: each waits for memory at every step
+    with f.loop(f.begin, f.end, wide) as L:
+        mask = f.first(f.end - L.index, wide)
+        rest = f.select(f.end - L.index < wide, f.end - L.index, f.i64(wide))
+        x = f.gather(f.offset(f.data(1), L.index * t.bytes), f.i64(t.bytes), t, wide, rest).to(work)
+        position = f.splat(L.index, wide) + f.iota(I64, wide)
+        row = (position.to(F64) / f.splat(per_row, wide).to(F64)).to(I64) * row_stride  # exact below 2**52
+        row = f.select(mask, row, 0)
+
+        def goes_up(at: Value) -> Value:
+            """Whether the answer lies past position ``at``."""
+            item = f.gather_at(f.data(2), row + at * t.bytes, t).to(work)
+            return ~(item > x if right else item >= x)
+
+        with f.while_([f.const(I64, 0, wide), n]) as S:
+            at, length = S.carry
+            S.test(length > 1)
+            half = length >> 1
+            S.carry = (f.select(goes_up(at + (half - 1)), at + half, at), length - half)
+        at = S.carry[0]
+        at = at + f.select(goes_up(at), f.const(I64, 1, wide), 0)
+        f.scatter(f.offset(f.data(0), L.index * o.bytes), f.i64(o.bytes), at.to(o), rest)
+
+
+@kernel
+def repeat_positions(f: Function) -> None:
+    """``i`` repeated ``repeats[i]`` times: ``ptr = [dst, starts]``, ``[begin, end)`` are the ``i``."""
+    with f.loop(f.begin, f.end) as L:
+        start = f.load(f.offset(f.data(1), L.index * 8), I64)
+        stop = f.load(f.offset(f.data(1), L.index * 8 + 8), I64)
+        with f.loop(start, stop) as J:
+            f.store(f.offset(f.data(0), J.index * 8), L.index)

@@ -1,0 +1,482 @@
+"""Sorting rows, the k largest or smallest of a row, the k-th, and what follows from sorted order.
+
+Everything works on unsigned *keys* that are ordered as the values are: the bits of an integer with its sign flipped,
+the bits of a float turned so that they count upwards; both zeros share a key and so do all NaN, the largest of all. A
+key of up to 32 bits travels in one word with the position it came from (``key << 32 | position``); a 64-bit key and
+its position travel in two arrays. All orders are stable: of equal items the earlier comes first, so results depend on
+nothing but the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .build import kernel
+from .copy import copy_item
+from .indexing import BLOCK
+from .ir import BOOL, F16, I64, PTR, TYPES, U8, U64, Function, Helper, Type, Value
+
+RANK_LIMIT = 64  # rows up to this length are sorted by counting, for each item, the items before it
+BINS = 256
+WORK = {8: TYPES["uint8"], 16: TYPES["uint16"], 32: TYPES["uint32"], 64: U64}
+
+
+def key_bits(dtype: str) -> int:
+    """Bits of a key of ``dtype``."""
+    return max(TYPES[dtype].bits, 8)
+
+
+def words(dtype: str) -> int:
+    """Arrays of 8-byte words that a run of keys with positions takes: 1, or 2 for 64-bit keys."""
+    return 2 if key_bits(dtype) == 64 else 1
+
+
+def key(f: Function, x: Value, descending: bool) -> Value:
+    """The key of ``x``, as an unsigned value of its width."""
+    t = x.type
+    if t is BOOL:
+        k = x.to(U8)
+    elif t.kind == "u":
+        k = x
+    elif t.kind == "i":
+        k = x.bits(WORK[t.bits]) ^ (1 << (t.bits - 1))
+    else:
+        u = WORK[t.bits]
+        sign, ones = 1 << (t.bits - 1), (1 << t.bits) - 1
+        bits = x.bits(u)
+        zero = (bits & (sign - 1)) == 0
+        infinity = {16: 0x7C00 if t is F16 else 0x7F80, 32: 0x7F800000, 64: 0x7FF0000000000000}[t.bits]
+        nan = (bits & (sign - 1)) > infinity
+        turned = f.select((bits & sign) != 0, ~bits, bits | sign)
+        k = f.select(nan, f.const(u, ones, x.lanes), f.select(zero, f.const(u, sign, x.lanes), turned))
+    return ~k if descending else k
+
+
+class Run:
+    """A run of keys with positions in memory: ``bases`` are the addresses of its one or two arrays of words."""
+
+    def __init__(self, f: Function, *bases: Value):
+        self.f, self.bases = f, bases
+
+    def store(self, i: Value, k: Value, position: Value, mask: Value | None = None) -> None:
+        """Put keys (any width) and their positions (int64) at ``i`` and after."""
+        for base, word in zip(self.bases, self.words(k, position), strict=True):
+            self.f.store(self.f.offset(base, i * 8), word, mask)
+
+    def words(self, k: Value, position: Value) -> list[Value]:
+        """The words that hold ``k`` and ``position``."""
+        if len(self.bases) == 2:
+            return [k, position.to(U64)]
+        return [(k.to(U64) << 32) | position.to(U64)]
+
+    def load(self, i: Value) -> list[Value]:
+        """The words at ``i``."""
+        return [self.f.load(self.f.offset(base, i * 8), U64) for base in self.bases]
+
+    def keys(self, i: Value, lanes: int = 1, mask: Value | None = None) -> Value:
+        """The keys at ``i`` and after, as 64-bit words that compare as they do."""
+        k = self.f.load(self.f.offset(self.bases[0], i * 8), U64, lanes, mask)
+        return k if len(self.bases) == 2 else k >> 32
+
+    def position(self, i: Value) -> Value:
+        """Where the item at ``i`` came from."""
+        p = self.f.load(self.f.offset(self.bases[-1], i * 8), U64)
+        return (p if len(self.bases) == 2 else p & 0xFFFFFFFF).to(I64)
+
+
+def _zero(f: Function, where: Value, nbytes: int) -> None:
+    wide = f.lanes(U64)
+    with f.loop(0, nbytes, wide * 8) as L:
+        f.store(f.offset(where, L.index), f.const(U64, 0, wide))
+
+
+def count_digits(f: Function, counts: Value, word: Value, bits: int, shift: int) -> None:
+    """Count every 8-bit digit of a key in its own table."""
+    for d in range(bits // 8):
+        digit = ((word >> (shift + 8 * d)) & (BINS - 1)).to(I64)
+        slot = f.offset(counts, digit * 8 + d * BINS * 8)
+        f.store(slot, f.load(slot, I64) + 1)
+
+
+def radix(f: Function, a: Run, b: Run, n: Value, bits: int, counts: Value) -> Run:
+    """Sort ``a`` by its keys, least significant digit first, with ``b`` as the other buffer; where the result is.
+
+    ``counts`` holds the tables that :func:`count_digits` filled. A digit that is the same everywhere is skipped.
+    """
+    shift = 0 if len(a.bases) == 2 else 32
+    width = len(a.bases)
+    with f.loop(0, bits // 8, carry=[*a.bases, *b.bases]) as D:
+        src, dst = Run(f, *D.carry[:width]), Run(f, *D.carry[width:])
+        table = f.offset(counts, D.index * (BINS * 8))
+        amount = f.splat((D.index * 8 + shift).to(U64), 1)
+
+        def slot_of(word: Value) -> Value:
+            return f.offset(table, ((word >> amount) & (BINS - 1)).to(I64) * 8)
+
+        same = f.load(slot_of(src.load(f.i64(0))[0]), I64) == n
+        with f.when(~same):
+            with f.loop(0, BINS * 8, 8, carry=[f.i64(0)]) as L:
+                slot = f.offset(table, L.index)
+                count = f.load(slot, I64)
+                f.store(slot, L.carry[0])
+                L.carry = (L.carry[0] + count,)
+            with f.loop(0, n) as L:
+                record = src.load(L.index)
+                slot = slot_of(record[0])
+                to = f.load(slot, I64)
+                f.store(slot, to + 1)
+                for base, word in zip(dst.bases, record, strict=True):
+                    f.store(f.offset(base, to * 8), word)
+        D.carry = tuple(
+            f.select(same, x, y) for x, y in zip((*src.bases, *dst.bases), (*dst.bases, *src.bases), strict=True)
+        )
+    return Run(f, *D.carry[:width])
+
+
+def _encode(f: Function, run: Run, x: Value, n: Value, t: Type, descending: bool) -> None:
+    """Keys and positions of the ``n`` items at ``x``."""
+    lanes = f.lanes(U64)
+    with f.loop(0, n, lanes) as L:
+        mask = f.first(n - L.index, lanes)
+        at = f.offset(x, L.index * t.bytes)
+        k = key(f, _load_lanes(f, at, t, lanes, n - L.index), descending)
+        run.store(L.index, k, f.splat(L.index, lanes) + f.iota(I64, lanes), mask)
+
+
+def _load_lanes(f: Function, at: Value, t: Type, lanes: int, count: Value) -> Value:
+    """Up to ``count`` items, as many as ``lanes``; the lanes after are anything."""
+    if t.bytes >= 4:
+        return f.load(at, t, lanes, f.first(count, lanes))
+    return f.gather(at, f.i64(t.bytes), t, lanes, f.select(count < lanes, count, f.i64(lanes)))
+
+
+def _rank_sort(f: Function, run: Run, n: Value, emit: Callable[[Value, Value], None]) -> None:
+    """Call ``emit(place, position)`` for every item of a short run: its place is the number of items before it."""
+    lanes = f.lanes(U64)
+    with f.loop(0, n, lanes) as L:
+        mine = run.keys(L.index, lanes, f.first(n - L.index, lanes))
+        if len(run.bases) == 1:  # with the position in it every word differs
+            mine = f.load(f.offset(run.bases[0], L.index * 8), U64, lanes, f.first(n - L.index, lanes))
+        positions = f.splat(L.index, lanes) + f.iota(I64, lanes)
+        with f.loop(0, n, carry=[f.const(I64, 0, lanes)]) as J:
+            other = f.splat(f.load(f.offset(run.bases[0], J.index * 8), U64), lanes)
+            before = other < mine
+            if len(run.bases) == 2:
+                before = before | ((other == mine) & (f.splat(J.index, lanes) < positions))
+            J.carry = (J.carry[0] + f.select(before, f.const(I64, 1, lanes), 0),)
+        place = f.scratch(lanes * 8)
+        f.store(place, J.carry[0])
+        rest = f.select(n - L.index < lanes, n - L.index, f.i64(lanes))
+        with f.loop(0, rest) as J:
+            emit(f.load(f.offset(place, J.index * 8), I64), L.index + J.index)
+
+
+@kernel
+def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
+    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n]``, ``[begin, end)`` are rows, all contiguous.
+
+    ``short`` is for n up to ``RANK_LIMIT``. ``positions`` (int64) and, for 64-bit keys, ``values`` serve as the first
+    buffer; ``buffer`` is the other, ``words(dtype) * n`` words per row (not used by ``short``).
+    """
+    t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
+    values, positions, source, spare = (f.data(i) for i in range(4))
+    n = f.size(0)
+    counts = f.scratch(bits // 8 * BINS * 8) if not short else None
+    room = [f.scratch(RANK_LIMIT * 8) for _ in range(width)] if short else []
+    with f.loop(f.begin, f.end) as R:
+        x = f.offset(source, R.index * n * t.bytes)
+        to = f.offset(values, R.index * n * t.bytes)
+        index = f.offset(positions, R.index * n * 8)
+        if short:
+            run = Run(f, *room)
+            _encode(f, run, x, n, t, descending)
+
+            def emit(place: Value, position: Value) -> None:
+                copy_item(f, f.offset(to, place * t.bytes), f.offset(x, position * t.bytes), t.bytes)
+                f.store(f.offset(index, place * 8), position)
+
+            _rank_sort(f, run, n, emit)
+        else:
+            other = f.offset(spare, R.index * n * (8 * width))
+            a = Run(f, to, index) if width == 2 else Run(f, index)
+            b = Run(f, other, f.offset(other, n * 8)) if width == 2 else Run(f, other)
+            _zero(f, counts, bits // 8 * BINS * 8)
+            with f.loop(0, n) as L:
+                k = key(f, f.load(f.offset(x, L.index * t.bytes), t), descending)
+                count_digits(f, counts, k.to(U64), bits, 0)
+                a.store(L.index, k, L.index)
+            done = radix(f, a, b, n, bits, counts)
+            with f.loop(0, n) as L:
+                p = done.position(L.index)
+                f.store(f.offset(index, L.index * 8), p)
+                copy_item(f, f.offset(to, L.index * t.bytes), f.offset(x, p * t.bytes), t.bytes)
+
+
+# ---- selection ------------------------------------------------------------------------------------------------------
+def top_room(k: int) -> int:
+    """Items that the buffer of :func:`top_rows` holds for ``k``: it is sorted whenever it is full."""
+    return max(2 * k, k + 256)
+
+
+@kernel
+def top_rows(f: Function, dtype: str, largest: bool) -> None:
+    """The first k of each row in sorted order: ``ptr = [values, positions, x, buffer]``, ``arg = [n, k, room]``.
+
+    Items that beat the k-th best so far are put aside; once ``room`` of them (``top_room(k)``) have come together they
+    are sorted and cut to k. The buffer has ``2 * words(dtype) * (room + 64)`` words per row. ``[begin, end)`` are rows.
+    """
+    t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
+    values, positions, source, buffer = (f.data(i) for i in range(4))
+    n, k, room = (f.size(i) for i in range(3))
+    lanes = max(f.vector_bytes // max(t.bytes, 2), 1)
+    u = WORK[bits]
+
+    order = f.helper("order", *[PTR] * (2 * width), I64)
+    _order(order, width, bits)
+    count, limit = f.scratch(8), f.scratch(8)
+    spill, flags = f.scratch(lanes * u.bytes), f.scratch(lanes)
+
+    with f.loop(f.begin, f.end) as R:
+        x = f.offset(source, R.index * n * t.bytes)
+        span = (room + 64) * 8
+        base = f.offset(buffer, R.index * span * (2 * width))
+        bases = [f.offset(base, span * i) for i in range(2 * width)]
+        run = Run(f, *bases[:width])
+        f.store(count, f.i64(0))
+        f.store(limit, f.const(u, (1 << bits) - 1))
+        with f.when((k <= top_groups(f, bits) // 2) & (n >= 4 * top_groups(f, bits))):
+            _guess_limit(f, x, n, k, limit, t, largest)
+        with f.loop(0, n, lanes) as L:
+            rest = n - L.index
+            keys = key(f, f.load(f.offset(x, L.index * t.bytes), t, lanes, f.first(rest, lanes)), largest)
+            passes = (keys <= f.splat(f.load(limit, u), lanes)) & f.first(rest, lanes)
+            with f.when(_any(f, passes)):
+                f.store(spill, keys)
+                f.store(flags, passes)
+                stop = f.select(rest < lanes, rest, f.i64(lanes))
+                with f.loop(0, stop, carry=[f.load(count, I64)]) as J:
+                    word = f.load(f.offset(spill, J.index * u.bytes), u)
+                    run.store(J.carry[0], word, L.index + J.index)
+                    J.carry = (J.carry[0] + f.load(f.offset(flags, J.index), U8).to(I64),)
+                f.store(count, J.carry[0])
+                with f.when(J.carry[0] >= room):
+                    f.call(order, *bases, J.carry[0])
+                    f.store(count, k)
+                    # An item equal to the k-th comes too late for its place: the limit is one below it.
+                    last = run.keys(k - 1)
+                    f.store(limit, (f.select(last == 0, f.const(U64, 1), last) - 1).to(u))
+
+        def emit(place: Value, at: Value) -> None:
+            p, to = run.position(at), R.index * k + place
+            f.store(f.offset(positions, to * 8), p)
+            copy_item(f, f.offset(values, to * t.bytes), f.offset(x, p * t.bytes), t.bytes)
+
+        total = f.load(count, I64)
+        with f.branch(total <= RANK_LIMIT) as few:
+
+            def emit_first(place: Value, at: Value) -> None:
+                with f.when(place < k):
+                    emit(place, at)
+
+            _rank_sort(f, run, total, emit_first)
+            few.otherwise()
+            f.call(order, *bases, total)
+            with f.loop(0, k) as J:
+                emit(J.index, J.index)
+
+
+def top_groups(f: Function, bits: int) -> int:
+    """Groups that :func:`top_rows` cuts a row into to guess its limit."""
+    return 4 * max(f.vector_bytes // max(bits // 8, 2), 1)
+
+
+def _guess_limit(f: Function, x: Value, n: Value, k: Value, limit: Value, t: Type, largest: bool) -> None:
+    """Lower ``limit`` to the k-th best of the bests of interleaved groups: at least k items are as good."""
+    bits = max(t.bits, 8)
+    u, groups = WORK[bits], top_groups(f, bits)
+    lanes = groups // 4
+    room = f.scratch(groups * u.bytes)
+    worst = f.const(u, (1 << bits) - 1, lanes)
+    with f.loop(0, n - (groups - 1), groups, carry=[worst] * 4) as L:
+        at = f.offset(x, L.index * t.bytes)
+        items = [key(f, f.load(f.offset(at, i * lanes * t.bytes), t, lanes), largest) for i in range(4)]
+        L.carry = tuple(f.unary("umin", a, b) for a, b in zip(L.carry, items, strict=True))
+    for i, best in enumerate(L.carry):
+        f.store(f.offset(room, i * lanes * u.bytes), best)
+    # The k-th best is the best of those that have k at least as good, themselves included.
+    bound = worst
+    for best in L.carry:
+        with f.loop(0, groups, carry=[f.const(u, 0, lanes)]) as J:
+            other = f.splat(f.load(f.offset(room, J.index * u.bytes), u), lanes)
+            J.carry = (J.carry[0] + f.select(other <= best, f.const(u, 1, lanes), 0),)
+        bound = f.unary("umin", bound, f.select(J.carry[0] >= f.splat(k.to(u), lanes), best, worst))
+    f.store(limit, bound.reduce(lambda a, b: f.unary("umin", a, b)))
+
+
+def _order(f: Helper, width: int, bits: int) -> None:
+    """The body of a helper that sorts a run in place; its parameters are the run, the other buffer and the length."""
+    a, b, n = Run(f, *f.params[:width]), Run(f, *f.params[width : 2 * width]), f.params[-1]
+    counts = f.scratch(bits // 8 * BINS * 8)
+    _zero(f, counts, bits // 8 * BINS * 8)
+    with f.loop(0, n) as L:
+        count_digits(f, counts, a.load(L.index)[0], bits, 0 if width == 2 else 32)
+    done = radix(f, a, b, n, bits, counts)
+    with f.when(done.bases[0] != a.bases[0]), f.loop(0, n) as L:
+        for base, word in zip(a.bases, done.load(L.index), strict=True):
+            f.store(f.offset(base, L.index * 8), word)
+
+
+def _any(f: Function, mask: Value) -> Value:
+    """Whether any lane of ``mask`` is true."""
+    whole = Type("mask", f"i{mask.lanes}", mask.lanes, "u")
+    return f.emit(f"bitcast {mask.typed} to {whole.llvm}", whole) != 0
+
+
+@kernel
+def kth_rows(f: Function, dtype: str) -> None:
+    """The item of each row that has ``k[row]`` items before it in ascending order, and its position.
+
+    ``ptr = [value, position, x, k, buffer]``, ``arg = [n]``; the buffer has ``words(dtype) * n`` words per row.
+    Digits are settled from the top: those that share the k-th item's digit go on to the next turn. ``[begin, end)``
+    are rows.
+    """
+    t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
+    value, position, source, kth, buffer = (f.data(i) for i in range(5))
+    n = f.size(0)
+    digit_bits = min(bits, 11)
+    bins = 1 << digit_bits
+    counts = f.scratch(bins * 8)
+
+    def find(k: Value) -> tuple[Value, Value]:
+        """The bin of item ``k`` and how many items the bins before hold."""
+        with f.while_([f.i64(0), f.i64(0)]) as W:
+            i, before = W.carry
+            count = f.load(f.offset(counts, i * 8), I64)
+            W.test(before + count <= k)
+            W.carry = (i + 1, before + count)
+        return W.carry
+
+    def tally(digit: Value) -> None:
+        slot = f.offset(counts, digit * 8)
+        f.store(slot, f.load(slot, I64) + 1)
+
+    with f.loop(f.begin, f.end) as R:
+        x = f.offset(source, R.index * n * t.bytes)
+        base = f.offset(buffer, R.index * n * (8 * width))
+        run = Run(f, *[f.offset(base, n * (8 * i)) for i in range(width)])
+
+        def top(i: Value) -> tuple[Value, Value]:
+            k = key(f, f.load(f.offset(x, i * t.bytes), t), False)
+            return k, (k.to(U64) >> (bits - digit_bits)).to(I64)
+
+        _zero(f, counts, bins * 8)
+        with f.loop(0, n) as L:
+            tally(top(L.index)[1])
+        k = f.load(f.offset(kth, R.index * 8), I64)
+        chosen, before = find(k)
+        with f.loop(0, n, carry=[f.i64(0)]) as L:
+            word, digit = top(L.index)
+            run.store(L.carry[0], word, L.index)
+            L.carry = (L.carry[0] + f.select(digit == chosen, f.i64(1), f.i64(0)),)
+        with f.while_([f.i64(bits - digit_bits), L.carry[0], k - before]) as W:
+            shift, count, k = W.carry
+            W.test((shift > 0) & (count > 1))
+            shift = f.select(shift < digit_bits, f.i64(0), shift - digit_bits)
+
+            def digit_at(i: Value) -> Value:
+                return ((run.keys(i) >> shift.to(U64)) & (bins - 1)).to(I64)
+
+            _zero(f, counts, bins * 8)
+            with f.loop(0, count) as L:
+                tally(digit_at(L.index))
+            chosen, before = find(k)
+            with f.loop(0, count, carry=[f.i64(0)]) as L:
+                record = run.load(L.index)
+                stays = digit_at(L.index) == chosen
+                for base, word in zip(run.bases, record, strict=True):
+                    f.store(f.offset(base, L.carry[0] * 8), word)
+                L.carry = (L.carry[0] + f.select(stays, f.i64(1), f.i64(0)),)
+            W.carry = (shift, L.carry[0], k - before)
+        p = run.position(W.carry[2])
+        f.store(f.offset(position, R.index * 8), p)
+        copy_item(f, f.offset(value, R.index * t.bytes), f.offset(x, p * t.bytes), t.bytes)
+
+
+# ---- runs of equal items --------------------------------------------------------------------------------------------
+@kernel
+def mode_rows(f: Function, dtype: str) -> None:
+    """The most frequent value of sorted rows (the smallest of equally frequent ones) and its last position.
+
+    ``ptr = [value, position, sorted, positions]``, ``arg = [n]``, ``[begin, end)`` are rows.
+    """
+    t = TYPES[dtype]
+    n = f.size(0)
+    with f.loop(f.begin, f.end) as R:
+        row = f.offset(f.data(2), R.index * n * t.bytes)
+        zero = f.i64(0)
+        with f.loop(0, n, carry=[zero, zero, zero]) as L:  # start of this run, length and end of the best
+            start, best, end = L.carry
+            previous = f.select(L.index > 0, L.index - 1, zero)
+            new = f.load(f.offset(row, L.index * t.bytes), t) != f.load(f.offset(row, previous * t.bytes), t)
+            start = f.select(new, L.index, start)
+            length = L.index - start + 1
+            better = length > best
+            L.carry = (start, f.select(better, length, best), f.select(better, L.index, end))
+        end = L.carry[2]
+        p = f.load(f.offset(f.data(3), (R.index * n + end) * 8), I64)
+        f.store(f.offset(f.data(1), R.index * 8), p)
+        copy_item(f, f.offset(f.data(0), R.index * t.bytes), f.offset(row, end * t.bytes), t.bytes)
+
+
+@kernel
+def run_starts(f: Function, dtype: str) -> None:
+    """A byte per item: 1 where it differs from the one before (the first always does).
+
+    ``ptr = [flags, x]``, ``[begin, end)`` are items. NaN differs from NaN.
+    """
+    t = TYPES[dtype]
+    lanes = min(f.lanes(t), 16)
+    flags, x = f.data(0), f.data(1)
+    first = f.select(f.begin == 0, f.i64(1), f.begin)
+    with f.when((f.begin == 0) & (f.end > 0)):
+        f.store(flags, f.const(U8, 1))
+    whole = first + ((f.end - first) & f.i64(-lanes))
+
+    def differs(i: Value, n: int) -> Value:
+        here = f.offset(x, i * t.bytes)
+        return f.load(here, t, n) != f.load(f.offset(here, -t.bytes), t, n)
+
+    with f.when(first < f.end):
+        with f.loop(first, whole, lanes) as L:
+            f.store(f.offset(flags, L.index), differs(L.index, lanes))
+        with f.loop(whole, f.end) as L:
+            f.store(f.offset(flags, L.index), differs(L.index, 1))
+
+
+@kernel
+def run_numbers(f: Function, ordered: bool) -> None:
+    """Number the runs: ``dst[position[i]]`` (``dst[i]`` if ``ordered``) = runs that began up to ``i``, less one.
+
+    ``ptr = [dst, flags, starts, positions]``, ``arg = [n]``; ``starts`` counts the flags before each block of
+    ``BLOCK``. ``[begin, end)`` are blocks.
+    """
+    n = f.size(0)
+    with f.loop(f.begin, f.end) as L:
+        first = L.index * BLOCK
+        stop = f.select(n - first < BLOCK, n, first + BLOCK)
+        with f.loop(first, stop, carry=[f.load(f.offset(f.data(2), L.index * 8), I64)]) as J:
+            seen = J.carry[0] + f.load(f.offset(f.data(1), J.index), U8).to(I64)
+            at = J.index if ordered else f.load(f.offset(f.data(3), J.index * 8), I64)
+            f.store(f.offset(f.data(0), at * 8), seen - 1)
+            J.carry = (seen,)
+
+
+@kernel
+def run_lengths(f: Function) -> None:
+    """Lengths of runs from where they start: ``ptr = [dst, starts]``, ``arg = [runs, n]``."""
+    runs, n = f.size(0), f.size(1)
+    with f.loop(f.begin, f.end) as L:
+        here = f.offset(f.data(1), L.index * 8)
+        last = L.index == runs - 1
+        following = f.load(f.select(last, here, f.offset(here, 8)), I64)
+        f.store(f.offset(f.data(0), L.index * 8), f.select(last, n, following) - f.load(here, I64))

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from kernel_runner import run
+
+from taeda.kernels import copy as kernels
+
+DTYPES = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+
+
+def numbers(shape, item):
+    return (np.arange(np.prod(shape)) % 251).astype(DTYPES[item]).reshape(shape)
+
+
+@pytest.mark.parametrize("item", DTYPES)
+@pytest.mark.parametrize("rows, columns", [(1, 1), (5, 7), (64, 64), (67, 131), (3, 1000), (1000, 3)])
+def test_transpose(item, rows, columns):
+    source = numbers((2, 3, columns, rows), item)
+    target = np.zeros((2, 3, rows, columns), DTYPES[item])
+    d, s = target.strides, source.strides
+    total = 6 * -(-rows // kernels.transpose_rows(item))
+    args = [rows, columns, d[2], s[2], 3, d[0], d[1], s[0], s[1]]
+    run(kernels.transpose(item), [target, source], args, total, pieces=min(total, 4))
+    np.testing.assert_array_equal(target, source.swapaxes(-1, -2))
+
+
+@pytest.mark.parametrize("item", DTYPES)
+def test_transpose_past_the_cache(item):
+    rows, columns = 96, 192
+    block = np.zeros(rows * columns * item + 64, np.uint8)
+    start = -block.ctypes.data % 64
+    target = block[start : start + rows * columns * item].view(DTYPES[item]).reshape(rows, columns)
+    source = numbers((columns, rows), item)
+    args = [rows, columns, target.strides[0], source.strides[0], 1, 0, 0, 0, 0]
+    run(kernels.transpose(item, True), [target, source], args, -(-rows // kernels.transpose_rows(item)))
+    np.testing.assert_array_equal(target, source.T)
+
+
+@pytest.mark.parametrize("item", DTYPES)
+@pytest.mark.parametrize("n", [1, 3, 16, 333])
+def test_rows(item, n):
+    source = numbers((5, n + 2), item)
+    target = np.zeros((5, n + 1), DTYPES[item])
+    chunk = 64
+    total = 5 * -(-n * item // chunk)
+    args = [n * item, target.strides[0], source.strides[0], chunk]
+    run(kernels.copy_rows(item), [target, source], args, total, pieces=2)
+    np.testing.assert_array_equal(target[:, :n], source[:, :n])
+    assert not target[:, n].any()
+    run(kernels.reverse_rows(item), [target, source], [n, target.strides[0], source.strides[0]], 5)
+    np.testing.assert_array_equal(target[:, :n], source[:, :n][:, ::-1])
+
+
+@pytest.mark.parametrize("item", DTYPES)
+@pytest.mark.parametrize("k", [-40, -3, 0, 2, 40])
+def test_triangle(item, k):
+    source = numbers((2, 33, 29), item) + 1
+    target = np.zeros_like(source)
+    run(kernels.triangle(item, False), [target, source], [33, 29, k], 66, pieces=3)
+    np.testing.assert_array_equal(target, np.tril(source, k))
+    run(kernels.triangle(item, True), [target, source], [33, 29, k], 66, pieces=3)
+    np.testing.assert_array_equal(target, np.triu(source, k))
