@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from kernel_runner import run
 
 from taeda.kernels import copy as kernels
 
@@ -13,7 +12,7 @@ def numbers(shape, item):
 
 @pytest.mark.parametrize("item", DTYPES)
 @pytest.mark.parametrize("rows, columns", [(1, 1), (5, 7), (64, 64), (67, 131), (3, 1000), (1000, 3)])
-def test_transpose(item, rows, columns):
+def test_transpose(run, item, rows, columns):
     source = numbers((2, 3, columns, rows), item)
     target = np.zeros((2, 3, rows, columns), DTYPES[item])
     d, s = target.strides, source.strides
@@ -24,7 +23,7 @@ def test_transpose(item, rows, columns):
 
 
 @pytest.mark.parametrize("item", DTYPES)
-def test_transpose_past_the_cache(item):
+def test_transpose_past_the_cache(run, item):
     rows, columns = 96, 192
     block = np.zeros(rows * columns * item + 64, np.uint8)
     start = -block.ctypes.data % 64
@@ -37,7 +36,7 @@ def test_transpose_past_the_cache(item):
 
 @pytest.mark.parametrize("item", DTYPES)
 @pytest.mark.parametrize("n", [1, 3, 16, 333])
-def test_rows(item, n):
+def test_rows(run, item, n):
     source = numbers((5, n + 2), item)
     target = np.zeros((5, n + 1), DTYPES[item])
     chunk = 64
@@ -52,7 +51,7 @@ def test_rows(item, n):
 
 @pytest.mark.parametrize("item", DTYPES)
 @pytest.mark.parametrize("k", [-40, -3, 0, 2, 40])
-def test_triangle(item, k):
+def test_triangle(run, item, k):
     source = numbers((2, 33, 29), item) + 1
     target = np.zeros_like(source)
     run(kernels.triangle(item, False), [target, source], [33, 29, k], 66, pieces=3)

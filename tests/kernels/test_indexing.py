@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from kernel_runner import run
 
 from taeda.kernels import indexing as kernels
 
@@ -16,7 +15,7 @@ def rng():
 
 @pytest.mark.parametrize("inner", ["c", "v"])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
-def test_get_rows(rng, inner, dtype):
+def test_get_rows(run, rng, inner, dtype):
     x = (rng.random((50, 37)) * 100).astype(dtype)
     index = rng.integers(-50, 50, 200)
     out, bad = np.zeros((200, 37), dtype), np.zeros(1, np.int64)
@@ -29,7 +28,7 @@ def test_get_rows(rng, inner, dtype):
 
 @pytest.mark.parametrize("item", [1, 4, 8, 16])
 @pytest.mark.parametrize("n", [1, 7, 100])
-def test_get_items(rng, item, n):
+def test_get_items(run, rng, item, n):
     x = (rng.random(50) * 100).astype({1: "u1", 4: "f4", 8: "f8", 16: "c16"}[item])
     index = rng.integers(-50, 50, n)
     out, bad = np.zeros(n, x.dtype), np.zeros(1, np.int64)
@@ -47,7 +46,7 @@ def test_get_items(rng, item, n):
         assert bad[0] == 1
 
 
-def test_later_writes_win_and_sums_keep_their_order(rng):
+def test_later_writes_win_and_sums_keep_their_order(run, rng):
     x = np.zeros((20, 30), "f4")
     index = rng.integers(0, 20, 500)
     values = rng.standard_normal((500, 30)).astype("f4")
@@ -62,7 +61,7 @@ def test_later_writes_win_and_sums_keep_their_order(rng):
     np.testing.assert_array_equal(x, expected)
 
 
-def test_offsets(rng):
+def test_offsets(run, rng):
     a, b = rng.integers(-5, 5, 100), rng.integers(-7, 7, 100)
     out, bad = np.zeros(100, np.int64), np.zeros(1, np.int64)
     run(kernels.offsets(2), [out, bad, a, b], [5, 28, 7, 4], 100, pieces=3)
@@ -71,7 +70,7 @@ def test_offsets(rng):
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_along(rng, dim):
+def test_along(run, rng, dim):
     x = rng.standard_normal((6, 7, 8)).astype("f4")
     index = rng.integers(0, x.shape[dim], (6, 7, 8))
     out, bad = np.zeros_like(x), np.zeros(1, np.int64)
@@ -97,7 +96,7 @@ def test_along(rng, dim):
 
 @pytest.mark.parametrize("density", [0.0, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("shape", [(10,), (9000,), (30, 50), (3, 40, 70)])
-def test_masks(rng, density, shape):
+def test_masks(run, rng, density, shape):
     mask = (rng.random(shape) < density).astype("u1")
     x = rng.standard_normal(shape).astype("f4")
     n = mask.size
@@ -119,7 +118,7 @@ def test_masks(rng, density, shape):
     np.testing.assert_array_equal(target, x * mask)
 
 
-def test_counts(rng):
+def test_counts(run, rng):
     index, weights = rng.integers(0, 9, 1000), rng.standard_normal(1000)
     counts, sums = np.zeros(9, np.int64), np.zeros(9)
     run(kernels.bincount(None), [counts, index, 0], [1000], 1)
@@ -134,7 +133,7 @@ def test_counts(rng):
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
 @pytest.mark.parametrize("right", [False, True])
-def test_search_sorted(rng, dtype, right):
+def test_search_sorted(run, rng, dtype, right):
     rows = np.sort(rng.integers(0, 50, (4, 37)).astype(dtype), -1)
     values = rng.integers(0, 52, (4, 21)).astype(dtype)
     out = np.zeros((4, 21), np.int64)

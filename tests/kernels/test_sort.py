@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from kernel_runner import run
 
 from taeda.kernels import sort as kernels
 
@@ -49,7 +48,7 @@ def same_bits(a, b):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (4, 64), (3, 65), (2, 1000), (1, 5000)])
 @pytest.mark.parametrize("descending", [False, True])
-def test_rows(dtype, shape, descending):
+def test_rows(run, dtype, shape, descending):
     x = numbers(dtype, shape)
     rows, n = shape
     order = stable_order(x, descending)
@@ -75,7 +74,7 @@ def test_rows(dtype, shape, descending):
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending", "equal"])
-def test_top_of_long_ordered_rows(order):
+def test_top_of_long_ordered_rows(run, order):
     n, k = 50000, 20
     x = np.zeros((1, n), "f4") if order == "equal" else np.arange(n, dtype="f4").reshape(1, n)
     x = x[:, ::-1].copy() if order == "descending" else x
@@ -87,7 +86,7 @@ def test_top_of_long_ordered_rows(order):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float64"])
-def test_runs(dtype):
+def test_runs(run, dtype):
     x = np.sort(numbers(dtype, (1, 9000)), -1)[0]
     if dtype == "float64":
         x = x[~np.isnan(x)]
@@ -106,7 +105,7 @@ def test_runs(dtype):
     np.testing.assert_array_equal(numbered[shuffle], np.unique(x, return_inverse=True)[1])
 
 
-def test_mode():
+def test_mode(run):
     x = np.array([[1, 1, 2, 2, 3], [5, 6, 6, 6, 7]], "i4")
     positions = np.arange(10, 20).reshape(2, 5)
     value, position = np.zeros(2, "i4"), np.zeros(2, np.int64)
