@@ -1,0 +1,547 @@
+"""The CPU random number generator, with PyTorch's streams.
+
+A Generator holds the state of an MT19937. Numbers are made in two steps: the words of the stream, in order, into a small
+buffer (serial by nature, but a vector at a time), and a kernel of ``kernels/random.py`` that turns them into elements of
+the output (parallel, as each element knows its words). Both go through a buffer that stays in the cache.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.math cimport cos, exp, fabs, floor, lgamma, log, log1p, sin, sqrt
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from .memory cimport allocate, release
+from .pool cimport kernel_t, parallel_for
+
+cdef extern from "pythread.h" nogil:
+    PyThread_type_lock PyThread_allocate_lock()
+    void PyThread_free_lock(PyThread_type_lock lock)
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait)
+    void PyThread_release_lock(PyThread_type_lock lock)
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void* p) noexcept nogil
+
+cdef enum:
+    N = 624
+    M = 397
+    FEW = 1248            # below this many words the plain loop is as fast as finding the kernel
+    CHUNK = 65536         # words in flight: 256 KiB, inside a core's own cache
+    SHARE = 8192          # words that one thread turns into numbers at a time
+
+cdef kernel_t words_kernel = NULL
+cdef dict kernels = {}    # (name, key...): (address, words per step, elements per step)
+
+
+
+
+
+
+cdef struct Saved:        # PyTorch's layout, so that states can be exchanged
+    uint64_t seed
+    int left
+    int seeded
+    uint64_t next
+    uint64_t state[624]
+    double normal_x
+    double normal_y
+    double normal_rho
+    int normal_is_valid
+    int pad
+    float next_float
+    char has_float
+    char pad2[3]
+
+
+# ---- the twister -----------------------------------------------------------------------------------------------------
+cdef inline uint32_t mix(uint32_t low, uint32_t high, uint32_t far) noexcept nogil:
+    cdef uint32_t y = (low & 0x80000000u) | (high & 0x7FFFFFFFu)
+    return far ^ (y >> 1) ^ ((0u - (y & 1)) & 0x9908B0DFu)
+
+
+cdef void twist(uint32_t* s) noexcept nogil:
+    cdef int i
+    for i in range(N - M):
+        s[i] = mix(s[i], s[i + 1], s[i + M])
+    for i in range(N - M, N - 1):
+        s[i] = mix(s[i], s[i + 1], s[i + M - N])
+    s[N - 1] = mix(s[N - 1], s[0], s[M - 1])
+
+
+cdef void reseed(Generator g, uint64_t seed) noexcept nogil:
+    cdef int i
+    g.seeded_with = seed
+    g.state[0] = <uint32_t>seed
+    for i in range(1, N):
+        g.state[i] = 1812433253u * (g.state[i - 1] ^ (g.state[i - 1] >> 30)) + <uint32_t>i
+    g.position = N
+    g.fresh = True
+    g.has_double = g.has_float = False
+
+
+cdef inline uint32_t temper(uint32_t y) noexcept nogil:
+    y ^= y >> 11
+    y ^= (y << 7) & 0x9D2C5680u
+    y ^= (y << 15) & 0xEFC60000u
+    return y ^ (y >> 18)
+
+
+cdef uint32_t next32(Generator g) noexcept nogil:
+    if g.position == N:
+        twist(g.state)
+        g.position = 0
+        g.fresh = False
+    g.position += 1
+    return temper(g.state[g.position - 1])
+
+
+cdef uint64_t next64(Generator g) noexcept nogil:
+    cdef uint64_t high = next32(g)
+    return (high << 32) | next32(g)
+
+
+cdef double next_unit(Generator g) noexcept nogil:
+    """Uniform in [0, 1), 53 bits."""
+    return <double>(next64(g) & ((<uint64_t>1 << 53) - 1)) * (1.0 / 9007199254740992.0)
+
+
+cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil:
+    cdef int64_t i
+    cdef int64_t position
+    cdef char* ptr[2]
+    if count <= 0:
+        return
+    if count < FEW or words_kernel == NULL:
+        for i in range(count):
+            out[i] = next32(g)
+        return
+    position = g.position
+    ptr[0] = <char*>out
+    ptr[1] = <char*>g.state
+    words_kernel(ptr, &position, 0, count)
+    g.fresh = False
+    g.position = (position + count - 1) % N + 1
+
+
+cdef int enter(Generator g) except -1:
+    if not PyThread_acquire_lock(g.guard, 0):
+        with nogil:
+            PyThread_acquire_lock(g.guard, 1)
+    return 0
+
+
+cdef void leave(Generator g) noexcept nogil:
+    PyThread_release_lock(g.guard)
+
+
+cdef class Generator:
+    """A source of random numbers with its own state.
+
+    Args:
+        device: ``"cpu"``.
+    """
+
+    def __cinit__(self, device="cpu"):
+        self.guard = PyThread_allocate_lock()
+        if self.guard == NULL:
+            raise MemoryError()
+        if getattr(device, "type", device) != "cpu" and not str(device).startswith("cpu"):
+            raise RuntimeError(f"Generator: expected device 'cpu', got {str(device)!r}")
+        reseed(self, DEFAULT_SEED)
+
+    def __dealloc__(self):
+        if self.guard != NULL:
+            PyThread_free_lock(self.guard)
+
+    def manual_seed(self, seed):
+        """Start the stream of ``seed``; gives the generator.
+
+        Args:
+            seed: an int in [-2**63, 2**64); a negative one counts from 2**64 down.
+        """
+        try:
+            seed = int(seed)
+        except (TypeError, ValueError):
+            raise TypeError(f"manual_seed: expected an int, got {type(seed).__name__}") from None
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError(f"manual_seed: expected a seed in [-2**63, 2**64), got {seed}")
+        enter(self)
+        reseed(self, <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF))
+        leave(self)
+        return self
+
+    def seed(self):
+        """Seed from the system's entropy; gives the seed."""
+        import os
+
+        seed = int.from_bytes(os.urandom(8), "little") & ((1 << 53) - 1)
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self):
+        """The seed that the stream was started with."""
+        return self.seeded_with
+
+    @property
+    def device(self):
+        """The device whose numbers it makes."""
+        from . import device
+
+        return device("cpu")
+
+    def state_bytes(self):
+        """The state as PyTorch lays it out: 5056 bytes."""
+        cdef Saved saved
+        cdef int i
+        memset(&saved, 0, sizeof(Saved))
+        enter(self)
+        saved.seed = self.seeded_with
+        saved.seeded = 1
+        saved.left = 1 if self.fresh else <int>(N + 1 - self.position)
+        saved.next = 0 if self.fresh else self.position
+        for i in range(N):
+            saved.state[i] = self.state[i]
+        if self.has_double:
+            saved.normal_y = self.next_double
+            saved.normal_is_valid = 1
+        if self.has_float:
+            saved.next_float = self.next_float
+            saved.has_float = 1
+        leave(self)
+        return PyBytes_FromStringAndSize(<char*>&saved, sizeof(Saved))
+
+    def set_state_bytes(self, bytes data):
+        """Continue from a state that :meth:`state_bytes` or PyTorch gave."""
+        cdef Saved saved
+        cdef int i
+        if PyBytes_GET_SIZE(data) != sizeof(Saved):
+            raise RuntimeError(f"set_state: expected a state of {sizeof(Saved)} bytes, got {PyBytes_GET_SIZE(data)}")
+        memcpy(&saved, PyBytes_AS_STRING(data), sizeof(Saved))
+        if saved.next > N or saved.left < 1 or saved.left > N or saved.seeded != 1:
+            raise RuntimeError("set_state: expected a generator's state, got bytes that are none")
+        enter(self)
+        self.seeded_with = saved.seed
+        # What counts in PyTorch's state is `left`: 1 means that the next draw makes a new block.
+        self.fresh = saved.left == 1 and saved.next == 0
+        self.position = N + 1 - saved.left
+        for i in range(N):
+            self.state[i] = <uint32_t>saved.state[i]
+        self.has_double = saved.normal_is_valid
+        self.next_double = saved.normal_y
+        self.has_float = saved.has_float
+        self.next_float = saved.next_float
+        leave(self)
+
+    def get_state(self):
+        """The state as a uint8 tensor of 5056 elements, which PyTorch's ``set_state`` takes too."""
+        from .. import frombuffer, uint8
+
+        return frombuffer(bytearray(self.state_bytes()), dtype=uint8)
+
+    def set_state(self, state):
+        """Continue from ``state``, a uint8 tensor that :meth:`get_state` gave."""
+        from . import Tensor
+
+        if not isinstance(state, Tensor) or state.dtype.name != "uint8":
+            got = f"{state.dtype} tensor" if isinstance(state, Tensor) else type(state).__name__
+            raise TypeError(f"set_state: expected a uint8 tensor, got a {got}")
+        self.set_state_bytes(bytes(state.contiguous().numpy().data))
+        return self
+
+    def clone_state(self):
+        """A new generator in the same state."""
+        made = Generator()
+        made.set_state_bytes(self.state_bytes())
+        return made
+
+    def __reduce__(self):
+        return _restore, (self.state_bytes(),)
+
+    def __deepcopy__(self, memo):
+        return self.clone_state()
+
+    def __repr__(self):
+        return f"<taeda.Generator device='cpu' seed={self.seeded_with}>"
+
+    def random(self):
+        """The next word of the stream, 32 bits."""
+        enter(self)
+        word = next32(self)
+        leave(self)
+        return word
+
+    def random64(self):
+        """The next two words as one number of 64 bits."""
+        enter(self)
+        word = next64(self)
+        leave(self)
+        return word
+
+
+def _restore(state):
+    made = Generator()
+    made.set_state_bytes(state)
+    return made
+
+
+DEFAULT_SEED = 67280421310721
+default_generator = Generator()
+cdef Generator _default = default_generator
+
+
+cdef Generator which(object generator):
+    if generator is None:
+        return _default
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generator: expected a taeda.Generator, got {type(generator).__name__}")
+    return <Generator>generator
+
+
+def _after_fork():
+    """Another thread may have been drawing at the moment of the fork."""
+    _default.guard = PyThread_allocate_lock()
+
+
+import os as _os
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- filling memory --------------------------------------------------------------------------------------------------
+#: Words per step and elements per step of each kernel; (wide) where the dtype is float64.
+cdef dict SHAPES = {
+    "uniform": (1, 1), "integers": (1, 1), "wide_integers": (2, 1), "bernoulli": (2, 1), "exponential": (2, 1),
+    "geometric": (2, 1), "cauchy": (2, 1), "normal": (16, 16), "normal_pairs": (4, 2),
+}
+
+
+cdef tuple find(str name, tuple key):
+    """``(address, words per step, elements per step)`` of a kernel, compiled at its first use."""
+    global words_kernel
+    cdef tuple found
+    from ..kernels import random as source
+
+    if words_kernel == NULL:
+        words_kernel = <kernel_t><size_t>source.words()
+    words, elements = SHAPES[name]
+    if key[0] == "float64" and name in ("uniform", "normal"):
+        words *= 2
+    found = (getattr(source, name)(*key), words, elements)
+    kernels[(name, *key)] = found
+    return found
+
+
+cdef int run_steps(Generator g, kernel_t fn, char* out, int64_t steps, int64_t* arg, int64_t words, int64_t step_bytes,
+                   uint32_t* buffer) noexcept nogil:
+    """``steps`` steps of a kernel from the next words, a chunk at a time."""
+    cdef int64_t done = 0, now, chunk = CHUNK // words, grain = SHARE // words
+    cdef char* ptr[2]
+    while done < steps:
+        now = chunk if steps - done > chunk else steps - done
+        make_words(g, buffer, now * words)
+        ptr[0] = out + done * step_bytes
+        ptr[1] = <char*>buffer
+        parallel_for(fn, ptr, arg, now, grain)
+        done += now
+    return 0
+
+
+cdef inline int64_t bits_of(double x) noexcept:
+    cdef int64_t bits
+    memcpy(&bits, &x, 8)
+    return bits
+
+
+cdef int normal_fill(Generator g, kernel_t fn, char* out, int64_t n, int64_t itemsize, int64_t* arg, int64_t words,
+                     bint reduced, uint32_t* buffer) noexcept nogil:
+    """At least 16 normal numbers: blocks of 16, and where they do not come out even the last 16 again from new words.
+
+    PyTorch first draws all uniforms (16-bit types: those of whole blocks), so what the last partial block would have
+    used is dropped.
+    """
+    cdef int64_t blocks = n // 16, rest = n % 16
+    run_steps(g, fn, out, blocks, arg, words, 16 * itemsize, buffer)
+    if rest:
+        if not reduced:
+            make_words(g, buffer, rest * (words // 16))
+        run_steps(g, fn, out + (n - 16) * itemsize, 1, arg, words, 16 * itemsize, buffer)
+    return 0
+
+
+cdef void draw_pair(Generator g, double* first, double* second) noexcept nogil:
+    cdef double u = next_unit(g), v = next_unit(g)
+    cdef double radius = sqrt(-2.0 * log1p(-v)), angle = 6.283185307179586 * u
+    first[0] = radius * cos(angle)
+    second[0] = radius * sin(angle)
+
+
+cdef inline double finish(double x, double mean, double std, bint exponent) noexcept nogil:
+    x = x * std + mean
+    return exp(x) if exponent else x
+
+
+cdef void store_double(char* out, int64_t i, int kind, double x) noexcept nogil:
+    """As float64 or float32; the 16-bit types are rounded by the caller from float32."""
+    if kind == 8:
+        (<double*>out)[i] = x
+    else:
+        (<float*>out)[i] = <float>x
+
+
+cdef int normal_one_by_one(Generator g, kernel_t pairs, char* out, int64_t n, int itemsize, double mean, double std,
+                           bint exponent, uint32_t* buffer) noexcept nogil:
+    """Normal numbers in pairs, in float64; half a pair that is left over waits in the generator."""
+    cdef int64_t done = 0, whole
+    cdef double first, second
+    cdef int64_t arg[2]
+    memcpy(&arg[0], &mean, 8)
+    memcpy(&arg[1], &std, 8)
+    if n and g.has_double:
+        g.has_double = False
+        store_double(out, 0, itemsize, finish(g.next_double, mean, std, exponent))
+        done = 1
+    whole = (n - done) // 2
+    if pairs != NULL and whole > 16:
+        run_steps(g, pairs, out + done * itemsize, whole, arg, 4, 2 * itemsize, buffer)
+        done += 2 * whole
+    while done < n:
+        draw_pair(g, &first, &second)
+        store_double(out, done, itemsize, finish(first, mean, std, exponent))
+        done += 1
+        if done < n:
+            store_double(out, done, itemsize, finish(second, mean, std, exponent))
+            done += 1
+        else:
+            g.next_double = second
+            g.has_double = True
+    return 0
+
+
+cdef int fill_memory(Generator g, str name, str dtype, char* out, int64_t n, int itemsize, object a, object b) except -1:
+    """``n`` elements of a distribution at ``out``; ``a`` and ``b`` are the kernel's arguments."""
+    cdef int64_t arg[2]
+    cdef tuple found
+    cdef kernel_t fn
+    cdef int64_t words, elements
+    cdef bint reduced = itemsize == 2
+    cdef uint32_t* buffer
+    cdef int64_t room
+    if n <= 0:
+        return 0
+    if name == "integers" or name == "wide_integers":
+        arg[0] = a
+        arg[1] = b
+    else:
+        arg[0] = bits_of(a)
+        arg[1] = bits_of(b)
+    found = kernels.get((name, dtype))
+    if found is None:
+        found = find(name, (dtype,))
+    fn = <kernel_t><size_t>found[0]
+    words = found[1]
+    elements = found[2]
+    room = min((n + elements - 1) // elements * words, <int64_t>CHUNK) * 4
+    buffer = <uint32_t*>allocate(room)
+    if buffer == NULL:
+        raise MemoryError()
+    enter(g)
+    if n < 1024:
+        if name == "normal":
+            normal_fill(g, fn, out, n, itemsize, arg, words, reduced, buffer)
+        else:
+            run_steps(g, fn, out, n, arg, words, itemsize, buffer)
+    else:
+        with nogil:
+            if elements == 16:
+                normal_fill(g, fn, out, n, itemsize, arg, words, reduced, buffer)
+            else:
+                run_steps(g, fn, out, n, arg, words, itemsize, buffer)
+    leave(g)
+    release(buffer, room)
+    return 0
+
+
+cdef int fill_normal_pairs(Generator g, str dtype, char* out, int64_t n, int itemsize, double mean, double std,
+                           bint exponent) except -1:
+    """``n`` normal or log-normal numbers of float32 or float64 at ``out``, the way that takes them in pairs."""
+    cdef kernel_t fn = NULL
+    cdef tuple found
+    cdef uint32_t* buffer
+    if n > 32:
+        found = kernels.get(("normal_pairs", dtype, exponent))
+        if found is None:
+            found = find("normal_pairs", (dtype, bool(exponent)))
+        fn = <kernel_t><size_t>found[0]
+    buffer = <uint32_t*>allocate(CHUNK * 4)
+    if buffer == NULL:
+        raise MemoryError()
+    enter(g)
+    normal_one_by_one(g, fn, out, n, itemsize, mean, std, exponent, buffer)
+    leave(g)
+    release(buffer, CHUNK * 4)
+    return 0
+
+
+cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
+    """A permutation of [0, n) at ``out``: Fisher and Yates, forward, as PyTorch draws it."""
+    cdef int64_t i, k, count, room
+    cdef uint32_t* order
+    cdef uint32_t* words
+    cdef uint32_t t
+    if n >= 214748364:  # 2**32 / 20: from here on a remainder of 32 bits would not be uniform enough
+        return shuffle_large(g, out, n)
+    room = (n + 1) * 4
+    order = <uint32_t*>allocate(room)
+    words = <uint32_t*>allocate(CHUNK)
+    if order == NULL or words == NULL:
+        raise MemoryError()
+    enter(g)
+    with nogil:
+        for i in range(n):
+            order[i] = <uint32_t>i
+        i = 0
+        while i < n - 1:
+            count = min(n - 1 - i, <int64_t>CHUNK // 4)
+            make_words(g, words, count)
+            for k in range(count):
+                words[k] = words[k] % <uint32_t>(n - i - k) + <uint32_t>(i + k)
+            for k in range(count):
+                if k + 24 < count:
+                    prefetch(&order[words[k + 24]])
+                t = order[i + k]
+                order[i + k] = order[words[k]]
+                order[words[k]] = t
+            i += count
+        for i in range(n):
+            out[i] = order[i]
+    leave(g)
+    release(order, room)
+    release(words, CHUNK)
+    return 0
+
+
+cdef int shuffle_large(Generator g, int64_t* out, int64_t n) except -1:
+    cdef int64_t i, z
+    enter(g)
+    with nogil:
+        for i in range(n):
+            z = <int64_t>(next64(g) % <uint64_t>(i + 1))
+            out[i] = i
+            out[i] = out[z]
+            out[z] = i
+    leave(g)
+    return 0
+
+
+# ---- by address, for tests and benchmarks ----------------------------------------------------------------------------
+def _fill(generator, name, dtype, address, n, itemsize, a=0.0, b=0.0):
+    fill_memory(which(generator), name, dtype, <char*><size_t>address, n, itemsize, a, b)
+
+
+def _fill_pairs(generator, dtype, address, n, itemsize, mean, std, exponent):
+    fill_normal_pairs(which(generator), dtype, <char*><size_t>address, n, itemsize, mean, std, exponent)
+
+
+def _shuffle(generator, address, n):
+    shuffle(which(generator), <int64_t*><size_t>address, n)

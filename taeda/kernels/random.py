@@ -1,0 +1,326 @@
+"""Random numbers: the Mersenne Twister a vector at a time, and the transformations of its words into distributions.
+
+Matsumoto & Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). A distribution's kernel reads words that ``words`` has
+written and writes a contiguous output; how many words an element takes, and what is done to them, is PyTorch's, so that
+equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a uniform float64 is the low
+53 bits of it, a uniform float32 the low 24 bits of one word.
+"""
+
+from __future__ import annotations
+
+import math
+
+from . import scalar as s
+from .build import kernel
+from .ir import F32, F64, I64, TYPES, U32, U64, Function, Type, Value
+from .scalar import tables
+
+STATE = 624
+MIDDLE = 397
+_TURN = 2 * math.pi
+
+
+# ---- the generator ---------------------------------------------------------------------------------------------------
+def _twist(f: Function, state: Value) -> None:
+    """Replace the state by the next one. Vectors may go in order: a word depends on old words after it only as far as
+    the vector's own, and on new words at least 227 before it."""
+    lanes = f.lanes(U32)
+
+    def mix(low: Value, high: Value, far: Value) -> Value:
+        y = (low & 0x80000000) | (high & 0x7FFFFFFF)
+        return far ^ (y >> 1) ^ ((f.const(U32, 0, y.lanes) - (y & 1)) & 0x9908B0DF)
+
+    def sweep(lo: int, hi: int, shift: int) -> None:
+        whole = lo + (hi - lo) // lanes * lanes
+        for start, stop, width in ((lo, whole, lanes), (whole, hi, 1)):
+            with f.loop(start, stop, width) as L:
+                at = f.offset(state, L.index * 4)
+                far = f.load(f.offset(at, 4 * shift), U32, width)
+                f.store(at, mix(f.load(at, U32, width), f.load(f.offset(at, 4), U32, width), far))
+
+    sweep(0, STATE - MIDDLE, MIDDLE)
+    sweep(STATE - MIDDLE, STATE - 1, MIDDLE - STATE)
+    last = f.offset(state, 4 * (STATE - 1))
+    f.store(last, mix(f.load(last, U32), f.load(state, U32), f.load(f.offset(state, 4 * (MIDDLE - 1)), U32)))
+
+
+def _temper(y: Value) -> Value:
+    y = y ^ (y >> 11)
+    y = y ^ ((y << 7) & 0x9D2C5680)
+    y = y ^ ((y << 15) & 0xEFC60000)
+    return y ^ (y >> 18)
+
+
+@kernel
+def words(f: Function) -> None:
+    """``ptr = [out, state]``, ``arg = [position]``: the words ``[0, end)`` of the stream from ``position`` in the state.
+
+    Position 624 means that the state is used up; the caller counts on, modulo 624.
+    """
+    out, state, lanes = f.data(0), f.data(1), f.lanes(U32)
+    with f.while_([f.i64(0), f.size(0)]) as L:
+        made, position = L.carry
+        L.test(made < f.end)
+        with f.when(position == STATE):
+            _twist(f, state)
+        position = f.select(position == STATE, 0, position)
+        left, rest = f.end - made, f.i64(STATE) - position
+        count = f.select(left < rest, left, rest)
+        source, target = f.offset(state, position * 4), f.offset(out, made * 4)
+        whole = count - count % lanes
+        with f.loop(0, whole, lanes) as K:
+            f.store(f.offset(target, K.index * 4), _temper(f.load(f.offset(source, K.index * 4), U32, lanes)))
+        with f.loop(whole, count) as K:
+            f.store(f.offset(target, K.index * 4), _temper(f.load(f.offset(source, K.index * 4), U32)))
+        L.carry = (made + count, position + count)
+
+
+# ---- words to numbers ------------------------------------------------------------------------------------------------
+def _wide(words: Value) -> Value:
+    """Wide values from as many loaded pairs: memory order puts the first word low, so swap the halves."""
+    return (words << 32) | (words >> 32)
+
+
+def _unit64(words: Value) -> Value:
+    """A uniform float64 in [0, 1) from a pair of words."""
+    return (_wide(words) & ((1 << 53) - 1)).bits(I64).to(F64) * 2.0**-53
+
+
+def _unit32(words: Value) -> Value:
+    """A uniform float32 in [0, 1) from a word."""
+    return (words & 0xFFFFFF).bits(TYPES["int32"]).to(F32) * 2.0**-24
+
+
+def _stored(x: Value, t: Type) -> Value:
+    """``x`` as it will be in memory."""
+    return x != 0 if t.kind == "b" else x.to(t)
+
+
+def _each(f: Function, source: Type, t: Type, body) -> None:
+    """``out[i] = body(words of i)`` over the range; ``source`` is U32 for one word an element and U64 for two."""
+    out, words = f.data(0), f.data(1)
+    lanes = f.lanes(U64 if U64 in (source, t) or t.bytes == 8 else source)
+    whole = f.end - (f.end - f.begin) % lanes
+    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
+        with f.loop(start, stop, width) as L:
+            loaded = f.load(f.offset(words, L.index * source.bytes), source, width)
+            f.store(f.offset(out, L.index * t.bytes), _stored(body(loaded), t))
+
+
+@kernel
+def uniform(f: Function, dtype: str) -> None:
+    """``arg = [low, high]`` (floats): uniform in [low, high); what rounds up to ``high`` becomes ``low``."""
+    t = TYPES[dtype]
+    compute = F64 if t is F64 else F32
+    low, high = f.scalar(0, compute), f.scalar(1, compute)
+    span = high - low
+    low_stored, high_stored = low.to(t).to(compute), high.to(t).to(compute)
+
+    def body(words: Value) -> Value:
+        unit = _unit64(words) if t is F64 else _unit32(words)
+        x = f.fma(unit, span, low).to(t).to(compute)
+        return f.select(x == high_stored, f.splat(low_stored, x.lanes), x)
+
+    _each(f, U64 if t is F64 else U32, t, body)
+
+
+@kernel
+def integers(f: Function, dtype: str) -> None:
+    """``arg = [base, range]``: ``base + word % range`` for a range below 2**32, by a float64 reciprocal.
+
+    The product of a 32-bit word and the rounded reciprocal is off by less than one in the quotient, which the remainder
+    then shows.
+    """
+    t = TYPES[dtype]
+    base, modulus = f.size(0), f.size(1)
+    inverse, divisor = 1.0 / modulus.to(F64), modulus.to(F64)
+
+    def body(words: Value) -> Value:
+        x = words.to(U64).bits(I64).to(F64)
+        quotient = f.unary("floor", x * inverse)
+        rest = f.fma(-quotient, divisor, x)
+        rest = f.select(rest < 0.0, rest + divisor, rest)
+        rest = f.select(rest >= divisor, rest - divisor, rest)
+        return rest.to(I64) + base
+
+    _each(f, U32, t, body)
+
+
+@kernel
+def wide_integers(f: Function, dtype: str) -> None:
+    """``arg = [base, range]``: ``base + wide % range`` (unsigned; the sum wraps); a range of 0 is 2**64."""
+    t = TYPES[dtype]
+    base, modulus = f.size(0).bits(U64), f.size(1).bits(U64)
+    all_bits = modulus == 0
+    divisor = f.select(all_bits, 1, modulus)
+    out, words = f.data(0), f.data(1)
+    with f.loop(f.begin, f.end) as L:  # there is no vector instruction for it
+        x = _wide(f.load(f.offset(words, L.index * 8), U64))
+        x = f.select(all_bits, x, x % divisor) + base
+        f.store(f.offset(out, L.index * t.bytes), _stored(x.bits(I64), t))
+
+
+def _from_unit64(f: Function, dtype: str, body) -> None:
+    _each(f, U64, TYPES[dtype], lambda words: body(_unit64(words)))
+
+
+@kernel
+def bernoulli(f: Function, dtype: str) -> None:
+    """``arg = [p]``: 1 where a uniform float64 is below ``p``."""
+    p = f.scalar(0, F64)
+    t = TYPES[dtype]
+    one = TYPES["uint8"] if t.kind == "b" else t if t.bytes <= 4 or t.kind == "f" else I64
+    if t.kind == "f" and t.bytes == 2:
+        one = F32
+
+    def body(unit: Value) -> Value:
+        yes = unit < p
+        return f.select(yes, f.const(one, 1, unit.lanes), f.const(one, 0, unit.lanes))
+
+    _from_unit64(f, dtype, body)
+
+
+@kernel
+def bernoulli_each(f: Function, dtype: str, probability: str) -> None:
+    """``ptr = [out, words, p]``: 1 where a uniform of the probability's precision is below ``p[i]``."""
+    t, pt = TYPES[dtype], TYPES[probability]
+    source = U64 if pt is F64 else U32
+    out, words, chances = f.data(0), f.data(1), f.data(2)
+    with f.loop(f.begin, f.end) as L:
+        loaded = f.load(f.offset(words, L.index * source.bytes), source)
+        unit = _unit64(loaded) if pt is F64 else _unit32(loaded)
+        p = f.load(f.offset(chances, L.index * pt.bytes), pt).to(unit.type)
+        yes = (unit < p).to(TYPES["int32"])
+        f.store(f.offset(out, L.index * t.bytes), _stored(yes, t))
+
+
+@kernel
+def exponential(f: Function, dtype: str) -> None:
+    """``arg = [rate]``: ``-log(1 - u) / rate``."""
+    scale = -1.0 / f.scalar(0, F64)
+    _from_unit64(f, dtype, lambda unit: s.log1p(-unit) * scale)
+
+
+@kernel
+def geometric(f: Function, dtype: str) -> None:
+    """``arg = [log(1 - p)]``: ``ceil(log(u) / log(1 - p))``."""
+    denominator = f.scalar(0, F64)
+    _from_unit64(f, dtype, lambda unit: f.unary("ceil", s.log(unit) / denominator))
+
+
+@kernel
+def cauchy(f: Function, dtype: str) -> None:
+    """``arg = [median, sigma]``: ``median + sigma * tan(pi * (u - 1/2))``."""
+    median, sigma = f.scalar(0, F64), f.scalar(1, F64)
+
+    def body(unit: Value) -> Value:
+        sine, cosine = _sine_cosine(f, (unit - 0.5) * math.pi)
+        return f.splat(median, unit.lanes) + sine / cosine * sigma
+
+    _from_unit64(f, dtype, body)
+
+
+# ---- normal ----------------------------------------------------------------------------------------------------------
+def _sine_cosine(f: Function, angle: Value) -> tuple[Value, Value]:
+    """Sine and cosine of an angle of at most a few turns: the general functions spend most on larger ones."""
+    t = angle.type
+    name = t.name
+    quarter = f.unary("roundeven", angle * (2 / math.pi))
+    rest = angle
+    for part in _HALF_PI[name]:
+        rest = f.fma(quarter, -part, rest)
+    square = rest * rest
+
+    def poly(coefficients) -> Value:
+        result = f.const(t, coefficients[-1], angle.lanes)
+        for c in reversed(coefficients[:-1]):
+            result = f.fma(result, square, c)
+        return result
+
+    sine = f.fma(rest * square, poly(tables.SIN_SHORT[name]), rest)
+    cosine = f.fma(square * square, poly(tables.COS_SHORT[name]), f.fma(square, -0.5, 1.0))
+    q = quarter.to(TYPES["int32"] if t is F32 else I64)
+    swap = (q & 1) != 0
+    a, b = f.select(swap, cosine, sine), f.select(swap, sine, cosine)
+    return f.select((q & 2) != 0, -a, a), f.select(((q + 1) & 2) != 0, -b, b)
+
+
+#: pi / 2 as a sum of floats, the largest first.
+_HALF_PI = {
+    "float32": (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
+    "float64": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
+}
+
+
+@kernel
+def normal(f: Function, dtype: str) -> None:
+    """``arg = [mean, std]``: blocks of 16 normal numbers, one a step of the range, from 16 uniforms (Box & Muller 1958).
+
+    Number ``j`` of a block comes from the uniforms ``j`` and ``j + 8`` and is a cosine, number ``j + 8`` the sine.
+    """
+    t = TYPES[dtype]
+    compute = F64 if t is F64 else F32
+    source = U64 if t is F64 else U32
+    out, words = f.data(0), f.data(1)
+    mean, std = f.scalar(0, compute), f.scalar(1, compute)
+    blocks = max(f.lanes(compute) // 8, 1)
+
+    def step(index: Value, count: int) -> None:
+        at = index * 16
+        lanes = 8 * count
+        unit = _unit64 if t is F64 else _unit32
+        pairs = [f.load(f.offset(words, (at + 16 * i) * source.bytes), source, 16) for i in range(count)]
+        first, second = (pairs[0].slice(8 * i, 8) for i in range(2))
+        for more in pairs[1:]:
+            first, second = (
+                old.shuffle(range(16), more.slice(8 * i, 8)) for i, old in enumerate((first, second))
+            )
+        radius = f.unary("sqrt", s.log(1.0 - unit(first)) * -2.0)
+        sine, cosine = _sine_cosine(f, unit(second) * f.const(compute, _TURN))
+        low = f.fma(radius * cosine, f.splat(std, lanes), mean).to(t)
+        high = f.fma(radius * sine, f.splat(std, lanes), mean).to(t)
+        for i in range(count):
+            picks = [*range(8 * i, 8 * i + 8), *range(lanes + 8 * i, lanes + 8 * i + 8)]
+            f.store(f.offset(out, (at + 16 * i) * t.bytes), low.shuffle(picks, high))
+
+    whole = f.end - (f.end - f.begin) % blocks
+    with f.loop(f.begin, whole, blocks) as L:
+        step(L.index, blocks)
+    if blocks > 1:
+        with f.loop(whole, f.end) as L:
+            step(L.index, 1)
+
+
+@kernel
+def normal_pairs(f: Function, dtype: str, exponent: bool) -> None:
+    """``arg = [mean, std]``: pairs of normal numbers, one a step of the range, computed in float64 from two uniforms.
+
+    ``exponent``: their exponentials, which are log-normal.
+    """
+    t = TYPES[dtype]
+    out, words = f.data(0), f.data(1)
+    mean, std = f.scalar(0, F64), f.scalar(1, F64)
+    lanes = f.lanes(F64)
+
+    def step(index: Value, count: int) -> None:
+        loaded = f.load(f.offset(words, index * 16), U64, 2 * count)
+        halves = [loaded.lane(i) if count == 1 else loaded.shuffle(range(i, 2 * count, 2)) for i in range(2)]
+        first, second = (_unit64(half) for half in halves)
+        radius = f.unary("sqrt", s.log1p(-second) * -2.0)
+        sine, cosine = _sine_cosine(f, first * _TURN)
+        x, y = ((radius * v) * f.splat(std, count) + f.splat(mean, count) for v in (cosine, sine))
+        if exponent:
+            x, y = s.exp(x), s.exp(y)
+        at = f.offset(out, index * (2 * t.bytes))
+        if count == 1:
+            f.store(at, x.to(t))
+            f.store(f.offset(at, t.bytes), y.to(t))
+        else:
+            mixed = [i // 2 + (i % 2) * count for i in range(2 * count)]
+            f.store(at, x.to(t).shuffle(mixed, y.to(t)))
+
+    whole = f.end - (f.end - f.begin) % lanes
+    with f.loop(f.begin, whole, lanes) as L:
+        step(L.index, lanes)
+    with f.loop(whole, f.end) as L:
+        step(L.index, 1)
