@@ -17,7 +17,7 @@ PUBLIC = LAYER["nn"]  # from here up, modules are written in the public names of
 
 
 def _python_imports(path: Path) -> list[tuple[int, str]]:
-    """(line, absolute module name) of every import of ``path``, also those inside functions, but not those for types."""
+    """(line, absolute module name) of every import in ``path``, inside functions too; not those for types."""
     package = ["taeda", *path.relative_to(PACKAGE).parent.parts]
     found = []
 
