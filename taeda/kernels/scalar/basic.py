@@ -1,0 +1,327 @@
+"""The small change of scalar mathematics: selection, signs, rounding, comparison with NaN, bits and polynomials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import BOOL, F32, F64, I32, I64, U8, U16, U32, U64, Type, Value
+
+#: Bits of the mantissa without the leading one, exponent bias, and the integers of the same width, by type.
+MANTISSA = {F32: 23, F64: 52}
+BIAS = {F32: 127, F64: 1023}
+SIGNED = {F32: I32, F64: I64}
+UNSIGNED = {F32: U32, F64: U64}
+#: The largest finite and the smallest normal value.
+MAX = {F32: 3.4028234663852886e38, F64: 1.7976931348623157e308}
+SMALLEST = {F32: 2.0**-126, F64: 2.0**-1022}
+
+Real = Value | int | float
+
+
+def like(x: Value, value: float | int) -> Value:
+    """A constant of the type and lanes of ``x``."""
+    return x.fn.const(x.type, value, x.lanes)
+
+
+def select(condition: Value, a: Real, b: Real) -> Value:
+    """``a`` where ``condition``, else ``b``."""
+    return condition.fn.select(condition, a, b)
+
+
+def fma(a: Value, b: Real, c: Real) -> Value:
+    """``a * b + c`` rounded once; for integers, plainly."""
+    return a.fn.fma(a, b, c) if a.type.kind == "f" else a * b + c
+
+
+def poly(x: Value, coefficients: Sequence[float]) -> Value:
+    """``c0 + c1 x + c2 x^2 + ...`` by Horner's rule: independent vectors hide the latency, so fewest operations win."""
+    result = like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = fma(result, x, c)
+    return result
+
+
+def any_lane(condition: Value) -> Value:
+    """Whether any lane of a bool holds, as a scalar."""
+    if condition.lanes == 1:
+        return condition
+    mask = Type(f"mask{condition.lanes}", f"i{condition.lanes}", condition.lanes, "u")
+    return condition.fn.emit(f"bitcast {condition.typed} to {mask.llvm}", mask) != 0
+
+
+# ---- signs and absolute values ---------------------------------------------------------------------------------------
+def abs(x: Value) -> Value:
+    """Absolute value; the most negative integer is its own."""
+    if x.type.kind == "f":
+        return x.fn.unary("fabs", x)
+    return select(x < 0, -x, x) if x.type.kind == "i" else x
+
+
+def copysign(x: Value, y: Real) -> Value:
+    """``x`` with the sign bit of ``y``."""
+    return x.fn.unary("copysign", x, y if isinstance(y, Value) else like(x, y))
+
+
+def signbit(x: Value) -> Value:
+    """Whether the sign bit is set: true of -0.0 and of a negative NaN."""
+    if x.type.kind == "f":
+        return x.bits(SIGNED[x.type]) < 0
+    return x < 0
+
+
+def sign(x: Value) -> Value:
+    """-1, 0 or 1; NaN gives 0, as PyTorch's CPU kernels do."""
+    if x.type.kind in "bu":
+        return x if x.type is BOOL else select(x > 0, like(x, 1), like(x, 0))
+    return select(x > 0, like(x, 1), select(x < 0, like(x, -1), like(x, 0)))
+
+
+def positive(x: Value) -> Value:
+    return x
+
+
+# ---- rounding --------------------------------------------------------------------------------------------------------
+def _rounding(name: str, doc: str):
+    def apply(x: Value) -> Value:
+        return x.fn.unary(name, x) if x.type.kind == "f" else x
+
+    apply.__doc__ = doc
+    return apply
+
+
+floor = _rounding("floor", "The largest integer not above.")
+ceil = _rounding("ceil", "The smallest integer not below.")
+trunc = _rounding("trunc", "Toward zero.")
+round = _rounding("roundeven", "To the nearest integer, halves to the even one.")
+
+
+def frac(x: Value) -> Value:
+    """``x - trunc(x)``."""
+    return x - trunc(x)
+
+
+# ---- tests -----------------------------------------------------------------------------------------------------------
+def isnan(x: Value) -> Value:
+    return x != x if x.type.kind == "f" else x.fn.const(BOOL, False, x.lanes)
+
+
+def isinf(x: Value) -> Value:
+    return abs(x) == float("inf") if x.type.kind == "f" else x.fn.const(BOOL, False, x.lanes)
+
+
+def isfinite(x: Value) -> Value:
+    return abs(x) < float("inf") if x.type.kind == "f" else x.fn.const(BOOL, True, x.lanes)
+
+
+def isposinf(x: Value) -> Value:
+    return x == float("inf") if x.type.kind == "f" else x.fn.const(BOOL, False, x.lanes)
+
+
+def isneginf(x: Value) -> Value:
+    return x == float("-inf") if x.type.kind == "f" else x.fn.const(BOOL, False, x.lanes)
+
+
+# ---- extrema ---------------------------------------------------------------------------------------------------------
+def maximum(a: Value, b: Real) -> Value:
+    """The larger; NaN if either is NaN."""
+    a, b = a._pair(b)
+    if a.type is BOOL:
+        return a | b
+    larger = select(a > b, a, b)
+    return select(a != a, a, larger) if a.type.kind == "f" else larger
+
+
+def minimum(a: Value, b: Real) -> Value:
+    """The smaller; NaN if either is NaN."""
+    a, b = a._pair(b)
+    if a.type is BOOL:
+        return a & b
+    smaller = select(a < b, a, b)
+    return select(a != a, a, smaller) if a.type.kind == "f" else smaller
+
+
+def fmax(a: Value, b: Real) -> Value:
+    """The larger; a NaN loses against a number."""
+    a, b = a._pair(b)
+    larger = maximum(b, a) if a.type.kind != "f" else select(a > b, a, b)
+    return select(b != b, a, larger) if a.type.kind == "f" else larger
+
+
+def fmin(a: Value, b: Real) -> Value:
+    """The smaller; a NaN loses against a number."""
+    a, b = a._pair(b)
+    smaller = minimum(b, a) if a.type.kind != "f" else select(a < b, a, b)
+    return select(b != b, a, smaller) if a.type.kind == "f" else smaller
+
+
+def at_most(x: Value, limit: float) -> Value:
+    """``min(x, limit)`` that keeps NaN, in one instruction."""
+    return select(x > limit, like(x, limit), x)
+
+
+def at_least(x: Value, limit: float) -> Value:
+    """``max(x, limit)`` that keeps NaN, in one instruction."""
+    return select(x < limit, like(x, limit), x)
+
+
+# ---- bits of floats --------------------------------------------------------------------------------------------------
+def ldexp_int(x: Value, n: Value) -> Value:
+    """``x * 2 ** n`` for the integer ``n`` of the same width, correct to the subnormals and to infinity."""
+    f = x.fn
+    if f.vector_bytes >= 64:  # one VSCALEF
+        name = f"llvm.ldexp.{'' if x.lanes == 1 else f'v{x.lanes}'}f{x.type.bits}.{'' if x.lanes == 1 else f'v{x.lanes}'}i32"
+        return f.intrinsic(name, x.type, x.lanes, x, n.to(I32))
+    first = n >> 1  # in two halves: the exponent of one would not fit
+    return x * power_of_two(first, x.type) * power_of_two(n - first, x.type)
+
+
+def power_of_two(n: Value, t: Type) -> Value:
+    """``2.0 ** n`` for an integer ``n`` in the range of the normal exponents."""
+    return ((n + BIAS[t]) << MANTISSA[t]).bits(t)
+
+
+def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | None = None) -> Value:
+    """An AVX-512 intrinsic of the masked family on one vector of ``width`` bytes: value, immediate, pass-through, mask."""
+    f = x.fn
+    mask = f"i{max(x.lanes, 8)}"
+    operands = [(a.llvm, a.llvm, a.text) for a in args]
+    if immediate is not None:
+        operands.insert(1, ("i32 immarg", "i32", str(immediate)))
+    operands.append((mask, mask, "-1"))
+    if width == 64:  # rounding as the environment says
+        operands.append(("i32 immarg", "i32", "4"))
+    f.declarations[name] = f"declare {x.llvm} @{name}({', '.join(d for d, _, _ in operands)})"
+    return f.emit(f"call {x.llvm} @{name}({', '.join(f'{t} {v}' for _, t, v in operands)})", x.type, x.lanes)
+
+
+def reciprocal_normal(x: Value) -> Value:
+    """``1 / x`` to about 1 ulp for ``x`` well inside the normal range; a true division where there is nothing faster."""
+    f = x.fn
+    if x.type is not F32 or f.vector_bytes < 64:
+        return 1.0 / x
+    wide = x if x.lanes >= 4 else f.splat(x.lane(0) if x.lanes > 1 else x, 4)
+    if x.lanes not in (1, 4, 8, 16):
+        return 1.0 / x
+    name = f"llvm.x86.avx512.rcp14.ps.{32 * wide.lanes}"
+    bits = max(wide.lanes, 8)
+    f.declarations[name] = f"declare {wide.llvm} @{name}({wide.llvm}, {wide.llvm}, i{bits})"
+    guess = f.emit(f"call {wide.llvm} @{name}({wide.typed}, {wide.typed}, i{bits} -1)", F32, wide.lanes)
+    guess = guess if x.lanes > 1 else guess.lane(0)
+    return fma(guess, fma(-x, guess, 1.0), guess)
+
+
+def divide_normal(a: Value, b: Value) -> Value:
+    """``a / b`` to 1 ulp where ``b`` and the quotient are well inside the normal range (or ``a`` is 0)."""
+    if a.type is not F32 or a.fn.vector_bytes < 64:
+        return a / b
+    inverse = reciprocal_normal(b)
+    quotient = a * inverse
+    return fma(fma(-b, quotient, a), inverse, quotient)
+
+
+def nextafter(x: Value, y: Value) -> Value:
+    """The next float from ``x`` toward ``y``."""
+    t, ints = x.type, SIGNED[x.type]
+    bits = x.bits(ints)
+    away = (y > x) == (x > 0)
+    stepped = select(away, bits + 1, bits - 1).bits(t)
+    tiny = copysign(like(x, 2.0 ** (1 - BIAS[t] - MANTISSA[t])), y)
+    moved = select(x == 0, tiny, stepped)
+    return select(x == y, y, select((x != x) | (y != y), x + y, moved))
+
+
+# ---- integers --------------------------------------------------------------------------------------------------------
+def shift_left(a: Value, b: Value) -> Value:
+    """``a << b``; 0 where ``b`` is negative or not below the width."""
+    inside = _unsigned(b) < a.type.bits
+    return select(inside, a << select(inside, b, like(b, 0)), like(a, 0))
+
+
+def shift_right(a: Value, b: Value) -> Value:
+    """``a >> b``, arithmetic for signed types; a shift out of range gives what shifting to the end gives."""
+    last = a.type.bits - 1
+    inside = _unsigned(b) <= last
+    shifted = a >> select(inside, b, like(b, last))
+    return shifted if a.type.kind == "i" else select(inside, shifted, like(a, 0))
+
+
+def _unsigned(x: Value) -> Value:
+    return x.bits({8: U8, 16: U16, 32: U32, 64: U64}[x.type.bits])
+
+
+def integer_divide(a: Value, b: Value) -> Value:
+    """``a / b`` toward zero. Division by 0 gives 0, so that no lane traps; the op reports it.
+
+    Narrow types divide as floats, which is exact and, unlike integer division, has vector instructions.
+    """
+    f, t = a.fn, a.type
+    a, b = a._pair(b)
+    zero = b == 0
+    if t.bits <= 32:
+        wide = F32 if t.bits <= 16 else F64
+        quotient = trunc(a.to(wide) / select(zero, like(b, 1), b).to(wide))
+        # int32's -2^31 / -1 = 2^31 needs the wider integer to wrap as it should
+        back = quotient.to(I64 if t.bits == 32 else I32).to(t)
+        return select(zero, like(a, 0), back)
+    safe = select(zero, like(b, 1), b)
+    if t.kind == "i":
+        negate = b == -1  # -2^63 / -1 traps
+        return select(zero, like(a, 0), select(negate, -a, a / select(negate, like(b, 1), safe)))
+    return select(zero, like(a, 0), f.emit(f"udiv {a.llvm} {a.text}, {safe.text}", t, a.lanes))
+
+
+def integer_floor_divide(a: Value, b: Value) -> Value:
+    """``a // b`` as in Python; 0 where ``b`` is 0."""
+    quotient = integer_divide(a, b)
+    if a.type.kind != "i":
+        return quotient
+    rest = a - quotient * b
+    return select((rest != 0) & ((rest ^ b) < 0) & (b != 0), quotient - 1, quotient)
+
+
+def integer_remainder(a: Value, b: Value) -> Value:
+    """``a % b`` as in Python: the sign of ``b``; 0 where ``b`` is 0."""
+    rest = select(b == 0, like(a, 0), a - integer_divide(a, b) * b)
+    if a.type.kind != "i":
+        return rest
+    return select((rest != 0) & ((rest ^ b) < 0), rest + b, rest)
+
+
+def integer_fmod(a: Value, b: Value) -> Value:
+    """C's ``a % b``: the sign of ``a``; 0 where ``b`` is 0."""
+    return select(b == 0, like(a, 0), a - integer_divide(a, b) * b)
+
+
+def integer_pow(a: Value, b: Value) -> Value:
+    """``a ** b`` with wrap-around; a negative exponent gives 0 except for bases 1 and -1."""
+    f, t = a.fn, a.type
+    a, b = a._pair(b)
+    one = like(a, 1)
+    with f.while_([one, a, b]) as L:
+        result, square, rest = L.carry
+        L.test(any_lane(rest > 0))
+        odd = ((rest & 1) != 0) & (rest > 0)
+        L.carry = (select(odd, result * square, result), square * square, rest >> 1)
+    result = L.carry[0]
+    if t.kind != "i":
+        return result
+    unit = select((b & 1) != 0, a, one)
+    return select(b < 0, select((a == 1) | (a == -1), unit, like(a, 0)), result)
+
+
+def gcd(a: Value, b: Value) -> Value:
+    """The greatest common divisor, never negative (except of the most negative integer with 0)."""
+    f = a.fn
+    a, b = abs(a), abs(b)
+    with f.while_([a, b]) as L:
+        x, y = L.carry
+        L.test(any_lane(y != 0))
+        done = y == 0
+        L.carry = (select(done, x, y), select(done, y, abs(integer_fmod(x, y))))
+    return L.carry[0]
+
+
+def lcm(a: Value, b: Value) -> Value:
+    """The least common multiple; 0 where either is 0."""
+    divisor = gcd(a, b)
+    return abs(integer_divide(a, divisor) * b)

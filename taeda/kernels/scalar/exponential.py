@@ -1,0 +1,359 @@
+"""Exponentials, logarithms, powers and the hyperbolic functions, for float32 and float64 Values.
+
+Branch-free: every lane takes the same path, special values included. Arguments are reduced with two-part constants and
+fused multiply-adds; the polynomials are in ``tables.py``. Where float32 arithmetic would not hold 2 ulp the work is done in
+float64 with the shorter ``middle`` polynomials, whose error is far below float32's.
+"""
+
+from __future__ import annotations
+
+from ..ir import F32, F64, Value
+from . import tables
+from .basic import (
+    MANTISSA,
+    SIGNED,
+    SMALLEST,
+    Real,
+    _x86,
+    abs,
+    at_least,
+    at_most,
+    copysign,
+    divide_normal,
+    fma,
+    isfinite,
+    ldexp_int,
+    like,
+    maximum,
+    poly,
+    power_of_two,
+    round,
+    select,
+    trunc,
+)
+
+INF, NAN = float("inf"), float("nan")
+#: Beyond these exp overflows, and rounds to 0.
+EXP_HIGH, EXP_LOW = {F32: 89.0, F64: 710.0}, {F32: -104.5, F64: -746.0}
+
+
+def table(name: str, x: Value, middle: bool = False):
+    """The coefficients for ``x``'s type; the short ones where float64 is only an intermediate."""
+    return getattr(tables, name)["middle" if middle else x.type.name]
+
+
+def in_double(function):
+    """Do float32 in float64: for what would lose more than 2 ulp in its own arithmetic."""
+
+    def apply(*args: Value) -> Value:
+        if args[0].type is F32:
+            return function(*(a.to(F64) for a in args), middle=True).to(F32)
+        return function(*args)
+
+    apply.__doc__, apply.__name__ = function.__doc__, function.__name__
+    return apply
+
+
+def sqrt(x: Value) -> Value:
+    return x.fn.unary("sqrt", x)
+
+
+def rsqrt(x: Value) -> Value:
+    return 1.0 / sqrt(x)
+
+
+def reciprocal(x: Value) -> Value:
+    return 1.0 / x
+
+
+# ---- exponentials ----------------------------------------------------------------------------------------------------
+def _reduce(x: Value) -> tuple[Value, Value]:
+    """``(n, r)`` with ``x = n ln 2 + r``, n an integral float, ``|r| <= ln(2) / 2``."""
+    high, low, _ = tables.LN2[x.type.name]
+    n = round(x * tables.LOG2_E[x.type.name][0])
+    return n, fma(n, -low, fma(n, -high, x))
+
+
+def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
+    """``(p, n)`` with ``exp(x) = p * 2 ** n``; ``n`` is an integer, ``p`` in [0.7, 1.42]."""
+    n, r = _reduce(x)
+    return poly(r, (1.0, 1.0, *table("EXP", x, middle))), n.to(SIGNED[x.type])
+
+
+def exp(x: Value, middle: bool = False) -> Value:
+    """``e ** x``, within 1 ulp."""
+    p, n = _exp_parts(at_least(at_most(x, EXP_HIGH[x.type]), EXP_LOW[x.type]), middle)
+    return ldexp_int(p, n)
+
+
+def exp2(x: Value) -> Value:
+    """``2 ** x``, within 1 ulp."""
+    low, high = (-151.0, 129.0) if x.type is F32 else (-1076.0, 1025.0)
+    x = at_least(at_most(x, high), low)
+    n = round(x)
+    return ldexp_int(poly(x - n, (1.0, *table("EXP2", x))), n.to(SIGNED[x.type]))
+
+
+def _expm1(x: Value) -> Value:
+    """``e ** x - 1`` for ``x`` in the range of the normal powers of two; the sign of -0.0 is lost."""
+    n, r = _reduce(x)
+    s = power_of_two(n.to(SIGNED[x.type]), x.type)
+    return fma(s, fma(r * r, poly(r, table("EXP", x)), r), s - 1.0)
+
+
+def expm1(x: Value) -> Value:
+    """``e ** x - 1``, within 2 ulp."""
+    t = x.type
+    y = at_least(at_most(x, EXP_HIGH[t]), -40.0)
+    n, r = _reduce(y)
+    s = power_of_two(n.to(SIGNED[t]) - 1, t)  # half of 2^n, which would overflow just below the largest result
+    half = fma(s, fma(r * r, poly(r, table("EXP", x)), r), s - 0.5)
+    return select(abs(x) < 2.0 ** -(MANTISSA[t] + 2), x, half + half)
+
+
+def sigmoid(x: Value) -> Value:
+    """``1 / (1 + exp(-x))``, within 2 ulp also where it is small."""
+    z = exp(-abs(x))
+    return divide_normal(select(x < 0, z, like(x, 1.0)), z + 1.0)
+
+
+def log_sigmoid(x: Value) -> Value:
+    """``log(sigmoid(x))`` with no overflow."""
+    return select(x < 0, x, like(x, 0.0)) - log1p(exp(-abs(x)))
+
+
+# ---- logarithms ------------------------------------------------------------------------------------------------------
+def _split(x: Value) -> tuple[Value, Value, bool]:
+    """``(e, m, special)`` with ``x = m * 2 ** e``, ``m`` in [0.75, 1.5), ``e`` an integral float.
+
+    With ``special``, zero, infinity, NaN and negative ``x`` come out such that ``e * c + log(m)`` is what log should be.
+    """
+    f, t = x.fn, x.type
+    width = x.lanes * t.bytes
+    if f.vector_bytes >= 64 and (width in (16, 32, 64) or x.lanes == 1):
+        y = x if x.lanes > 1 else f.splat(x, 16 // t.bytes)
+        width = y.lanes * t.bytes
+        suffix = f"p{'s' if t is F32 else 'd'}.{8 * width}"
+        # Mantissa in [0.75, 1.5); NaN for negative numbers, 1 for both zeros and infinity.
+        m = _x86(f"llvm.x86.avx512.mask.getmant.{suffix}", y, [y, y], width, immediate=3 | 3 << 2)
+        name = f"llvm.x86.avx512.mask.getexp.{suffix}"
+        e = _x86(name, y, [y, y], width) - _x86(name, m, [m, m], width)
+        return (e, m, True) if x.lanes > 1 else (e.lane(0), m.lane(0), True)
+    ints, shift = SIGNED[t], MANTISSA[t] + 2
+    small = x < SMALLEST[t]
+    bits = select(small, x * 2.0**shift, x).bits(ints)
+    # Counted from the bits of 0.75, the exponent field steps where the mantissa does.
+    e = (bits - {F32: 0x3F400000, F64: 0x3FE8000000000000}[t]) >> MANTISSA[t]
+    m = (bits - (e << MANTISSA[t])).bits(t)
+    return (e - select(small, like(e, shift), like(e, 0))).to(t), m, False
+
+
+def _special(x: Value, result: Value) -> Value:
+    """``result`` for finite positive ``x``; -inf at 0, inf at inf, NaN below 0 and for NaN."""
+    edge = select(x == 0, like(x, -INF), like(x, NAN))
+    return select(x > 0, select(x == INF, x, result), edge)
+
+
+def _log_reduced(r: Value, middle: bool = False) -> Value:
+    """``log(1 + r)`` for ``r`` in [-0.25, 0.5]."""
+    return fma(r * r, poly(r, table("LOG", r, middle)), r)
+
+
+def log(x: Value, middle: bool = False) -> Value:
+    """The natural logarithm, within 1.5 ulp."""
+    e, m, special = _split(x)
+    high, low, _ = tables.LN2[x.type.name]
+    result = fma(e, high, fma(e, low, _log_reduced(m - 1.0, middle)))
+    return result if special else _special(x, result)
+
+
+def log2(x: Value) -> Value:
+    """The logarithm to base 2, within 2 ulp."""
+    e, m, special = _split(x)
+    high, low = tables.LOG2_E[x.type.name]
+    y = _log_reduced(m - 1.0)
+    result = e + fma(y, high, y * low)
+    return result if special else _special(x, result)
+
+
+def log10(x: Value) -> Value:
+    """The logarithm to base 10, within 2 ulp."""
+    e, m, special = _split(x)
+    high, low = tables.LOG10_E[x.type.name]
+    e_high, e_low = tables.LOG10_2[x.type.name]
+    y = _log_reduced(m - 1.0)
+    result = fma(e, e_high, fma(y, high, fma(e, e_low, y * low)))
+    return result if special else _special(x, result)
+
+
+def log1p(x: Value, middle: bool = False) -> Value:
+    """``log(1 + x)``, within 2 ulp.
+
+    With ``2 ** e`` the scale of ``1 + x``, the reduced argument ``(1 + x) / 2 ** e - 1`` is ``x s + (s - 1)``, rounded once.
+    """
+    t = x.type
+    u = x + 1.0
+    e, m, _ = _split(u)
+    s = power_of_two(-(e.to(SIGNED[t])), t)
+    r = select(x > 2.0 ** (MANTISSA[t] + 2), m - 1.0, fma(x, s, s - 1.0))
+    high, low, _ = tables.LN2[t.name]
+    result = fma(e, high, fma(e, low, _log_reduced(r, middle)))
+    return copysign(_special(u, result), x)
+
+
+def logaddexp(a: Value, b: Value) -> Value:
+    """``log(exp(a) + exp(b))`` with no overflow."""
+    top = maximum(a, b)
+    return select((a == b) & (abs(a) == INF), a, top + log1p(exp(-abs(a - b))))
+
+
+def logaddexp2(a: Value, b: Value) -> Value:
+    """``log2(2 ** a + 2 ** b)`` with no overflow."""
+    top = maximum(a, b)
+    tail = log1p(exp2(-abs(a - b))) * tables.LOG2_E[a.type.name][0]
+    return select((a == b) & (abs(a) == INF), a, top + tail)
+
+
+def xlogy(x: Value, y: Value) -> Value:
+    """``x * log(y)``, 0 where ``x`` is 0, unless ``y`` is NaN."""
+    return select((x == 0) & (y == y), like(x, 0.0), x * log(y))
+
+
+def xlog1py(x: Value, y: Value) -> Value:
+    """``x * log1p(y)``, 0 where ``x`` is 0, unless ``y`` is NaN."""
+    return select((x == 0) & (y == y), like(x, 0.0), x * log1p(y))
+
+
+# ---- powers ----------------------------------------------------------------------------------------------------------
+def pow(x: Value, y: Real) -> Value:
+    """``x ** y`` with C's special values, within 1 ulp (float32, through float64) and 2 ulp (float64)."""
+    x, y = x._pair(y)
+    magnitude = _pow_single(abs(x), y) if x.type is F32 else _pow_double(abs(x), y)
+    whole = trunc(y) == y
+    odd = whole & (trunc(y * 0.5) * 2.0 != y)
+    signed = select(odd & (x.bits(SIGNED[x.type]) < 0), -magnitude, magnitude)
+    signed = select((x < 0) & isfinite(x) & ~whole, like(x, NAN), signed)
+    one = (x == 1) | (y == 0) | ((x == -1) & (abs(y) == INF))
+    return select(one, like(x, 1.0), select((x != x) | (y != y), x + y, signed))
+
+
+def _pow_single(x: Value, y: Value) -> Value:
+    wide = x.to(F64)
+    e, m, special = _split(wide)
+    r = m - 1.0
+    log_2 = fma(_log_reduced(r, True), tables.LOG2_E["float64"][0], e)
+    if not special:
+        log_2 = _special(wide, log_2)
+    t = at_least(at_most(y.to(F64) * log_2, 200.0), -200.0)  # float32 ends long before
+    n = round(t)
+    p = poly(t - n, (1.0, *table("EXP2", t, True)))
+    return (p * power_of_two(n.to(SIGNED[F64]), F64)).to(F32)
+
+
+def _two_product(a: Value, b: Value | float) -> tuple[Value, Value]:
+    """``a * b`` exactly, as a sum."""
+    p = a * b
+    return p, fma(a, b, -p)
+
+
+def _fast_two_sum(a: Value | float, b: Value) -> tuple[Value, Value]:
+    """``a + b`` exactly, as a sum, for ``|a| >= |b|``."""
+    s = a + b
+    return s, b - (s - a)
+
+
+def _log_double(x: Value) -> tuple[Value, Value]:
+    """``log(x)`` of positive finite float64 as a sum of two, to about 68 bits: ``log(m) = 2 atanh((m-1) / (m+1))``."""
+    e, m, _ = _split(x)
+    top, (bottom, rest) = m - 1.0, _fast_two_sum(1.0, m)
+    # |m| may exceed 1, where the sum above is exact all the same: both have exponents 0 or -1.
+    s = top / bottom
+    s_low = (fma(-s, bottom, top) - s * rest) / bottom
+    s2, s2_low = _two_product(s, s)
+    s2_low = fma(s * 2.0, s_low, s2_low)
+    # c = 1/3 + s^2 p(s^2)
+    c, c_low = _fast_two_sum(1 / 3, s2 * poly(s2, table("ATANH", x)))
+    c_low = c_low + 1.850371707708594e-17  # 1/3 less its nearest double
+    s3, s3_low = _two_product(s2, s)
+    s3_low = fma(s2, s_low, fma(s2_low, s, s3_low))
+    t, t_low = _two_product(s3, c)
+    t_low = fma(s3, c_low, fma(s3_low, c, t_low))
+    a, a_low = _fast_two_sum(s, t)
+    a_low = a_low + (s_low + t_low)
+    high, low, _ = tables.LN2["float64"]
+    h, h_low = _two_product(e, high)
+    h_low = fma(e, low, h_low)
+    # h is 0 or larger than 2 a
+    total, total_low = _fast_two_sum(h, a + a)
+    zero = e == 0
+    total_low = select(zero, like(x, 0.0), total_low)
+    total = select(zero, a + a, total)
+    return _fast_two_sum(total, total_low + (h_low + (a_low + a_low)))
+
+
+def _pow_double(x: Value, y: Value) -> Value:
+    high, low = _log_double(x)
+    edge = (x == 0) | (x == INF)
+    high = select(edge, select(x == 0, like(x, -INF), x), high)
+    low = select(edge, like(x, 0.0), low)
+    p, p_low = _two_product(high, y)
+    p_low = fma(low, y, p_low)
+    clamped = at_least(at_most(p, EXP_HIGH[F64]), EXP_LOW[F64])
+    n, r = _reduce(clamped)
+    r = r + select(clamped == p, p_low, like(x, 0.0))
+    return ldexp_int(poly(r, (1.0, 1.0, *table("EXP", x))), n.to(SIGNED[F64]))
+
+
+# ---- hyperbolic functions --------------------------------------------------------------------------------------------
+def tanh(x: Value) -> Value:
+    """The hyperbolic tangent, within 2 ulp: ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
+    a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
+    e = _expm1(a + a)
+    return copysign(divide_normal(e, e + 2.0), x)
+
+
+def _half_exp(a: Value) -> Value:
+    """``exp(a) / 2`` for ``a >= 0``, as far as it is finite."""
+    p, n = _exp_parts(at_most(a, 90.0 if a.type is F32 else 711.0))
+    return ldexp_int(p, n - 1)
+
+
+def cosh(x: Value) -> Value:
+    """The hyperbolic cosine, within 2 ulp."""
+    h = _half_exp(abs(x))
+    return h + 0.25 / h
+
+
+def sinh(x: Value) -> Value:
+    """The hyperbolic sine, within 2 ulp."""
+    a = abs(x)
+    h = _half_exp(a)
+    a2 = a * a
+    small = fma(a * a2, poly(a2, table("SINH", x)), a)
+    return copysign(select(a < 1.0, small, h - 0.25 / h), x)
+
+
+@in_double
+def asinh(x: Value, middle: bool = False) -> Value:
+    """The inverse hyperbolic sine, within 1 ulp (float32, through float64) and 4 ulp (float64)."""
+    a = abs(x)
+    big = a > 1e10
+    a2 = a * a
+    inner = log1p(a + a2 / (sqrt(a2 + 1.0) + 1.0), middle)
+    return copysign(select(big, log(a, middle) + tables.LN2["float64"][0], inner), x)
+
+
+@in_double
+def acosh(x: Value, middle: bool = False) -> Value:
+    """The inverse hyperbolic cosine, within 1 ulp (float32, through float64) and 4 ulp (float64)."""
+    big = x > 1e10
+    t = x - 1.0
+    inner = log1p(t + sqrt(fma(t, t, t + t)), middle)
+    return select(x < 1.0, like(x, NAN), select(big, log(x, middle) + tables.LN2["float64"][0], inner))
+
+
+@in_double
+def atanh(x: Value, middle: bool = False) -> Value:
+    """The inverse hyperbolic tangent, within 1 ulp (float32, through float64) and 4 ulp (float64)."""
+    a = abs(x)
+    return copysign(log1p((a + a) / (1.0 - a), middle) * 0.5, x)
