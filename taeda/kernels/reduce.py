@@ -17,6 +17,7 @@ from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
 from .pointwise import COMPLEX, is_complex, part
 from .rowwise import LONG_TILES, Operand, Row, State, rowwise
 from .scalar import Complex
+from .target import host
 
 Number = Value | Complex
 
@@ -430,10 +431,8 @@ def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, l
         for i, x in enumerate(state):
             row.put(i, x)
 
-    position = [_position(working)] if op in ("max", "min", "argmax", "argmin") else []
-    lanes = max([part(working), *position], key=lambda t: t.bits)
     tiles = (1,) if mode[1] == "v" else reduction.tiles[-1:] if is_complex(working) else reduction.tiles
-    rowwise(f, body, operands, lanes, columns=mode[0] == "c", levels=levels, tiles=tiles)
+    rowwise(f, body, operands, lane_type(op, working), columns=mode[0] == "c", levels=levels, tiles=tiles)
 
 
 @kernel
@@ -476,3 +475,25 @@ def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...]) -> None:
                 store(into, state, stored)
             S.carry = (step * 2,)
         store(at[:first], _finished(f, reduction, load(f.i64(0)), stored, n, params), outs)
+
+
+def lane_type(op: str, working: str) -> Type:
+    """What fills a register: the values, or positions where these are wider."""
+    types = [part(working)]
+    if op in ("max", "min", "argmax", "argmin"):
+        types.append(_position(working))
+    return max(types, key=lambda t: t.bits)
+
+
+def lanes(op: str, dtype: str, outs: tuple[str, ...]) -> int:
+    """Rows that column mode counts as one unit of ``[begin, end)``."""
+    vector_bytes = host().vector_bytes
+    return (
+        max(vector_bytes // lane_type(op, REDUCTIONS[op].working(dtype, outs[0])).bytes, 1) if vector_bytes >= 16 else 1
+    )
+
+
+def state_bytes(op: str, dtype: str, outs: tuple[str, ...]) -> tuple[int, ...]:
+    """The size in memory of each state."""
+    reduction = REDUCTIONS[op]
+    return tuple(Operand(d).bytes for d in reduction.stored(reduction.working(dtype, outs[0])))

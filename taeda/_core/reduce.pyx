@@ -1,0 +1,615 @@
+"""Launchers of the row-wise kernels: reductions over any dimensions, and kernels that keep the shape.
+
+What is here runs once per call and decides, from sizes and strides alone, how a reduction is laid out: which kernel, how
+rows and columns map to memory, and where a long reduction is cut into chunks.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from .memory cimport allocate, release
+from .pool cimport kernel_t, parallel_for
+from .tensor cimport (
+    BF16, BOOL, C64, C128, F16, F32, F64, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor,
+    copy_into, dtype, empty_tensor,
+)
+
+cdef enum:
+    MAXSTATES = 4
+    ROW_CHUNK = 65536     # elements of a row reduction between two merges
+    COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector
+    PIECE = 65536         # elements worth a piece of their own on the thread pool
+    FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
+
+cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
+                   "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+cdef struct Group:  # neighbouring dimensions that act as one
+    int64_t size
+    int64_t stride  # bytes
+
+
+cdef struct Layout:
+    int64_t n0, n1, s0, s1      # the row: inner and outer size and stride
+    int64_t a, b, sa, sb        # the rows: outer and inner number and stride
+    bint columns, strided
+
+
+cdef struct Kernel:
+    kernel_t fn
+    int lanes
+
+
+# ---- dimensions -------------------------------------------------------------------------------------------------------
+cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
+    """The dimensions to reduce as bits; None or an empty sequence means all."""
+    cdef uint64_t mask = 0
+    cdef int n = nd if nd > 0 else 1
+    cdef long d
+    cdef object item
+    if dim is None:
+        return (<uint64_t>1 << n) - 1 if n < 64 else ~<uint64_t>0
+    if isinstance(dim, (tuple, list)):
+        if not len(dim):
+            return (<uint64_t>1 << n) - 1 if n < 64 else ~<uint64_t>0
+        for item in dim:
+            d = one_dim(item, n, name)
+            if (mask >> d) & 1:
+                raise RuntimeError(f"{name}(): dim {d} appears multiple times in the list of dims {tuple(dim)}")
+            mask |= <uint64_t>1 << d
+        return mask
+    return <uint64_t>1 << one_dim(dim, n, name)
+
+
+cdef long one_dim(object dim, int n, str name) except -1:
+    cdef long d
+    try:
+        d = dim
+    except (TypeError, OverflowError):
+        raise TypeError(f"{name}(): argument 'dim' must be an int or a tuple of ints, "
+                        f"not {type(dim).__name__}") from None
+    if d < -n or d >= n:
+        raise IndexError(f"{name}(): dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return d + n if d < 0 else d
+
+
+cdef inline int64_t distance(int64_t stride) noexcept:
+    return -stride if stride < 0 else stride
+
+
+cdef int coalesce(Group* groups, int n) noexcept:
+    """Join neighbours that run on in memory; the number left."""
+    cdef int i, m = 0
+    for i in range(n):
+        if m and groups[m - 1].stride == groups[i].size * groups[i].stride:
+            groups[m - 1].size *= groups[i].size
+            groups[m - 1].stride = groups[i].stride
+        else:
+            groups[m] = groups[i]
+            m += 1
+    return m
+
+
+cdef void sort_dims(Tensor x, int* dims, int n, bint positive) noexcept:
+    """Outermost in memory first, stably. With ``positive``, only if no stride is 0 or negative."""
+    cdef int i, j, d
+    if positive:
+        for i in range(n):
+            if x.strides[dims[i]] <= 0:
+                return
+    for i in range(1, n):
+        d = dims[i]
+        j = i - 1
+        while j >= 0 and distance(x.strides[dims[j]]) < distance(x.strides[d]):
+            dims[j + 1] = dims[j]
+            j -= 1
+        dims[j + 1] = d
+
+
+# ---- reductions -------------------------------------------------------------------------------------------------------
+@cython.final
+cdef class Reducer:
+    """A reduction by name (see ``taeda/kernels/reduce.py``), callable on any tensor, dimensions and dtype.
+
+    Args:
+        name: of the op, for messages.
+        op: of the declaration.
+        rules: per output, the dtype code of the result for each input dtype's code; -1 where there is none.
+        states: number of states between chunks.
+        ordered: whether positions matter, so that dimensions keep their order.
+        nparams: float parameters, at most two.
+        identity: whether an empty reduction has a value.
+    """
+
+    cdef readonly str name
+    cdef readonly str op
+    cdef int nouts, nstates, nparams
+    cdef bint ordered, identity
+    cdef signed char rules[2][16]
+    cdef Kernel* table[256]   # by input and output code
+    cdef kernel_t joins[256]
+    cdef int widths[256][MAXSTATES]
+
+    def __init__(self, str name, str op, tuple rules, int states=1, bint ordered=False, int nparams=0,
+                 bint identity=True):
+        cdef int i, k
+        self.name, self.op = name, op
+        self.nouts, self.nstates = len(rules), states
+        self.ordered, self.nparams, self.identity = ordered, nparams, identity
+        for i in range(self.nouts):
+            for k in range(NDTYPES):
+                self.rules[i][k] = rules[i][k]
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(256):
+            free(self.table[i])
+
+    def __call__(self, Tensor x not None, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
+        """Reduce ``x`` over ``dim`` (None: all of it); a tensor, or a tuple where there are several outputs."""
+        return self.reduce(x, dim, keepdim, out, p, q)
+
+    def run(self, Tensor x not None, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
+        """The same as a call; a method is cheaper to reach."""
+        return self.reduce(x, dim, keepdim, out, p, q)
+
+    cdef object reduce(self, Tensor x, object dim, bint keepdim, dtype out, double p, double q):
+        cdef uint64_t mask = dim_mask(dim, x.nd, self.name)
+        cdef int codes[2]
+        cdef int i
+        for i in range(self.nouts):
+            codes[i] = self.rules[i][x.code] if out is None else out.code
+            if codes[i] < 0:
+                raise RuntimeError(f"{self.name}(): not defined for {NAMES[x.code]} (got a tensor of shape "
+                                   f"{tuple(x.shape)}); convert it first")
+        cdef object first = None, second = None
+        cdef Layout layout
+        cdef Tensor source = x
+        cdef int64_t shape[MAXDIM]
+        cdef int64_t strides[MAXDIM]
+        cdef int nd = 0
+        cdef bint permuted = False
+        source = self.arrange(x, mask, keepdim, &layout, shape, strides, &nd, &permuted)
+        for i in range(self.nouts):
+            if permuted:
+                made = strided(codes[i], nd, shape, strides)
+            else:
+                made = empty_tensor(codes[i], nd, shape)
+            if i == 0:
+                first = made
+            else:
+                second = made
+        cdef int64_t values[2]
+        memcpy(values, &p, 8)
+        memcpy(values + 1, &q, 8)
+        if (<Tensor>first).count:
+            self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values)
+        if self.nouts == 1:
+            return first
+        return first, second
+
+    cdef Tensor arrange(self, Tensor x, uint64_t mask, bint keepdim, Layout* layout, int64_t* shape, int64_t* strides,
+                        int* nd, bint* permuted):
+        """Sort the dimensions into rows and columns; gives the tensor to read, a copy where the layout is too wild."""
+        cdef int kept[MAXDIM]
+        cdef int reduced[MAXDIM]
+        cdef Group outer[MAXDIM]
+        cdef Group inner[MAXDIM]
+        cdef int nk = 0, nr = 0, i, j, d, item = ITEMSIZE[x.code]
+        cdef int64_t count = 1, rows = 1, step
+        for i in range(x.nd):
+            if (mask >> i) & 1:
+                count *= x.sizes[i]
+                if x.sizes[i] != 1:
+                    reduced[nr] = i
+                    nr += 1
+                if keepdim:
+                    shape[nd[0]] = 1
+                    nd[0] += 1
+            else:
+                rows *= x.sizes[i]
+                if x.sizes[i] != 1:
+                    kept[nk] = i
+                    nk += 1
+                shape[nd[0]] = x.sizes[i]
+                nd[0] += 1
+        if count == 0 and not self.identity and rows:
+            self.raise_empty(x)
+        layout.n1 = layout.a = 1
+        layout.s1 = layout.sa = 0
+        layout.columns = layout.strided = False
+        if count == 0 or rows == 0:
+            layout.n0, layout.b = count, rows
+            layout.s0, layout.sb = item, 0
+            return x
+        if not x.contiguous:
+            if not self.ordered:
+                sort_dims(x, reduced, nr, False)
+            if nk > 1:
+                sort_dims(x, kept, nk, True)
+                permuted[0] = self.output_order(x, mask, keepdim, kept, nk, strides)
+        for i in range(nk):
+            outer[i].size, outer[i].stride = x.sizes[kept[i]], x.strides[kept[i]] * item
+        for i in range(nr):
+            inner[i].size, inner[i].stride = x.sizes[reduced[i]], x.strides[reduced[i]] * item
+        cdef int groups_k = coalesce(outer, nk), groups_r = coalesce(inner, nr)
+        if groups_k > 2 or groups_r > 2:
+            layout.n0, layout.s0 = count, item
+            layout.b, layout.sb = rows, count * item
+            return copy_rows(x, kept, nk, reduced, nr)
+        place(layout, outer, groups_k, inner, groups_r, item, self.ordered)
+        return x
+
+    cdef bint output_order(self, Tensor x, uint64_t mask, bint keepdim, int* kept, int nk, int64_t* strides):
+        """Output strides in the order of ``kept``; whether that is not the plain order."""
+        cdef int i, at, k = 0
+        cdef int64_t step
+        cdef int64_t found[MAXDIM]
+        cdef bint plain = True
+        for i in range(1, nk):
+            if kept[i] < kept[i - 1]:
+                plain = False
+        if plain:
+            return False
+        step = 1
+        for i in range(x.nd):
+            found[i] = 1
+        for i in range(nk - 1, -1, -1):
+            found[kept[i]] = step
+            step *= x.sizes[kept[i]]
+        for i in range(x.nd):
+            if not (mask >> i) & 1 or keepdim:
+                strides[k] = found[i]
+                k += 1
+        return True
+
+    cdef int raise_empty(self, Tensor x) except -1:
+        raise IndexError(f"{self.name}(): expected a reduction over at least one element, but the reduced dimensions of "
+                         f"the input of shape {tuple(x.shape)} have none, and {self.name} of nothing has no value")
+
+    # ---- kernels ------------------------------------------------------------------------------------------------------
+    cdef int key(self, int code, int out) noexcept:
+        return code * 16 + out
+
+    cdef Kernel find(self, Tensor x, Tensor first, Tensor second, int variant) except *:
+        """The kernel for these dtypes; ``variant`` is (columns, strided, levels - 1, part) as bits."""
+        cdef int key = self.key(x.code, first.code)
+        cdef Kernel* kernels = self.table[key]
+        if kernels == NULL:
+            kernels = self.table[key] = <Kernel*>calloc(16, sizeof(Kernel))
+            if kernels == NULL:
+                raise MemoryError()
+        if kernels[variant].fn == NULL:
+            from ..kernels import reduce as family
+
+            mode = ("c" if variant & 1 else "r") + ("v" if variant & 2 else "c")
+            outs = self.out_names(first, second)
+            address = family.reduce(self.op, NAMES[x.code], outs, mode, 2 if variant & 4 else 1, not variant & 8)
+            kernels[variant].lanes = family.lanes(self.op, NAMES[x.code], outs)
+            kernels[variant].fn = <kernel_t><size_t>address
+        return kernels[variant]
+
+    cdef tuple out_names(self, Tensor first, Tensor second):
+        return (NAMES[first.code],) if second is None else (NAMES[first.code], NAMES[second.code])
+
+    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second) except NULL:
+        cdef int key = self.key(x.code, first.code)
+        if self.joins[key] == NULL:
+            from ..kernels import reduce as family
+
+            outs = self.out_names(first, second)
+            for i, width in enumerate(family.state_bytes(self.op, NAMES[x.code], outs)):
+                self.widths[key][i] = width
+            address = family.merge(self.op, NAMES[x.code], outs)
+            self.joins[key] = <kernel_t><size_t>address
+        return self.joins[key]
+
+    # ---- launching ----------------------------------------------------------------------------------------------------
+    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params) except -1:
+        cdef int64_t count = l.n0 * l.n1
+        cdef int64_t limit = COLUMN_CHUNK if l.columns else ROW_CHUNK
+        cdef int variant = l.columns | (l.strided << 1) | ((l.n1 > 1) << 2)
+        if count >= 2 * limit:
+            return self.launch_chunks(x, l, first, second, params, variant | 8, limit)
+        cdef Kernel kernel = self.find(x, first, second, variant)
+        cdef char* pointers[3]
+        cdef int64_t args[32]
+        cdef int n = 3, outs = self.nouts
+        args[0], args[1], args[2] = l.n0, l.n1, l.b
+        pointers[0] = first.ptr
+        n = out_strides(args, n, l.b * ITEMSIZE[first.code], ITEMSIZE[first.code])
+        if second is not None:
+            pointers[1] = second.ptr
+            n = out_strides(args, n, l.b * ITEMSIZE[second.code], ITEMSIZE[second.code])
+        pointers[outs] = x.ptr
+        args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, l.sa, l.sb
+        args[n + 4], args[n + 5], args[n + 6] = 0, 0, count
+        args[n + 7], args[n + 8] = params[0], params[1]
+        go(kernel, pointers, args, l.a, l.b, count, l.columns)
+        return 0
+
+    cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
+                           int64_t limit) except -1:
+        """One state per chunk and row, then the merge."""
+        cdef bint across = l.n1 > 1          # chunks of the outer loop of the row, not of the inner
+        cdef int64_t length = l.n1 if across else l.n0
+        cdef int64_t per = limit // l.n0 if across else limit
+        cdef int64_t count = l.n0 * l.n1, m = l.a * l.b
+        if per < 1:
+            per = 1
+        cdef int64_t whole = length // per, chunks = whole + (length % per != 0)
+        cdef int64_t step = per * l.n0 if across else per      # positions per chunk
+        cdef int64_t jump = per * (l.s1 if across else l.s0)    # bytes per chunk
+        cdef Kernel kernel = self.find(x, first, second, variant)
+        cdef kernel_t join = self.find_merge(x, first, second)
+        cdef int* widths = self.widths[self.key(x.code, first.code)]
+        cdef char* states[MAXSTATES]
+        cdef char* pointers[MAXSTATES + 2]
+        cdef int64_t args[40]
+        cdef int64_t total = 0, a, rest
+        cdef int i, n
+        for i in range(self.nstates):
+            total += (chunks * m * widths[i] + 63) & -64
+        cdef char* block = <char*>allocate(total)
+        if block == NULL:
+            raise MemoryError()
+        cdef char* free_ = block
+        for i in range(self.nstates):
+            states[i] = free_
+            free_ += (chunks * m * widths[i] + 63) & -64
+        for a in range(l.a):
+            for rest in range(2):
+                if rest and chunks == whole or not rest and not whole:
+                    continue
+                n = 3
+                args[0], args[1], args[2] = l.n0, l.n1, l.b
+                if across:
+                    args[1] = length - whole * per if rest else per
+                else:
+                    args[0] = length - whole * per if rest else per
+                for i in range(self.nstates):
+                    pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
+                    n = out_strides(args, n, m * widths[i], widths[i])
+                pointers[self.nstates] = x.ptr + a * l.sa + (whole * jump if rest else 0)
+                args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
+                args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
+                args[n + 7], args[n + 8] = params[0], params[1]
+                go(kernel, pointers, args, 1 if rest else whole, l.b, args[0] * args[1], l.columns)
+        args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
+        pointers[0] = first.ptr
+        if second is not None:
+            pointers[1] = second.ptr
+        for i in range(self.nstates):
+            pointers[self.nouts + i] = states[i]
+        with nogil:
+            parallel_for(join, pointers, args, m, 1 + 16384 // chunks)
+        release(block, total)
+        return 0
+
+
+cdef inline int out_strides(int64_t* args, int n, int64_t a, int64_t b) noexcept:
+    args[n] = args[n + 1] = 0
+    args[n + 2], args[n + 3] = a, b
+    return n + 4
+
+
+cdef Tensor strided(int code, int nd, int64_t* shape, int64_t* strides):
+    """An uninitialised dense tensor with these strides."""
+    cdef Tensor base = empty_tensor(code, nd, shape)
+    return alias_tensor(base, nd, shape, strides, 0)
+
+
+cdef Tensor copy_rows(Tensor x, int* kept, int nk, int* reduced, int nr):
+    """A contiguous copy with the reduced dimensions last."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int i
+    for i in range(nk):
+        shape[i], strides[i] = x.sizes[kept[i]], x.strides[kept[i]]
+    for i in range(nr):
+        shape[nk + i], strides[nk + i] = x.sizes[reduced[i]], x.strides[reduced[i]]
+    return contiguous_tensor(alias_tensor(x, nk + nr, shape, strides, 0))
+
+
+cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item, bint ordered) noexcept:
+    """Rows from at most two kept and two reduced groups, vectors along whichever is contiguous."""
+    cdef int first = nr - 1   # the group that is the inner loop of the row
+    l.n0, l.s0 = 1, item
+    l.b, l.sb = 1, 0
+    if nr:
+        if not ordered and nr == 2 and inner[0].stride == item:
+            first = 0
+        l.n0, l.s0 = inner[first].size, inner[first].stride
+        if nr == 2:
+            l.n1, l.s1 = inner[1 - first].size, inner[1 - first].stride
+    if nk:
+        l.b, l.sb = outer[nk - 1].size, outer[nk - 1].stride
+        if nk == 2:
+            l.a, l.sa = outer[0].size, outer[0].stride
+    cdef bint along = nr and l.s0 == item
+    if along and not (l.n0 <= 16 and l.n1 == 1 and l.b >= 32):
+        return
+    if nk and l.sb == item and not along:
+        l.columns = True
+    else:
+        l.strided = True
+        l.columns = nk and l.b >= 16 and l.n0 <= 32
+
+
+cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t count, bint columns) noexcept:
+    """Launch over ``a * b`` rows of ``count`` elements."""
+    cdef int64_t units, total, grain, work = a * b * count
+    if columns:
+        units = (b + kernel.lanes - 1) // kernel.lanes
+        total = a * units
+        grain = 1 + PIECE // (count * kernel.lanes + 1)
+        if grain < 64 and total > grain:  # room for the widest tiles
+            grain = 64 if units >= 128 else 16 if units >= 16 else grain
+    else:
+        total = a * b
+        grain = 1 + PIECE // (count + 1)
+    if total <= grain or work < FREE_GIL:
+        kernel.fn(pointers, args, 0, total)
+        return
+    with nogil:
+        parallel_for(kernel.fn, pointers, args, total, grain)
+
+
+# ---- kernels over rows that keep the shape ----------------------------------------------------------------------------
+cdef enum:
+    MAXROWWISE = 10
+
+
+@cython.final
+cdef class Rowwise:
+    """A row-wise kernel over contiguous operands, callable with the dimensions that make a row.
+
+    Args:
+        kernel: ``kernel(dtypes, columns)`` gives the address; ``dtypes`` has a name per operand, outputs first, None for
+            one that was left out.
+        outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row, ``R``
+            the same with the reduced dimensions kept as 1, ``w`` one row; ``x`` as the input, ``a`` what it is computed
+            in, ``i`` int64.
+        ins: per input its shape in the same letters; the first is the input itself.
+        lanes: of the kernel for float32; half for 8-byte dtypes.
+    """
+
+    cdef readonly object kernel
+    cdef bytes outs, ins
+    cdef int nouts, nins
+    cdef dict table
+    cdef uint64_t last_key
+    cdef kernel_t last_fn
+    cdef int vector_bytes
+
+    def __init__(self, kernel, str outs, str ins):
+        self.kernel = kernel
+        self.outs, self.ins = outs.encode(), ins.encode()
+        self.nouts, self.nins = len(outs) // 2, len(ins)
+        if self.nouts + self.nins > MAXROWWISE:
+            raise ValueError(f"a row-wise kernel has at most {MAXROWWISE} operands")
+        self.table = {}
+        self.last_key = 0
+
+    cdef kernel_t find(self, uint64_t key, bint columns) except NULL:
+        cdef object address
+        if key == self.last_key:
+            return self.last_fn
+        address = self.table.get(key)
+        if address is None:
+            names = []
+            for i in range(self.nouts + self.nins):
+                code = (key >> (4 * i)) & 15
+                names.append(None if code == 15 else NAMES[code])
+            address = self.table[key] = self.kernel(tuple(names), bool(columns))
+        self.last_key = key
+        self.last_fn = <kernel_t><size_t>address
+        return self.last_fn
+
+    def __call__(self, Tensor x not None, int first, int last, tuple more=(), dtype out=None, double p=0.0,
+                 double q=0.0):
+        """Run on rows made of dimensions ``[first, last)`` of ``x``; gives the output or a tuple of them.
+
+        ``more`` are the other inputs (None where one is left out); ``out`` is the dtype of outputs that are as the input.
+        """
+        cdef Tensor source
+        cdef Tensor t
+        cdef list alive = []
+        cdef char* pointers[MAXROWWISE]
+        cdef int64_t args[3 + 4 * MAXROWWISE + 2]
+        cdef int64_t a = 1, n = 1, b = 1
+        cdef int i, code, at, acc = F32 if x.code == F16 or x.code == BF16 else x.code
+        cdef uint64_t key = 0
+        cdef char shape, kind
+        source = x if x.contiguous else contiguous_tensor(x)
+        for i in range(first):
+            a *= source.sizes[i]
+        for i in range(first, last):
+            n *= source.sizes[i]
+        for i in range(last, source.nd):
+            b *= source.sizes[i]
+        cdef bint columns = b > 1
+        for i in range(self.nouts):
+            shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
+            code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code
+            t = make_output(source, shape, code, first, last)
+            alive.append(t)
+            pointers[i] = t.ptr
+            key |= <uint64_t>code << (4 * i)
+            fill_strides(args + 3 + 4 * i, shape, ITEMSIZE[code], n, b)
+        for i in range(self.nins):
+            at = self.nouts + i
+            shape = self.ins[i]
+            if i == 0:
+                t = source
+            elif more[i - 1] is None:
+                key |= <uint64_t>15 << (4 * at)
+                pointers[at] = NULL
+                fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
+                continue
+            else:
+                t = <Tensor?>more[i - 1]
+                if not t.contiguous:
+                    t = contiguous_tensor(t)
+                    alive.append(t)
+                if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else a * b):
+                    raise RuntimeError(f"row-wise kernel: operand {i} has {t.count} elements, which does not fit rows of "
+                                       f"{n} in a tensor of shape {tuple(x.shape)}")
+            pointers[at] = t.ptr
+            key |= <uint64_t>t.code << (4 * at)
+            fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
+        if a * b > 0 and (n > 0 or b"r" in self.outs or b"R" in self.outs):
+            key |= <uint64_t>(2 + columns) << 60
+            args[0], args[1], args[2] = n, 1, b
+            i = 3 + 4 * (self.nouts + self.nins)
+            memcpy(&args[i], &p, 8)
+            memcpy(&args[i + 1], &q, 8)
+            self.launch(key, pointers, args, a, b, n, 8 if acc == F64 or acc == I64 or acc >= C64 else 4, columns)
+        if self.nouts == 1:
+            return alive[0]
+        return tuple(alive[: self.nouts])
+
+    cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
+                    bint columns) except -1:
+        cdef Kernel kernel
+        kernel.fn = self.find(key, columns)
+        if columns:
+            if not self.vector_bytes:
+                from ..kernels.target import host
+
+                self.vector_bytes = host().vector_bytes
+            kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
+        go(kernel, pointers, args, a, b, n * 4, columns)
+        return 0
+
+
+cdef Tensor make_output(Tensor x, char shape, int code, int first, int last):
+    cdef int64_t sizes[MAXDIM]
+    cdef int i, nd = 0
+    if shape == b"f":
+        return empty_tensor(code, x.nd, x.sizes)
+    for i in range(x.nd):
+        if (first <= i < last) == (shape == b"w"):
+            sizes[nd] = x.sizes[i]
+            nd += 1
+        elif shape == b"R":
+            sizes[nd] = 1
+            nd += 1
+    return empty_tensor(code, nd, sizes)
+
+
+cdef inline void fill_strides(int64_t* args, char shape, int64_t item, int64_t n, int64_t b) noexcept:
+    """Strides of a contiguous operand: along the row (two levels), then from row to row."""
+    args[1] = 0
+    if shape == b"f":
+        args[0], args[2], args[3] = b * item, n * b * item, item
+    elif shape == b"w":
+        args[0], args[2], args[3] = item, 0, 0
+    elif shape == b"0":
+        args[0] = args[2] = args[3] = 0
+    else:
+        args[0], args[2], args[3] = 0, b * item, item
