@@ -1,0 +1,301 @@
+"""Launchers of what moves whole blocks: transposed copies, and joining tensors."""
+
+from cpython.list cimport PyList_Check
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_Check
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from .pool cimport kernel_t, parallel_for
+from .tensor cimport ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor
+
+cdef extern from "Python.h":
+    PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)
+
+cdef enum:
+    STREAM_BYTES = 4 << 20    # as in kernels/copy.py: from here on stores bypass the cache
+    PARALLEL_BYTES = 1 << 18  # below this one thread does it all
+    PIECE_BYTES = 1 << 16
+
+cdef kernel_t TRANSPOSE[5][2]
+cdef int64_t STRIP[5]         # rows of the result per unit of the kernel's parallel dimension
+
+
+cdef int log2_item(int itemsize) noexcept:
+    return 0 if itemsize == 1 else 1 if itemsize == 2 else 2 if itemsize == 4 else 3 if itemsize == 8 else 4
+
+
+cdef kernel_t transpose_kernel(int item, bint stream) except NULL:
+    cdef int k = log2_item(item)
+    if TRANSPOSE[k][stream] == NULL:
+        from taeda.kernels import copy
+        STRIP[k] = copy.transpose_rows(item)
+        TRANSPOSE[k][stream] = <kernel_t><size_t>copy.transpose(item, bool(stream))
+    return TRANSPOSE[k][stream]
+
+
+def copy_transposed(Tensor target, Tensor source):
+    """Copy where the two run through memory in different orders; False where this is not such a copy.
+
+    Both have one dtype and one shape. Each needs a dimension of its own in which it is contiguous.
+    """
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t ts[MAXDIM]
+    cdef int64_t ss[MAXDIM]
+    cdef int64_t arg[9]
+    cdef char* ptr[2]
+    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k
+    cdef int64_t total, outer = 1, index, rest
+    cdef bint stream
+    cdef kernel_t fn
+    if target.nd != source.nd or target.nd < 2:
+        return False
+    for d in range(target.nd):
+        if target.sizes[d] != source.sizes[d]:
+            return False
+        if target.sizes[d] == 1:
+            continue
+        if n and ts[n - 1] == target.strides[d] * target.sizes[d] and ss[n - 1] == source.strides[d] * target.sizes[d]:
+            sizes[n - 1] *= target.sizes[d]
+        else:
+            sizes[n] = target.sizes[d]
+            n += 1
+        ts[n - 1] = target.strides[d]
+        ss[n - 1] = source.strides[d]
+    for d in range(n):
+        if ts[d] == 1:
+            column = d
+        if ss[d] == 1:
+            row = d
+    if row < 0 or column < 0 or row == column:
+        return False
+    arg[0], arg[1] = sizes[row], sizes[column]
+    arg[2], arg[3] = ts[row] * item, ss[column] * item
+    k = 0  # what is left: two batch dimensions for the kernel, a loop over the rest
+    for d in range(n):
+        if d != row and d != column:
+            sizes[k], ts[k], ss[k] = sizes[d], ts[d] * item, ss[d] * item
+            k += 1
+    arg[4] = sizes[k - 1] if k else 1
+    arg[6] = ts[k - 1] if k else 0
+    arg[8] = ss[k - 1] if k else 0
+    arg[5] = ts[k - 2] if k > 1 else 0
+    arg[7] = ss[k - 2] if k > 1 else 0
+    for d in range(k - 2):
+        outer *= sizes[d]
+    stream = target.count * item >= STREAM_BYTES and <size_t>target.ptr % 64 == 0 and arg[2] % 64 == 0
+    for d in range(k):
+        stream = stream and ts[d] % 64 == 0
+    fn = transpose_kernel(item, stream)
+    index = STRIP[log2_item(item)]
+    total = (arg[0] + index - 1) // index * arg[4] * (sizes[k - 2] if k > 1 else 1)
+    rest = index * arg[1] * item
+    rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
+    for index in range(outer):
+        ptr[0], ptr[1] = target.ptr, source.ptr
+        for d in range(k - 3, -1, -1):
+            ptr[0] += index % sizes[d] * ts[d]
+            ptr[1] += index % sizes[d] * ss[d]
+            index //= sizes[d]
+        if target.count * item < PARALLEL_BYTES:
+            fn(ptr, arg, 0, total)
+        else:
+            with nogil:
+                parallel_for(fn, ptr, arg, total, rest)
+    return True
+
+
+# ---- joining ---------------------------------------------------------------------------------------------------------
+
+cdef struct Block:
+    char* target
+    char* source
+    int64_t nbytes      # of one row
+    int64_t target_row
+    int64_t source_row
+    int64_t chunk       # bytes of a row that one unit copies
+    int64_t chunks      # per row
+
+
+cdef void copy_block(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """A unit of a :class:`Block` is a chunk of a row."""
+    cdef Block* b = <Block*>ptr
+    cdef int64_t i, row, start, n
+    for i in range(begin, end):
+        row = i // b.chunks
+        start = (i - row * b.chunks) * b.chunk
+        n = b.nbytes - start
+        memcpy(b.target + row * b.target_row + start, b.source + row * b.source_row + start, n if n < b.chunk else b.chunk)
+
+
+cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, int64_t target_row) noexcept:
+    """Copy rows that lie one after the other in ``source`` to rows ``target_row`` apart."""
+    cdef Block b
+    cdef int64_t i, n, total
+    if rows * nbytes < PARALLEL_BYTES:
+        if nbytes == 4:
+            for i in range(rows):
+                memcpy(target + i * target_row, source + i * 4, 4)
+        elif nbytes == 8:
+            for i in range(rows):
+                memcpy(target + i * target_row, source + i * 8, 8)
+        else:
+            for i in range(rows):
+                memcpy(target + i * target_row, source + i * nbytes, nbytes)
+        return
+    b.target, b.source, b.nbytes, b.target_row, b.source_row = target, source, nbytes, target_row, nbytes
+    b.chunk = nbytes if nbytes < PARALLEL_BYTES else PARALLEL_BYTES
+    b.chunks = (nbytes + b.chunk - 1) // b.chunk
+    n = PARALLEL_BYTES // b.chunk
+    total = rows * b.chunks
+    with nogil:
+        parallel_for(copy_block, <char**>&b, NULL, total, n if n > 1 else 1)
+
+
+cdef inline Tensor item_of(object tensors, Py_ssize_t i, str name):
+    cdef PyObject* x
+    x = PyTuple_GET_ITEM(tensors, i) if PyTuple_Check(tensors) else PyList_GET_ITEM(tensors, i)
+    if not isinstance(<object>x, Tensor):
+        raise TypeError(f"{name}(): expected Tensor as element {i} in argument 0, but got {type(<object>x).__name__}")
+    return <Tensor><object>x
+
+
+cdef object as_sequence(object tensors, str name):
+    if PyTuple_Check(tensors) or PyList_Check(tensors):
+        return tensors
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    return tuple(tensors)
+
+
+cdef int wrap(object dim, int nd) except -1:
+    cdef int64_t d = dim
+    cdef int n = nd if nd else 1
+    if d < -n or d >= n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return d + n if d < 0 else d
+
+
+cdef int common_code(object tensors, Py_ssize_t n, str name) except -1:
+    """The dtype of the result: the shared one, else what they promote to together."""
+    cdef int code = item_of(tensors, 0, name).code
+    cdef Py_ssize_t i
+    cdef Tensor t
+    for i in range(1, n):
+        t = item_of(tensors, i, name)
+        if t.code != code:
+            break
+    else:
+        return code
+    from taeda._core.tensor import promote_types
+    kind = item_of(tensors, 0, name).dtype
+    for i in range(1, n):
+        kind = promote_types(kind, item_of(tensors, i, name).dtype)
+    return (<dtype>kind).code
+
+
+def cat(tensors, dim=0):
+    """Join tensors along a dimension that they have: the body of ``taeda.cat``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef Tensor t, out, first = None
+    cdef Py_ssize_t i, n
+    cdef int d, at, code
+    cdef int64_t rows = 1, inner, along = 0, place
+    tensors = as_sequence(tensors, "cat")
+    n = len(tensors)
+    if n == 0:
+        raise RuntimeError("cat: expected a non-empty list of Tensors")
+    code = common_code(tensors, n, "cat")
+    for i in range(n):
+        t = item_of(tensors, i, "cat")
+        if t.nd == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+        if first is None and not (t.nd == 1 and t.count == 0):
+            first = t
+    if first is None:
+        first = item_of(tensors, 0, "cat")
+    at = wrap(dim, first.nd)
+    for i in range(n):
+        t = item_of(tensors, i, "cat")
+        if t.nd == 1 and t.count == 0 and first.nd != 1:  # a long-standing exception: joins with anything
+            continue
+        if t.nd != first.nd:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.nd} and {t.nd} "
+                               f"(cat of shapes {list(first.shape)} and {list(t.shape)})")
+        for d in range(t.nd):
+            if d != at and t.sizes[d] != first.sizes[d]:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size {first.sizes[d]} "
+                                   f"but got size {t.sizes[d]} for tensor number {i} in the list "
+                                   f"(shapes {list(first.shape)} and {list(t.shape)}).")
+        along += t.sizes[at]
+    memcpy(sizes, first.sizes, first.nd * sizeof(int64_t))
+    sizes[at] = along
+    out = empty_tensor(code, first.nd, sizes)
+    if out.count == 0:
+        return out
+    inner = ITEMSIZE[code]
+    for d in range(at):
+        rows *= sizes[d]
+    for d in range(at + 1, first.nd):
+        inner *= sizes[d]
+    place = 0
+    for i in range(n):
+        t = item_of(tensors, i, "cat")
+        if t.count == 0:
+            continue
+        if t.code == code and t.contiguous:
+            put_block(out.ptr + place * inner, t.ptr, rows, t.sizes[at] * inner, along * inner)
+        else:
+            copy_into(alias_tensor(out, t.nd, t.sizes, out.strides, place * out.strides[at]), t)
+        place += t.sizes[at]
+    return out
+
+
+def stack(tensors, dim=0):
+    """Join tensors of one shape along a new dimension: the body of ``taeda.stack``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef Tensor t, out, first
+    cdef Py_ssize_t i, n
+    cdef int d, at, code
+    cdef int64_t rows = 1, inner
+    tensors = as_sequence(tensors, "stack")
+    n = len(tensors)
+    if n == 0:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    code = common_code(tensors, n, "stack")
+    first = item_of(tensors, 0, "stack")
+    at = wrap(dim, first.nd + 1)
+    for i in range(1, n):
+        t = item_of(tensors, i, "stack")
+        for d in range(t.nd if t.nd == first.nd else -1):
+            if t.sizes[d] != first.sizes[d]:
+                break
+        else:
+            if t.nd == first.nd:
+                continue
+        raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and "
+                           f"{list(t.shape)} at entry {i}")
+    if first.nd + 1 > MAXDIM:
+        raise RuntimeError(f"stack: a tensor has at most {MAXDIM} dimensions")
+    for d in range(first.nd):
+        sizes[d + (d >= at)] = first.sizes[d]
+    sizes[at] = n
+    out = empty_tensor(code, first.nd + 1, sizes)
+    if out.count == 0:
+        return out
+    inner = ITEMSIZE[code]
+    for d in range(at):
+        rows *= sizes[d]
+    for d in range(at + 1, out.nd):
+        inner *= sizes[d]
+    for d in range(first.nd):
+        strides[d] = out.strides[d + (d >= at)]
+    for i in range(n):
+        t = item_of(tensors, i, "stack")
+        if t.code == code and t.contiguous:
+            put_block(out.ptr + i * inner, t.ptr, rows, inner, n * inner)
+        else:
+            copy_into(alias_tensor(out, t.nd, t.sizes, strides, i * out.strides[at]), t)
+    return out
