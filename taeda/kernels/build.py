@@ -7,6 +7,7 @@ renamed, so that processes can share a cache; an entry that does not load is dro
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import tempfile
@@ -33,10 +34,11 @@ def cache_dir() -> Path:
     return Path(base) / "taeda"
 
 
+@functools.cache
 def _compiler_version() -> str:
-    from importlib.metadata import version
+    import llvmlite  # the package alone: LLVM itself is loaded when something must be compiled or loaded
 
-    return f"llvmlite-{version('llvmlite')}-{FORMAT}"
+    return f"llvmlite-{llvmlite.__version__}-{FORMAT}"
 
 
 class _Compiler:

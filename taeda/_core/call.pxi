@@ -1,0 +1,607 @@
+# The call path: every op goes through `op_call`, and from there to its kernel or its body.
+
+cdef enum:
+    POINTWISE, HOST, VIEW, MUTATES
+
+cdef enum:  # operators
+    ADD, SUB, RSUB, MUL, DIV, RDIV, FLOORDIV, RFLOORDIV, REMAINDER, RREMAINDER, POW, RPOW, MATMUL, RMATMUL
+    AND, OR, XOR, LSHIFT, RLSHIFT, RSHIFT, RRSHIFT, LT, LE, GT, GE, EQ, NE, NEG, POSITIVE, ABS, INVERT
+    IADD, ISUB, IMUL, IDIV, IFLOORDIV, IREMAINDER, IPOW, IAND, IOR, IXOR, ILSHIFT, IRSHIFT
+    NOPERATORS
+
+OPERATOR_NAMES = (
+    "add", "sub", "rsub", "mul", "div", "rdiv", "floor_divide", "rfloor_divide", "remainder", "rremainder", "pow", "rpow",
+    "matmul", "rmatmul", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "rlshift",
+    "bitwise_right_shift", "rrshift", "lt", "le", "gt", "ge", "eq", "ne", "neg", "positive", "abs", "bitwise_not",
+    "add_", "sub_", "mul_", "div_", "floor_divide_", "remainder_", "pow_", "bitwise_and_", "bitwise_or_", "bitwise_xor_",
+    "bitwise_left_shift_", "bitwise_right_shift_",
+)
+cdef PyObject* OPERATORS[64]
+cdef list _operators_alive = [None] * 64
+
+#: Functions of the Python layers that the core calls on its slow paths; filled by taeda.ops.
+HELPERS = {}
+
+
+class _Required:
+    def __repr__(self):
+        return "<required>"
+
+
+REQUIRED = _Required()
+
+
+def bind_operator(name, function):
+    """Make ``function`` what the Python operator called ``name`` in OPERATOR_NAMES runs."""
+    if name in OPERATOR_NAMES:
+        i = OPERATOR_NAMES.index(name)
+        _operators_alive[i] = function
+        OPERATORS[i] = <PyObject*>function
+
+
+cdef object binary(int which, Tensor a, object b):
+    cdef PyObject* args[2]
+    cdef object op
+    if not (isinstance(b, Tensor) or PyFloat_Check(b) or PyLong_Check(b) or PyComplex_Check(b)):
+        b = HELPERS["operand"](b)
+        if b is None:
+            return NotImplemented
+    if OPERATORS[which] == NULL:
+        return NotImplemented
+    op = <object>OPERATORS[which]
+    args[0] = <PyObject*>a
+    args[1] = <PyObject*>b
+    if type(op) is Op:
+        return op_call(op, args, 2, NULL)
+    return op(a, b)
+
+
+cdef object unary(int which, Tensor a):
+    cdef PyObject* args[1]
+    cdef object op = <object>OPERATORS[which]
+    args[0] = <PyObject*>a
+    if type(op) is Op:
+        return op_call(op, args, 1, NULL)
+    return op(a)
+
+
+# ---- modes -------------------------------------------------------------------------------------------------------------
+
+cdef inline bint mode_active() noexcept:
+    return MODES[0] != NULL
+
+
+cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """Hand the call to the innermost mode, with that mode off while it runs."""
+    cdef list stack = <list>MODES[0]
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    cdef object mode = stack.pop()
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    if not stack:
+        MODES[0] = NULL
+    try:
+        return mode.handle(op, positional, kwargs)
+    finally:
+        stack.append(mode)
+        MODES[0] = <PyObject*>stack
+
+
+_thread_modes = __import__("threading").local()
+
+
+def push_mode(mode):
+    """From now on this thread's ops go to ``mode.handle(op, args, kwargs)`` first."""
+    stack = getattr(_thread_modes, "stack", None)
+    if stack is None:
+        stack = _thread_modes.stack = []
+    stack.append(mode)
+    MODES[0] = <PyObject*>stack
+
+
+def pop_mode():
+    """Take the innermost mode off."""
+    stack = _thread_modes.stack
+    mode = stack.pop()
+    if not stack:
+        MODES[0] = NULL
+    return mode
+
+
+# ---- Op ----------------------------------------------------------------------------------------------------------------
+
+cdef class Op:
+    """An operation: its signature, how it computes and how it is differentiated. Calling it runs it.
+
+    Made by the decorators of ``taeda.ops.table``.
+    """
+
+    def __cinit__(self):
+        self.vectorcall = <void*>op_call
+        self.variadic = -1
+
+    def __init__(self, name, body, tuple params, tuple defaults, int npositional, str kind, int variadic=-1,
+                 bint has_out=False, bint inplace=False, result_type=None, int noperands=0, int nouts=1, int promote=0,
+                 int out_rule=0, promote_mask=0xFFFFFFFF, traits=None):
+        if len(params) > MAXARGS:
+            raise ValueError(f"{name}: an op has at most {MAXARGS} parameters")
+        self.name = name
+        self.__name__ = self.__qualname__ = name
+        self.body = body
+        self.params = params
+        self.defaults = defaults
+        self.nparams = len(params)
+        self.npositional = npositional
+        self.keywords = params[npositional:] if npositional < len(params) else None
+        self.nrequired = sum([d is REQUIRED for d in defaults])
+        self.param_index = {p: i for i, p in enumerate(params)}
+        self.kind = {"pointwise": POINTWISE, "host": HOST, "view": VIEW, "mutates": MUTATES}[kind]
+        self.variadic = variadic
+        self.has_out = has_out
+        self.inplace = inplace
+        self.result_type = result_type
+        self.noperands = noperands
+        self.nouts = nouts
+        self.promote = promote
+        self.out_rule = out_rule
+        self.promote_mask = promote_mask
+        self.variants = {}
+        self.traits = traits if traits is not None else {}
+
+    def __dealloc__(self):
+        free(self.table_keys)
+        free(self.table_values)
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        return PyMethod_New(self, instance)
+
+    def __repr__(self):
+        return f"<op {self.name}>"
+
+    def __reduce__(self):
+        return HELPERS["find_op"], (self.name,)
+
+    @property
+    def kind(self):
+        return ("pointwise", "host", "view", "mutates")[self.kind]
+
+    @property
+    def differentiable(self):
+        """Whether the op has a derivative."""
+        return self.ndiff > 0
+
+    @property
+    def __signature__(self):
+        import inspect
+        return inspect.signature(self.__wrapped__)
+
+    def vjp(self, **functions):
+        """Declare the derivative with respect to each named parameter.
+
+        A function's own parameters say what it needs: ``g``, the gradient of the output; the op's arguments; its outputs
+        (``out`` where there is one); ``<parameter>_shape``, the sizes alone.
+        """
+        HELPERS["vjp"](self, functions)
+
+    def vjp_all(self, *names):
+        """Decorator: one derivative that gives the gradients of all of ``names``, in order; it may ask for ``needs``."""
+        def declare(function):
+            HELPERS["vjp_all"](self, names, function)
+            return function
+        return declare
+
+    def set_derivative(self, positions, functions, plans, save_args, save_outs, save_shapes, bint joint):
+        """Declare derivatives (see ``taeda.ops.table``)."""
+        if len(positions) > 16:
+            raise ValueError(f"{self.name}: at most 16 differentiable parameters")
+        self.ndiff = len(positions)
+        for i, p in enumerate(positions):
+            self.diff_pos[i] = p
+            self.save_args[i] = save_args[i]
+            self.save_outs[i] = save_outs[i]
+            self.save_shapes[i] = save_shapes[i]
+        self.diff_fns = tuple(functions)
+        self.diff_plans = tuple(plans)
+        self.joint = joint
+
+    def copy_derivative(self, Op other):
+        """Take over the derivative of ``other``, which has the same parameters."""
+        self.ndiff = other.ndiff
+        self.diff_pos = other.diff_pos
+        self.save_args = other.save_args
+        self.save_outs = other.save_outs
+        self.save_shapes = other.save_shapes
+        self.diff_fns = other.diff_fns
+        self.diff_plans = other.diff_plans
+        self.joint = other.joint
+
+    def forget_kernels(self):
+        """Drop the table of compiled kernels (tests)."""
+        self.table_used = 0
+        self.table_size = 0
+
+    def run_body(self, *args):
+        """The body on complete positional arguments, outside the graph."""
+        return self.body(*args)
+
+
+cdef object op_call(object self, PyObject** args, size_t nargsf, PyObject* kwnames):
+    """Every op, eager or recorded: modes, then arguments, then the computation and its node."""
+    cdef Op op = <Op>self
+    cdef Py_ssize_t n = nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))
+    cdef PyObject* bound[MAXARGS]
+    cdef object out = None, packed = None
+    cdef PyObject* given = NULL
+    cdef Py_ssize_t i
+    if MODES[0] != NULL:
+        return call_mode(op, args, n, kwnames)
+    if kwnames == NULL and op.variadic < 0 and n <= op.npositional:
+        for i in range(n):
+            bound[i] = args[i]
+        for i in range(n, op.nparams):
+            bound[i] = <PyObject*>PyTuple_GET_ITEM(op.defaults, i)
+            if bound[i] == <PyObject*>REQUIRED:
+                raise_missing(op, i)
+    else:
+        packed = bind(op, args, n, kwnames, bound, &given)
+        if given != NULL:
+            out = <object>given
+    return run(op, bound, out)
+
+
+cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObject** bound, PyObject** out):
+    """Positional and keyword arguments to one slot per parameter; gives back what must stay alive."""
+    cdef Py_ssize_t i, position, m
+    cdef object packed = None, name
+    if op.variadic >= 0 and n > op.variadic and (n > op.variadic + 1 or PyLong_Check(<object>args[op.variadic])):
+        packed = tuple([<object>args[i] for i in range(op.variadic, n)])
+        n = op.variadic + 1
+    if n > op.npositional:
+        raise TypeError(f"{op.name}() takes {op.npositional} positional argument{'s' if op.npositional != 1 else ''} "
+                        f"but {n} were given")
+    for i in range(op.nparams):
+        bound[i] = NULL
+    for i in range(n):
+        bound[i] = args[i]
+    if packed is not None:
+        bound[op.variadic] = <PyObject*>packed
+        n = PyTuple_GET_SIZE(packed) + op.variadic
+    if kwnames != NULL:
+        m = PyTuple_GET_SIZE(<object>kwnames)
+        for i in range(m):
+            name = <object>PyTuple_GET_ITEM(<object>kwnames, i)
+            if op.has_out and name == "out":
+                out[0] = args[n + i]
+                continue
+            found = op.param_index.get(name)
+            if found is None:
+                found = op.param_index.get(ALIASES.get(name))
+                if found is None:
+                    raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' "
+                                    f"(it takes {', '.join(op.params)})")
+            position = found
+            if bound[position] != NULL:
+                raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+            bound[position] = args[n + i]
+    for i in range(op.nparams):
+        if bound[i] == NULL:
+            bound[i] = <PyObject*>PyTuple_GET_ITEM(op.defaults, i)
+            if bound[i] == <PyObject*>REQUIRED:
+                raise_missing(op, i)
+    return packed
+
+
+#: NumPy's spelling of keyword arguments, taken as PyTorch takes it.
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "self": "input", "x1": "input", "x2": "other", "a": "input",
+           "axes": "dims"}
+
+
+cdef int raise_missing(Op op, Py_ssize_t i) except -1:
+    raise TypeError(f"{op.name}() missing required argument '{op.params[i]}' (position {i + 1})")
+
+
+cdef object call_body(Op op, PyObject** bound):
+    return PyObject_Vectorcall(op.body, bound, op.npositional, <PyObject*>op.keywords if op.keywords is not None else NULL)
+
+
+cdef object run(Op op, PyObject** bound, object out):
+    """Compute and, where an input requires grad, record."""
+    cdef bint record = False
+    cdef int previous
+    cdef object result, keep = None
+    cdef Node node
+    cdef Tensor first
+    cdef PyObject* inner[MAXARGS]
+    if op.ndiff and not NO_GRAD[0]:
+        record = any_wants_grad(op, bound)
+    if op.inplace:
+        if not isinstance(<object>bound[0], Tensor):
+            raise_not_tensor(op, bound, 0)
+        first = <Tensor>bound[0]
+        if first.leaf_grad or first.base is not None or first.inference:
+            check_inplace(first)
+    if op.kind == POINTWISE:
+        if out is not None:
+            if record:
+                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                                   f"differentiation, but one of the arguments requires grad.")
+            return pointwise_out(op, bound, out)
+        if op.inplace:
+            result = pointwise_call(op, bound, first)
+            first.storage.version += 1
+        else:
+            result = pointwise_call(op, bound, None)
+    elif op.kind == VIEW:
+        if not isinstance(<object>bound[0], Tensor):
+            raise_not_tensor(op, bound, 0)
+        result = call_body(op, bound)
+        return finish_view(op, bound, result, record)
+    else:
+        if op.kind == MUTATES and not op.inplace:
+            if not isinstance(<object>bound[0], Tensor):
+                raise_not_tensor(op, bound, 0)
+            memcpy(inner, bound, op.nparams * sizeof(void*))
+            keep = contiguous_copy(<Tensor>bound[0])
+            inner[0] = <PyObject*>keep
+        else:
+            memcpy(inner, bound, op.nparams * sizeof(void*))
+        if record:
+            if out is not None:
+                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                                   f"differentiation, but one of the arguments requires grad.")
+            previous = swap_no_grad(1)
+            try:
+                result = call_body(op, inner)
+            finally:
+                swap_no_grad(previous)
+        else:
+            result = call_body(op, inner)
+        if op.kind == MUTATES:
+            result = <object>inner[0]
+            if op.inplace:
+                first.storage.version += 1
+        if out is not None:
+            return HELPERS["write_out"](op, out, result)
+    if record:
+        node = make_node(op, bound, op.inplace)
+        if op.kind == POINTWISE:
+            pointwise_metas(node, op, bound, result)
+        if op.inplace:
+            save_outputs(node, first, False)
+            rebase(first, node)
+        else:
+            own_outputs(node, result)
+    if op.result_type is not None:
+        return op.result_type(*result)
+    return result
+
+
+cdef object finish_view(Op op, PyObject** bound, object result, bint record):
+    """Tie views to their base, and record."""
+    cdef Tensor source = <Tensor>bound[0]
+    cdef Tensor t
+    cdef Node node
+    if isinstance(result, Tensor):
+        t = <Tensor>result
+        if t is source:
+            return t
+        if t.storage is source.storage and not NO_GRAD[0]:
+            t.base = source if source.base is None else source.base
+            t.view_version = t.storage.version
+    elif not NO_GRAD[0]:
+        for item in result:
+            t = <Tensor>item
+            t.base = source if source.base is None else source.base
+            t.view_version = t.storage.version
+    if record:
+        node = make_node(op, bound, False)
+        own_outputs(node, result)
+    return result
+
+
+cdef int raise_not_tensor(Op op, PyObject** bound, int i) except -1:
+    raise TypeError(f"{op.name}(): argument '{op.params[i]}' (position {i + 1}) must be Tensor, "
+                    f"not {type(<object>bound[i]).__name__}")
+
+
+# ---- launching ---------------------------------------------------------------------------------------------------------
+
+def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t grain):
+    """Run the kernel at ``address`` over ``[0, total)``, in pieces of ``grain`` on the thread pool.
+
+    Args:
+        address: a compiled kernel.
+        tensors: tensors or integer addresses, outputs first.
+        args: ints, and floats, which travel as the bits of a double.
+        total: size of the parallel dimension.
+        grain: pieces are multiples of this; no threads where ``total <= grain``.
+    """
+    cdef char* pointers[64]
+    cdef int64_t values[128]
+    cdef Py_ssize_t i, n = PyTuple_GET_SIZE(tensors), m = PyTuple_GET_SIZE(args)
+    cdef object x
+    cdef double real
+    if n > 64 or m > 128:
+        raise ValueError(f"launch: at most 64 tensors and 128 arguments, got {n} and {m}")
+    for i in range(n):
+        x = <object>PyTuple_GET_ITEM(tensors, i)
+        if isinstance(x, Tensor):
+            pointers[i] = (<Tensor>x).ptr
+        else:
+            pointers[i] = <char*><size_t>x
+    for i in range(m):
+        x = <object>PyTuple_GET_ITEM(args, i)
+        if PyFloat_CheckExact(x):
+            real = PyFloat_AS_DOUBLE(x)
+            memcpy(&values[i], &real, 8)
+        else:
+            values[i] = x
+    if total <= 0:
+        return
+    if total <= grain:
+        (<kernel_t>address)(pointers, values, 0, total)
+        return
+    with nogil:
+        parallel_for(<kernel_t>address, pointers, values, total, grain)
+
+
+def empty(sizes, dtype d=None):
+    """An uninitialised contiguous tensor. Low level: no argument forms beyond a sequence of sizes and a dtype."""
+    cdef int64_t shape[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    return empty_tensor(DEFAULT_FLOAT if d is None else d.code, n, shape)
+
+
+def empty_strided(sizes, strides, dtype d=None):
+    """An uninitialised tensor with given strides (in elements, not negative)."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int64_t extent = 1
+    cdef int i, n = parse_sizes(sizes, shape)
+    if parse_sizes(strides, steps) != n:
+        raise RuntimeError(f"empty_strided: got {n} sizes but {len(strides)} strides")
+    for i in range(n):
+        if shape[i] == 0:
+            extent = 0
+    if extent:
+        for i in range(n):
+            if steps[i] < 0:
+                raise RuntimeError(f"empty_strided: strides must not be negative, got {tuple(strides)}")
+            extent += (shape[i] - 1) * steps[i]
+    cdef int code = DEFAULT_FLOAT if d is None else d.code
+    cdef Tensor block = empty_tensor(code, 1, &extent)
+    return alias_tensor(block, n, shape, steps, 0)
+
+
+def empty_like(Tensor like, dtype d=None):
+    """An uninitialised tensor with the sizes of ``like`` and, where that is dense, its strides."""
+    cdef int code = like.code if d is None else d.code
+    if like.contiguous or not is_dense(like):
+        return empty_tensor(code, like.nd, like.sizes)
+    return empty_strided_like(code, like)
+
+
+def strided_view(Tensor t, sizes, strides, int64_t offset=0):
+    """A view of the same storage, ``offset`` elements after the first of ``t``; not recorded, not checked."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    parse_sizes(strides, steps)
+    return alias_tensor(t, n, shape, steps, offset)
+
+
+def reinterpret(Tensor t, dtype d, sizes, strides, int64_t byte_offset=0):
+    """A view of the same bytes as another dtype; not recorded."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    parse_sizes(strides, steps)
+    cdef Tensor r = alias_tensor(t, n, shape, steps, 0)
+    r.code = d.code
+    r.ptr = t.ptr + byte_offset
+    refresh(r)
+    return r
+
+
+def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
+    """A tensor on ``storage``, ``offset`` elements after its start."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    parse_sizes(strides, steps)
+    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
+    cdef int i
+    init_dims(t, n)
+    for i in range(n):
+        t.sizes[i] = shape[i]
+        t.strides[i] = steps[i]
+    t.code = d.code
+    t.storage = storage
+    t.ptr = storage.data + offset * d.itemsize
+    refresh(t)
+    return t
+
+
+def set_data(Tensor t, Tensor source):
+    """Make ``t`` a window on the memory of ``source`` (sizes, strides and dtype too)."""
+    _set_data(t, source)
+    return t
+
+
+def bump(Tensor t):
+    """Count an in-place write to the storage of ``t``."""
+    t.storage.version += 1
+
+
+def set_version(Tensor t, int64_t version):
+    """Set the version counter (``_unsafe_preserve_version_counter``)."""
+    t.storage.version = version
+
+
+def copy_tensor(Tensor target, Tensor source):
+    """Copy and convert elements into ``target``, broadcasting; neither recorded nor counted as a write."""
+    copy_into(target, source)
+
+
+def zero(Tensor t):
+    """Set every element to zero; neither recorded nor counted as a write."""
+    if is_dense(t):
+        memset(t.ptr, 0, t.count * ITEMSIZE[t.code])
+    else:
+        copy_into(t, zero_scalar(t.code))
+
+
+cdef Tensor zero_scalar(int code):
+    cdef int64_t none = 0
+    cdef Tensor t = empty_tensor(code, 0, &none)
+    memset(t.ptr, 0, ITEMSIZE[code])
+    return t
+
+
+def is_dense_tensor(Tensor t):
+    """Whether the elements fill a block of memory without holes or overlap."""
+    return is_dense(t)
+
+
+def set_grad_enabled(bint enabled):
+    """Turn recording on this thread on or off; gives the previous setting."""
+    return swap_no_grad(0 if enabled else 1) == 0
+
+
+def is_grad_enabled():
+    """Whether ops on this thread are recorded."""
+    return NO_GRAD[0] == 0
+
+
+def set_inference(bint enabled):
+    """Turn inference mode on this thread on or off; gives the previous setting."""
+    cdef bint previous = INFERENCE[0]
+    INFERENCE[0] = enabled
+    return previous
+
+
+def is_inference_mode_enabled():
+    """Whether tensors made now are inference tensors."""
+    return INFERENCE[0] != 0
+
+
+def install(name, function):
+    """Put ``function`` into the Tensor type under ``name``."""
+    cdef PyTypeObject* t = <PyTypeObject*>Tensor
+    (<dict>t.tp_dict)[name] = function
+    PyType_Modified(t)
+
+
+cdef int _prepare_op_type() except -1:
+    """Give the Op type the vectorcall protocol, which Cython has no syntax for."""
+    cdef Op probe = Op.__new__(Op)
+    cdef PyTypeObject* t = <PyTypeObject*>Op
+    t.tp_vectorcall_offset = <char*>&probe.vectorcall - <char*><void*>probe
+    t.tp_call = PyVectorcall_Call
+    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+    PyType_Modified(t)
+    return 0

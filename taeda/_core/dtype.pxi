@@ -1,0 +1,296 @@
+# dtype, device, Size, layout and memory formats, and the promotion rules.
+
+cdef list DTYPES = []          # dtype objects by code
+cdef signed char PROMOTE[16][16]
+cdef int DEFAULT_FLOAT = F32   # set_default_dtype
+
+
+@cython.final
+cdef class dtype:
+    """The type of a tensor's elements."""
+
+    def __repr__(self):
+        return f"taeda.{self.name}"
+
+    def __reduce__(self):
+        return _dtype_by_name, (self.name,)
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def to_complex(self):
+        """The complex dtype of the same precision."""
+        return DTYPES[C128 if self.code == F64 or self.code == C128 else C64]
+
+    def to_real(self):
+        """The real dtype of a complex dtype's parts."""
+        return DTYPES[F32 if self.code == C64 else F64 if self.code == C128 else self.code]
+
+
+def _dtype_by_name(name):
+    for d in DTYPES:
+        if (<dtype>d).name == name:
+            return d
+    raise ValueError(f"no dtype is named {name!r}")
+
+
+cdef int _kind_of(int code):
+    return KIND[code]
+
+
+cdef void _make_dtypes():
+    cdef dtype d
+    names = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+             "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+    sizes = (1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+    cdef int i, j
+    for i in range(NDTYPES):
+        d = dtype.__new__(dtype)
+        d.code = i
+        d.itemsize = sizes[i]
+        d.name = names[i]
+        KIND[i] = 0 if i == BOOL else 1 if i < F16 else 2 if i < C64 else 3
+        ITEMSIZE[i] = sizes[i]
+        d.is_floating_point = KIND[i] == 2
+        d.is_complex = KIND[i] == 3
+        d.is_signed = KIND[i] >= 2 or i in (I8, I16, I32, I64)
+        DTYPES.append(d)
+    for i in range(NDTYPES):
+        for j in range(NDTYPES):
+            PROMOTE[i][j] = _promote_rule(i, j)
+
+
+cdef int _promote_rule(int a, int b):
+    """PyTorch's table; NumPy's rule where PyTorch has none (wide unsigned with signed)."""
+    if a == b:
+        return a
+    if KIND[a] > KIND[b] or (KIND[a] == KIND[b] and ITEMSIZE[a] > ITEMSIZE[b]):
+        a, b = b, a
+    # now b is the wider kind or, within a kind, at least as wide
+    if KIND[b] == 3:
+        return C128 if a == F64 else b
+    if KIND[b] == 2:
+        return F32 if KIND[a] == 2 and ITEMSIZE[a] == ITEMSIZE[b] else b
+    if KIND[a] == 0:
+        return b
+    cdef bint sa = (<dtype>DTYPES[a]).is_signed if len(DTYPES) > a else False
+    cdef bint sb = (<dtype>DTYPES[b]).is_signed if len(DTYPES) > b else False
+    if sa == sb or (sb and ITEMSIZE[b] > ITEMSIZE[a]):
+        return b
+    # signed with an unsigned at least as wide: the next wider signed type
+    return {1: I16, 2: I32, 4: I64}.get(ITEMSIZE[b], F32)
+
+
+cdef int combine_categories(int higher, int lower):
+    """Result of a dtype of higher priority with one of lower; -1 is "none"."""
+    if higher < 0:
+        return lower
+    if lower < 0 or KIND[higher] == 3:
+        return higher
+    if KIND[higher] == 2:
+        if KIND[lower] == 3:
+            return C128 if higher == F64 else C64
+        return higher
+    if KIND[higher] == 0 or KIND[lower] >= 2:
+        return PROMOTE[higher][lower]
+    return higher
+
+
+cdef int scalar_code(object x) except -1:
+    """The dtype a Python number stands for, in the default precision."""
+    if PyBool_Check(x):
+        return BOOL
+    if PyLong_Check(x):
+        return I64
+    if PyFloat_Check(x):
+        return DEFAULT_FLOAT
+    if PyComplex_Check(x):
+        return C128 if DEFAULT_FLOAT == F64 else C64
+    raise TypeError(f"expected a number, got {type(x).__name__}")
+
+
+def promote_types(dtype type1, dtype type2):
+    """The dtype that both can be converted to without loss of kind, as PyTorch defines it."""
+    return DTYPES[PROMOTE[type1.code][type2.code]]
+
+
+def get_default_dtype():
+    """The dtype of new floating-point tensors."""
+    return DTYPES[DEFAULT_FLOAT]
+
+
+def set_default_dtype(dtype d):
+    """Set the dtype of new floating-point tensors.
+
+    Raises:
+        TypeError: ``d`` is not a floating-point dtype.
+    """
+    global DEFAULT_FLOAT
+    if not d.is_floating_point:
+        raise TypeError(f"set_default_dtype: only floating-point types are supported as the default type, got {d}")
+    DEFAULT_FLOAT = d.code
+
+
+def result_type(tensor1, tensor2):
+    """The dtype of an arithmetic operation on two tensors or numbers."""
+    cdef int levels[3]
+    levels[0] = levels[1] = levels[2] = -1
+    for x in (tensor1, tensor2):
+        _accumulate_type(x, levels)
+    return DTYPES[combine_categories(levels[0], combine_categories(levels[1], levels[2]))]
+
+
+cdef int _accumulate_type(object x, int* levels) except -1:
+    """Take ``x`` into (dimensioned, 0-d, number) dtypes."""
+    cdef int level, code
+    if isinstance(x, Tensor):
+        level = 0 if (<Tensor>x).nd else 1
+        code = (<Tensor>x).code
+    else:
+        level, code = 2, scalar_code(x)
+    levels[level] = code if levels[level] < 0 else PROMOTE[levels[level]][code]
+    return 0
+
+
+@cython.final
+cdef class device:
+    """Where a tensor's memory is: ``device("cpu")``, ``device("cuda", 0)``, ``device("cuda:0")``."""
+
+    def __init__(self, type, index=None):
+        if isinstance(type, device):
+            self.type, self.index = (<device>type).type, (<device>type).index
+            return
+        if isinstance(type, int):
+            type, index = "cuda", type
+        name, colon, number = str(type).partition(":")
+        if colon:
+            if index is not None:
+                raise RuntimeError(f"device: type {type!r} already names an index, got index={index} too")
+            if not number.isdigit():
+                raise RuntimeError(f"device: invalid device string {type!r}")
+            index = int(number)
+        if name not in ("cpu", "cuda", "meta", "mps"):
+            raise RuntimeError(f"device: expected one of cpu, cuda, meta, mps as the type, got {type!r}")
+        self.type, self.index = name, index
+
+    def __repr__(self):
+        return f"device(type={self.type!r})" if self.index is None else f"device(type={self.type!r}, index={self.index})"
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __eq__(self, other):
+        return isinstance(other, device) and self.type == (<device>other).type and self.index == (<device>other).index
+
+    def __reduce__(self):
+        return device, (self.type, self.index)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+cdef device CPU = device("cpu")
+
+
+cdef int check_device(object where) except -1:
+    """0 for the CPU; raises where the device is not built in."""
+    if where is None or where is CPU:
+        return 0
+    cdef device d = where if isinstance(where, device) else device(where)
+    if d.type == "cpu":
+        return 0
+    if d.type == "cuda":
+        raise RuntimeError("taeda was installed without CUDA support: tensors can be put on device 'cpu' only")
+    raise NotImplementedError(f"device {d} is not available; tensors can be put on device 'cpu'")
+
+
+class layout:
+    """How elements are laid out; ``strided`` is the only one so far."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return f"taeda.{self.name}"
+
+    def __reduce__(self):
+        return self.name
+
+
+class memory_format:
+    """The order of strides that a new tensor gets."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return f"taeda.{self.name}"
+
+    def __reduce__(self):
+        return self.name
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
+class Size(tuple):
+    """The sizes of a tensor's dimensions: a tuple that knows its product."""
+
+    __slots__ = ()
+
+    def numel(self):
+        """The number of elements."""
+        cdef int64_t n = 1
+        for s in self:
+            n *= s
+        return n
+
+    def __repr__(self):
+        return f"taeda.Size({list(self)})"
+
+    __str__ = __repr__
+
+    def __getitem__(self, index):
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __add__(self, other):
+        return Size(tuple(self) + tuple(other))
+
+    def __mul__(self, n):
+        return Size(tuple(self) * n)
+
+    __rmul__ = __mul__
+
+    def __reduce__(self):
+        return Size, (tuple(self),)
+
+
+cdef PyTypeObject* SIZE = <PyTypeObject*>Size
+
+
+cdef object make_size(int ndim, const int64_t* sizes):
+    cdef object t = SIZE.tp_alloc(SIZE, ndim)
+    cdef int i
+    cdef object x
+    for i in range(ndim):
+        x = PyLong_FromLongLong(sizes[i])
+        Py_INCREF(x)
+        PyTuple_SET_ITEM(t, i, x)
+    return t

@@ -1,0 +1,502 @@
+# The engine: runs nodes from the outputs back, in reverse order of recording.
+
+@cython.final
+cdef class LeafEntry:
+    cdef int pending             # contributions still to come
+    cdef object grad
+
+
+cdef list apply_node(Node node, list grads):
+    """Gradients of the node's inputs, one per target, for the gradients of its outputs."""
+    cdef Op op = node.op
+    cdef int i, k, n
+    cdef list result, values
+    cdef object g, made
+    if node.custom is not None:
+        made = node.custom(grads)
+        return made if type(made) is list else list(made)
+    if node.released:
+        raise RuntimeError(
+            "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+            "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+            "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
+            "you need to access saved tensors after calling backward.")
+    if node.noutputs == 1:
+        g = grads[0]
+    else:
+        g = tuple([grads[i] if grads[i] is not None else _zeros(node.out_metas[i]) for i in range(node.noutputs)])
+        if op.traits.get("single_grad") is not None:
+            g = g[op.traits["single_grad"]]
+    n = op.ndiff
+    result = []
+    k = 0
+    if op.joint:
+        needs = tuple([node.targets[i] is not None for i in range(len(node.targets))])
+        made = (<object>op.diff_fns[0])(*plan_values(node, op.diff_plans[0], g, needs))
+        if not isinstance(made, (tuple, list)):
+            made = (made,)
+        if node.counts is None:
+            result = list(made)
+        else:
+            for i in range(n):
+                if node.counts[i] < 0:
+                    result.append(made[i])
+                else:
+                    result.extend(made[i] if made[i] is not None else [None] * node.counts[i])
+    elif node.counts is None:
+        for i in range(n):
+            if node.targets[i] is None:
+                result.append(None)
+            else:
+                result.append((<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, None)))
+    else:
+        for i in range(n):
+            count = node.counts[i]
+            if count < 0:
+                result.append(None if node.targets[k] is None else
+                              (<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, None)))
+                k += 1
+            else:
+                needs = tuple([node.targets[k + j] is not None for j in range(count)])
+                made = (<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, needs)) if any(needs) else None
+                result.extend(made if made is not None else [None] * count)
+                k += count
+    if node.metas is not None:
+        for i in range(n):
+            meta = node.metas[i]
+            if meta is not None and result[i] is not None:
+                result[i] = fit_gradient(result[i], meta)
+    return result
+
+
+cdef object fit_gradient(object g, tuple meta):
+    """Sum over broadcast dimensions and convert to the input's dtype."""
+    cdef Tensor t = <Tensor?>g
+    if make_size(t.nd, t.sizes) != meta[0]:
+        t = HELPERS["sum_to_size"](t, meta[0])
+    if t.code != <int>meta[1]:
+        t = HELPERS["grad_cast"](t, DTYPES[<int>meta[1]])
+    return t
+
+
+cdef list plan_values(Node node, tuple plan, object g, object needs):
+    """The arguments that a derivative asks for, in its order."""
+    cdef list values = []
+    for kind, index in plan:
+        if kind == 0:
+            values.append(g)
+        elif kind == 1:
+            values.append(unpack_value(node.args[index], node))
+        elif kind == 2:
+            values.append(unpack_value(node.outs[index], node))
+        elif kind == 3:
+            values.append(needs)
+        else:
+            values.append(node.shapes[index])
+    return values
+
+
+cdef object _zeros(tuple meta):
+    return HELPERS["zeros"](meta[0], DTYPES[<int>meta[1]])
+
+
+cdef inline int release_node(Node node) except -1:
+    if node.args is not None or node.outs is not None:
+        node.released = True
+        node.args = None
+        node.outs = None
+    elif node.custom is not None and type(node.custom) is CopySlices:
+        release_node((<CopySlices>node.custom).inner)
+    elif node.custom is not None and hasattr(node.custom, "release"):
+        node.custom.release()
+    return 0
+
+
+cdef object add_gradients(object a, object b):
+    cdef PyObject* args[2]
+    args[0] = <PyObject*>a
+    args[1] = <PyObject*>b
+    return op_call(<object>OPERATORS[ADD], args, 2, NULL)
+
+
+cdef int add_into(object a, object b) except -1:
+    cdef PyObject* args[2]
+    cdef int previous
+    args[0] = <PyObject*>a
+    args[1] = <PyObject*>b
+    previous = swap_no_grad(1)
+    try:
+        op_call(<object>OPERATORS[IADD], args, 2, NULL)
+    finally:
+        swap_no_grad(previous)
+    return 0
+
+
+cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
+    """Add ``grad`` to ``leaf.grad``, taking it over where nobody else can see it."""
+    cdef Tensor g
+    if leaf.hooks is not None:
+        for hook in list(leaf.hooks.values()):
+            changed = hook(grad)
+            if changed is not None:
+                grad = changed
+    g = <Tensor?>grad
+    if not same_sizes(leaf, g):
+        g = HELPERS["sum_to_size"](g, leaf.shape)
+    if g.code != leaf.code:
+        g = HELPERS["grad_cast"](g, DTYPES[leaf.code])
+    if leaf.grad_ is None:
+        # references to g: ours and the caller's variables `grad`, the entry is already emptied
+        if not create_graph and Py_REFCNT(<PyObject*>g) <= STEAL_LIMIT and Py_REFCNT(<PyObject*>g.storage) == 1 \
+                and g.storage.owner is None and g.contiguous == leaf.contiguous and is_dense(g) and g.leaf_grad == False \
+                and g.grad_fn_ is None and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
+            g.base = None
+            leaf.grad_ = g
+        else:
+            leaf.grad_ = HELPERS["clone"](g)
+    elif create_graph:
+        leaf.grad_ = add_gradients(leaf.grad_, g)
+    else:
+        add_into(leaf.grad_, g)
+    if leaf.post_hooks is not None:
+        for hook in list(leaf.post_hooks.values()):
+            hook(leaf)
+    return 0
+
+
+cdef int STEAL_LIMIT = 3
+
+
+cdef list collect(list roots, dict buffers, dict leaves):
+    """Every node that can be reached, newest first; counts what each leaf will get."""
+    cdef list stack = [], nodes = []
+    cdef Node node
+    cdef object target
+    cdef LeafEntry entry
+    cdef int i
+    for target in roots:
+        if isinstance(target, Node):
+            if target not in buffers:
+                buffers[target] = None
+                stack.append(target)
+                nodes.append(target)
+        else:
+            count_leaf(leaves, target)
+    while stack:
+        node = <Node>stack.pop()
+        for i in range(len(node.targets)):
+            target = node.targets[i]
+            if target is None:
+                continue
+            if type(target) is Node:
+                if target not in buffers:
+                    buffers[target] = None
+                    stack.append(target)
+                    nodes.append(target)
+            else:
+                count_leaf(leaves, target)
+    nodes.sort(key=_sequence, reverse=True)
+    return nodes
+
+
+def _sequence(Node node):
+    return node.seq
+
+
+cdef inline int count_leaf(dict leaves, object target) except -1:
+    cdef LeafEntry entry = leaves.get(target)
+    if entry is None:
+        entry = LeafEntry.__new__(LeafEntry)
+        leaves[target] = entry
+    entry.pending += 1
+    return 0
+
+
+cdef class GraphTask:
+    """One backward pass."""
+
+    cdef dict buffers            # Node -> list of output gradients, or None
+    cdef dict leaves             # leaf Tensor -> LeafEntry
+    cdef dict captures           # target -> {nr: position in results}
+    cdef list results
+    cdef bint create_graph
+    cdef bint keep_graph
+    cdef bint into_leaves        # accumulate into .grad
+    cdef set wanted              # the leaves to accumulate into; None: all
+
+    cdef int deliver(self, object target, int nr, object grad) except -1:
+        """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
+        cdef list buffer
+        cdef LeafEntry entry
+        if type(target) is Node or isinstance(target, Node):
+            if grad is None:
+                return 0
+            buffer = self.buffers[target]
+            if buffer is None:
+                buffer = [None] * (<Node>target).noutputs
+                self.buffers[target] = buffer
+            buffer[nr] = grad if buffer[nr] is None else add_gradients(buffer[nr], grad)
+            return 0
+        entry = <LeafEntry>self.leaves[target]
+        if grad is not None:
+            entry.grad = grad if entry.grad is None else add_gradients(entry.grad, grad)
+        entry.pending -= 1
+        if entry.pending == 0 and entry.grad is not None:
+            grad = entry.grad
+            entry.grad = None
+            self.finish_leaf(<Tensor>target, grad)
+        return 0
+
+    cdef int finish_leaf(self, Tensor leaf, object grad) except -1:
+        if self.captures is not None and leaf in self.captures:
+            if leaf.hooks is not None:
+                for hook in list(leaf.hooks.values()):
+                    changed = hook(grad)
+                    if changed is not None:
+                        grad = changed
+            self.capture(leaf, 0, grad)
+            return 0
+        if self.into_leaves and (self.wanted is None or leaf in self.wanted):
+            accumulate(leaf, grad, self.create_graph)
+        return 0
+
+    cdef int capture(self, object target, int nr, object grad) except -1:
+        for position in self.captures[target].get(nr, ()):
+            self.results[position] = grad
+        return 0
+
+    cdef int run_node(self, Node node, bint execute) except -1:
+        cdef list grads = self.buffers.pop(node)
+        cdef list made
+        cdef int i
+        if grads is None:
+            for i in range(len(node.targets)):
+                if node.targets[i] is not None:
+                    self.deliver(node.targets[i], node.nrs[i], None)
+            return 0
+        if node.tensor_hooks is not None or node.retained is not None or node.pre_hooks is not None:
+            run_pre_hooks(node, grads)
+        if self.captures is not None and node in self.captures:
+            for i in range(node.noutputs):
+                self.capture(node, i, grads[i])
+        if not execute:
+            for i in range(len(node.targets)):
+                if node.targets[i] is not None:
+                    self.deliver(node.targets[i], node.nrs[i], None)
+            return 0
+        try:
+            made = apply_node(node, grads)
+        except Exception as error:
+            explain_failure(node, error)
+            raise
+        if node.post_hooks is not None:
+            for hook in list(node.post_hooks.values()):
+                changed = hook(tuple(made), tuple(grads))
+                if changed is not None:
+                    made = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+        if ANOMALY and ANOMALY_NAN:
+            HELPERS["check_nan"](node.name(), made, node.trace)
+        if not self.keep_graph:
+            release_node(node)
+        grads = None
+        if len(made) < len(node.targets):
+            raise RuntimeError(f"{node.name()} gave {len(made)} gradients for {len(node.targets)} inputs")
+        for i in range(len(node.targets)):
+            if node.targets[i] is not None:
+                grad = made[i]
+                made[i] = None
+                self.deliver(node.targets[i], node.nrs[i], grad)
+                grad = None
+        return 0
+
+
+cdef int run_pre_hooks(Node node, list grads) except -1:
+    cdef int nr
+    if node.tensor_hooks is not None:
+        for key, hooks in node.tensor_hooks.items():
+            for hook in list(hooks.values()):
+                if grads[key] is None:
+                    continue
+                changed = hook(grads[key])
+                if changed is not None:
+                    grads[key] = changed
+    if node.retained is not None:
+        for key, reference in node.retained.items():
+            tensor = reference()
+            if tensor is not None and grads[key] is not None:
+                tensor.grad = grads[key] if tensor.grad is None else tensor.grad + grads[key]
+    if node.pre_hooks is not None:
+        for hook in list(node.pre_hooks.values()):
+            changed = hook(tuple(grads))
+            if changed is not None:
+                grads[:] = changed if isinstance(changed, (tuple, list)) else [changed]
+    return 0
+
+
+cdef int explain_failure(Node node, error) except -1:
+    """Say which node failed and, in anomaly mode, which forward line made it."""
+    if hasattr(error, "add_note"):
+        note = f"while differentiating {node.name()}"
+        if node.trace is not None:
+            import traceback
+            note += ", recorded at:\n" + "".join(traceback.format_list(node.trace[-6:]))
+        error.add_note(note)
+    return 0
+
+
+def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, inputs, bint accumulate_into):
+    """Differentiate ``tensors`` weighted by ``grads``.
+
+    With ``accumulate_into``, gradients go to ``.grad`` of the leaves (only those in ``inputs`` if given); else the
+    gradients of ``inputs`` are returned, None for one that was not reached.
+    """
+    cdef GraphTask task = GraphTask.__new__(GraphTask)
+    cdef list roots = [], numbers = [], nodes
+    cdef set needed = None
+    cdef Node node
+    cdef object target
+    cdef int nr = 0, i, previous
+    task.buffers = {}
+    task.leaves = {}
+    task.create_graph = create_graph
+    task.keep_graph = keep_graph
+    task.into_leaves = accumulate_into
+    for t in tensors:
+        roots.append(edge_of(<Tensor?>t, &nr))
+        numbers.append(nr)
+    nodes = collect(roots, task.buffers, task.leaves)
+    if inputs is not None:
+        needed = set()
+        task.results = [None] * len(inputs)
+        task.captures = {}
+        if accumulate_into:
+            task.wanted = set()
+        for i in range(len(inputs)):
+            target = edge_of(<Tensor?>inputs[i], &nr)
+            if accumulate_into and isinstance(target, Tensor):
+                task.wanted.add(target)
+            else:
+                task.captures.setdefault(target, {}).setdefault(nr, []).append(i)
+            needed.add(target)
+        mark_needed(nodes, needed)
+    previous = swap_no_grad(0 if create_graph else 1)
+    try:
+        for i in range(len(roots)):
+            task.deliver(roots[i], numbers[i], grads[i])
+        grads = None
+        for i in range(len(nodes)):
+            node = <Node>nodes[i]
+            nodes[i] = None
+            task.run_node(node, needed is None or _below(node, needed))
+    finally:
+        swap_no_grad(previous)
+    if accumulate_into and inputs is not None:
+        for i in range(len(inputs)):
+            if task.results[i] is not None:
+                t = inputs[i]
+                t.grad = task.results[i] if (<Tensor>t).grad_ is None else (<Tensor>t).grad_ + task.results[i]
+    return task.results
+
+
+cdef int mark_needed(list nodes, set needed) except -1:
+    """Add every node from which something needed can be reached (oldest first, so one pass does)."""
+    cdef Node node
+    cdef int i
+    for i in range(len(nodes) - 1, -1, -1):
+        node = <Node>nodes[i]
+        if _below(node, needed):
+            needed.add(node)
+    return 0
+
+
+cdef bint _below(Node node, set needed):
+    for target in node.targets:
+        if target is not None and target in needed:
+            return True
+    return False
+
+
+def record_custom(function, str label, list inputs, list outputs):
+    """Make one node the maker of ``outputs``: ``function(list of output gradients)`` gives one gradient per input."""
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef Tensor t
+    cdef int i
+    node.custom = function
+    node.label = label
+    set_edges(node, inputs)
+    node.noutputs = max(len(outputs), 1)
+    metas = []
+    for i in range(len(outputs)):
+        if outputs[i] is None:
+            metas.append(None)
+            continue
+        t = <Tensor?>outputs[i]
+        metas.append((make_size(t.nd, t.sizes), <int>t.code))
+        t.grad_fn_ = node
+        t.nr = i
+        t.leaf_grad = False
+    node.out_metas = tuple(metas)
+    if ANOMALY:
+        import traceback
+        node.trace = traceback.extract_stack()
+    return node
+
+
+def new_node(cls=Node):
+    """A node with no edges yet, for ``record_custom_into``."""
+    return cls.__new__(cls)
+
+
+def record_custom_into(Node node, function, str label, list inputs, list outputs, list dirty):
+    """As :func:`record_custom` on a node made before; ``dirty`` outputs were written in place."""
+    cdef Tensor t
+    cdef int i
+    node.custom = function
+    node.label = label
+    set_edges(node, inputs)
+    node.noutputs = max(len(outputs), 1)
+    metas = []
+    for i in range(len(outputs)):
+        if outputs[i] is None:
+            metas.append(None)
+            continue
+        t = <Tensor?>outputs[i]
+        metas.append((make_size(t.nd, t.sizes), <int>t.code))
+        if dirty[i] and t.base is not None:
+            rebase(t, node)
+        else:
+            t.grad_fn_ = node
+            t.nr = i
+            t.leaf_grad = False
+    node.out_metas = tuple(metas)
+    if ANOMALY:
+        import traceback
+        node.trace = traceback.extract_stack()
+    return node
+
+
+def apply_inner(Node node, list grads):
+    """Gradients of the inputs of a node inside CopySlices."""
+    return apply_node(node, grads)
+
+
+def node_output_metas(Node node):
+    """(sizes, dtype) of every output of a custom node."""
+    return [None if m is None else (m[0], DTYPES[<int>m[1]]) for m in node.out_metas]
+
+
+def set_anomaly(bint enabled, bint check_nan=True):
+    """Remember where each op was recorded and look for NaN in gradients. Gives the previous setting."""
+    global ANOMALY, ANOMALY_NAN
+    previous = (ANOMALY, ANOMALY_NAN)
+    ANOMALY, ANOMALY_NAN = enabled, check_nan
+    return previous
+
+
+def push_saved_hooks(pack, unpack):
+    """Route tensors saved for backward through ``pack`` and back through ``unpack``."""
+    SAVED_HOOKS.append((pack, unpack))
+
+
+def pop_saved_hooks():
+    SAVED_HOOKS.pop()

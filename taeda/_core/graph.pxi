@@ -1,0 +1,463 @@
+# The graph: nodes, saved tensors, and what recording an op does.
+
+cdef int64_t SEQUENCE = 0
+cdef list SAVED_HOOKS = []       # stack of (pack, unpack) from saved_tensors_hooks
+cdef bint ANOMALY = False
+cdef bint ANOMALY_NAN = True
+
+
+@cython.freelist(256)
+@cython.trashcan(True)
+@cython.final
+cdef class Saved:
+    """A tensor kept for the backward pass, with the version and the graph position it had."""
+
+    cdef Tensor tensor
+    cdef Node made_by
+    cdef int nr
+    cdef int64_t version
+    cdef bint is_output
+    cdef object packed
+    cdef object unpack
+
+
+cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
+    cdef Saved s = <Saved>Saved.__new__(Saved)
+    s.version = version
+    s.is_output = is_output
+    s.nr = t.nr
+    if is_output:  # the node must not own its own output, which owns the node
+        s.tensor = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+        s.tensor.leaf_grad = False
+    else:
+        s.tensor = t
+        s.made_by = t.grad_fn_
+    if SAVED_HOOKS:
+        pack, s.unpack = SAVED_HOOKS[-1]
+        previous = swap_no_grad(1)
+        try:
+            s.packed = pack(s.tensor)
+        finally:
+            swap_no_grad(previous)
+        s.tensor = None
+    return s
+
+
+cdef Tensor unpack_tensor(Saved s, Node node):
+    cdef Tensor t = s.tensor
+    cdef Tensor alias
+    if s.unpack is not None:
+        t = s.unpack(s.packed)
+        if s.is_output:
+            t = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+            t.grad_fn_ = node
+            t.nr = s.nr
+        elif s.made_by is not None and t.grad_fn_ is not s.made_by:
+            t = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+            t.grad_fn_ = s.made_by
+            t.nr = s.nr
+        return t
+    if t.storage.version != s.version:
+        made = "" if s.made_by is None and not s.is_output else \
+            f", which is output {s.nr} of {(node if s.is_output else s.made_by).name()},"
+        raise RuntimeError(
+            f"one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{DTYPES[t.code]} {list(t.shape)}]{made} is at version {t.storage.version}; expected version {s.version} "
+            f"instead. Hint: it was saved for the derivative of {node.name()}; use the out-of-place form of the "
+            f"operation that changed it, or enable anomaly detection (autograd.set_detect_anomaly(True)) to see the "
+            f"forward line")
+    if s.is_output:
+        alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+        alias.grad_fn_ = node
+        alias.nr = s.nr
+        return alias
+    if t.grad_fn_ is not s.made_by:
+        alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+        alias.grad_fn_ = s.made_by
+        alias.nr = s.nr
+        return alias
+    return t
+
+
+cdef object save_value(object x, int64_t late):
+    """Save an argument: tensors (also inside a list) with their version less ``late``, anything else as it is."""
+    if isinstance(x, Tensor):
+        return save_tensor(<Tensor>x, False, (<Tensor>x).storage.version - late)
+    if PyList_Check(x) or PyTuple_Check(x):
+        return [save_value(item, 0) for item in x] if any([isinstance(i, Tensor) for i in x]) else x
+    return x
+
+
+cdef object unpack_value(object x, Node node):
+    if type(x) is Saved:
+        return unpack_tensor(<Saved>x, node)
+    if PyList_Check(x):
+        return [unpack_value(item, node) for item in x]
+    return x
+
+
+cdef object shape_of(object x):
+    if isinstance(x, Tensor):
+        return make_size((<Tensor>x).nd, (<Tensor>x).sizes)
+    if PyList_Check(x) or PyTuple_Check(x):
+        return [shape_of(item) for item in x]
+    return None
+
+
+@cython.freelist(256)
+@cython.trashcan(True)
+cdef class Node:
+    """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input gradients."""
+
+    def __cinit__(self):
+        global SEQUENCE
+        SEQUENCE += 1
+        self.seq = SEQUENCE
+        self.nrs = self.nr_inline
+        self.noutputs = 1
+        self.targets = ()
+
+    def __dealloc__(self):
+        if self.nrs != self.nr_inline:
+            free(self.nrs)
+
+    def name(self):
+        """The name of the operation's derivative, such as ``MulBackward0``."""
+        if self.label is not None:
+            return self.label
+        if self.op is None:
+            return "Backward"
+        return "".join([part.capitalize() for part in self.op.name.strip("_").split("_")]) + "Backward0"
+
+    @property
+    def next_functions(self):
+        """Pairs of a node and the number of its output, one per input."""
+        cdef int i
+        return tuple([(_as_node(self.targets[i]), self.nrs[i]) for i in range(len(self.targets))])
+
+    @property
+    def metadata(self):
+        """A dict for the user's own notes."""
+        if self.notes is None:
+            self.notes = {}
+        return self.notes
+
+    def __repr__(self):
+        return f"<{self.name()} object at {hex(id(self))}>"
+
+    def __call__(self, *grads):
+        """The gradients of the inputs for gradients of the outputs."""
+        result = apply_node(self, list(grads))
+        return result[0] if len(result) == 1 else tuple(result)
+
+    def _sequence_nr(self):
+        return self.seq
+
+    def register_hook(self, hook):
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran; what it returns replaces ``grad_inputs``."""
+        if self.post_hooks is None:
+            self.post_hooks = {}
+        return HookHandle(self.post_hooks, hook)
+
+    def register_prehook(self, hook):
+        """Call ``hook(grad_outputs)`` before this node runs; what it returns replaces ``grad_outputs``."""
+        if self.pre_hooks is None:
+            self.pre_hooks = {}
+        return HookHandle(self.pre_hooks, hook)
+
+    def __getattr__(self, name):
+        if name.startswith("_saved_") and self.op is not None:
+            key = name[7:]
+            if key == "result" and self.outs:
+                return unpack_value(self.outs[0], self)
+            if key in self.op.param_index and self.args is not None:
+                return unpack_value(self.args[self.op.param_index[key]], self)
+        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+
+
+class AccumulateGrad:
+    """Stands for a leaf in ``next_functions``."""
+
+    def __init__(self, variable):
+        self.variable = variable
+        self.next_functions = ()
+
+    def name(self):
+        return "taeda::autograd::AccumulateGrad"
+
+    def __repr__(self):
+        return f"<AccumulateGrad object at {hex(id(self))}>"
+
+    def __eq__(self, other):
+        return isinstance(other, AccumulateGrad) and self.variable is other.variable
+
+    def __hash__(self):
+        return hash(self.variable)
+
+    def register_hook(self, hook):
+        return self.variable.register_post_accumulate_grad_hook(lambda t: hook((t.grad,), (t.grad,)))
+
+    def register_prehook(self, hook):
+        return self.variable.register_hook(lambda g: (hook((g,)) or (None,))[0])
+
+
+cdef object _as_node(object target):
+    return AccumulateGrad(target) if isinstance(target, Tensor) else target
+
+
+cdef inline object edge_of(Tensor t, int* nr):
+    """Where a gradient of ``t`` goes: its node, itself for a leaf, or None."""
+    cdef Node node = get_grad_fn(t)
+    if node is not None:
+        nr[0] = t.nr
+        return node
+    nr[0] = 0
+    return t if t.leaf_grad else None
+
+
+cdef bint any_wants_grad(Op op, PyObject** bound) except -1:
+    """Whether an input that has a derivative requires grad."""
+    cdef int i
+    cdef object x
+    for i in range(op.ndiff):
+        x = <object>bound[op.diff_pos[i]]
+        if isinstance(x, Tensor):
+            if wants_grad(<Tensor>x):
+                return True
+        elif PyList_Check(x) or PyTuple_Check(x):
+            for item in x:
+                if isinstance(item, Tensor) and wants_grad(<Tensor>item):
+                    return True
+    return False
+
+
+cdef int set_edges(Node node, list flat) except -1:
+    """Point the node at what made the tensors in ``flat`` (None entries need no gradient)."""
+    cdef int i, nr, n = len(flat)
+    cdef tuple targets = PyTuple_New(n)
+    cdef object target
+    if n > 4:
+        node.nrs = <int32_t*>malloc(n * sizeof(int32_t))
+        if node.nrs == NULL:
+            node.nrs = node.nr_inline
+            raise MemoryError()
+    for i in range(n):
+        nr = 0
+        target = flat[i]
+        if isinstance(target, Tensor):
+            target = edge_of(<Tensor>target, &nr)
+        else:
+            target = None
+        Py_INCREF(target)
+        PyTuple_SET_ITEM(targets, i, target)
+        node.nrs[i] = nr
+    node.targets = targets
+    return 0
+
+
+cdef Node make_node(Op op, PyObject** bound, bint inplace):
+    """A node for ``op`` on its inputs, with what their derivatives need of the arguments."""
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef int i, j, nr, position, n = op.ndiff
+    cdef uint64_t args = 0, shapes = 0
+    cdef object x, target
+    cdef tuple targets
+    cdef bint has_list = False
+    node.op = op
+    for i in range(n):
+        x = <object>bound[op.diff_pos[i]]
+        if PyList_Check(x) or PyTuple_Check(x):
+            has_list = True
+    if has_list:
+        flat = []
+        counts = []
+        for i in range(n):
+            x = <object>bound[op.diff_pos[i]]
+            if PyList_Check(x) or PyTuple_Check(x):
+                flat.extend(x)
+                counts.append(len(x))
+            else:
+                flat.append(x)
+                counts.append(-1)
+            args |= op.save_args[i]
+            shapes |= op.save_shapes[i]
+        node.counts = tuple(counts)
+        set_edges(node, flat)
+    else:
+        targets = PyTuple_New(n)
+        if n > 4:
+            node.nrs = <int32_t*>malloc(n * sizeof(int32_t))
+            if node.nrs == NULL:
+                node.nrs = node.nr_inline
+                raise MemoryError()
+        for i in range(n):
+            x = <object>bound[op.diff_pos[i]]
+            nr = 0
+            target = edge_of(<Tensor>x, &nr) if isinstance(x, Tensor) else None
+            if target is not None:
+                args |= op.save_args[i]
+                shapes |= op.save_shapes[i]
+            Py_INCREF(target)
+            PyTuple_SET_ITEM(targets, i, target)
+            node.nrs[i] = nr
+        node.targets = targets
+    if args:
+        node.args = [None] * op.nparams
+        for i in range(op.nparams):
+            if (args >> i) & 1:
+                node.args[i] = save_value(<object>bound[i], 1 if inplace and i == 0 else 0)
+    if shapes:
+        node.shapes = {}
+        for i in range(op.nparams):
+            if (shapes >> i) & 1:
+                node.shapes[i] = shape_of(<object>bound[i])
+    if ANOMALY:
+        import traceback
+        node.trace = traceback.extract_stack()
+    return node
+
+
+cdef int save_outputs(Node node, object result, bint is_tuple) except -1:
+    cdef Op op = node.op
+    cdef uint64_t outs = 0
+    cdef int i, k = 0
+    for i in range(op.ndiff):
+        if node.counts is not None or node.targets[i] is not None:
+            outs |= op.save_outs[i]
+    if not outs:
+        return 0
+    if not is_tuple:
+        node.outs = [save_tensor(<Tensor>result, True, (<Tensor>result).storage.version)]
+        return 0
+    node.outs = [save_tensor(<Tensor>result[i], True, (<Tensor>result[i]).storage.version) if (outs >> i) & 1 else None
+                 for i in range(len(result))]
+    return 0
+
+
+cdef int own_outputs(Node node, object result) except -1:
+    """Make ``node`` the maker of the floating-point tensors in ``result``."""
+    cdef Tensor t
+    cdef int i
+    if isinstance(result, Tensor):
+        t = <Tensor>result
+        if KIND[t.code] >= 2:
+            t.grad_fn_ = node
+            t.nr = 0
+            t.leaf_grad = False
+        save_outputs(node, result, False)
+        return 0
+    node.noutputs = len(result)
+    metas = []
+    for i in range(node.noutputs):
+        t = <Tensor?>result[i]
+        metas.append((make_size(t.nd, t.sizes), <int>t.code))
+        if KIND[t.code] >= 2:
+            t.grad_fn_ = node
+            t.nr = i
+            t.leaf_grad = False
+    node.out_metas = tuple(metas)
+    save_outputs(node, result, True)
+    return 0
+
+
+# ---- in-place ----------------------------------------------------------------------------------------------------------
+
+cdef int check_inplace(Tensor t) except -1:
+    """Raise where the graph forbids writing to ``t``."""
+    if t.inference and not INFERENCE[0]:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
+                           "to get a normal tensor before doing inplace update.")
+    if NO_GRAD[0]:
+        return 0
+    if t.leaf_grad and t.grad_fn_ is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if t.base is not None and t.base.leaf_grad and t.base.grad_fn_ is None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    return 0
+
+
+cdef object geometry(Tensor t, Tensor base):
+    """Sizes, strides and offset (in elements from the first of ``base``) of a view."""
+    cdef int i
+    return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
+            (t.ptr - base.ptr) // ITEMSIZE[t.code], base.code != t.code)
+
+
+cdef class ViewBackward:
+    """Gradient of a view for its base, from their geometry alone."""
+
+    cdef object base
+    cdef object view
+
+    def __call__(self, grads):
+        return [HELPERS["view_backward"](grads[0], self.base, self.view)]
+
+
+cdef class CopySlices:
+    """Gradient of a base of which a view was written in place by ``inner``."""
+
+    cdef object base
+    cdef object view
+    cdef Node inner
+
+    def __call__(self, grads):
+        return HELPERS["copy_slices"](grads[0], self.base, self.view, self.inner)
+
+
+cdef Node make_view_node(Tensor t, Tensor base):
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef ViewBackward fn = ViewBackward.__new__(ViewBackward)
+    fn.base = geometry(base, base)
+    fn.view = geometry(t, base)
+    node.custom = fn
+    node.label = "AsStridedBackward0"
+    set_edges(node, [base])
+    return node
+
+
+cdef int rebase(Tensor t, Node node) except -1:
+    """After an in-place op on ``t``: ``node`` becomes its maker, and its base's if it is a view."""
+    cdef Node outer
+    cdef CopySlices fn
+    cdef Tensor base = t.base
+    cdef object target
+    cdef int nr = 0, i
+    if base is None:
+        t.grad_fn_ = node
+        t.nr = 0
+        t.leaf_grad = False
+        return 0
+    fn = CopySlices.__new__(CopySlices)
+    fn.base = geometry(base, base)
+    fn.view = geometry(t, base)
+    fn.inner = node
+    outer = <Node>Node.__new__(Node)
+    outer.custom = fn
+    outer.label = "CopySlices"
+    target = edge_of(base, &nr)
+    outer.targets = (target,) + node.targets[1:]
+    if len(outer.targets) > 4:
+        outer.nrs = <int32_t*>malloc(len(outer.targets) * sizeof(int32_t))
+    for i in range(len(outer.targets)):
+        outer.nrs[i] = node.nrs[i]
+    outer.nrs[0] = nr
+    # the inner node only computes: its first edge says whether the base needs what lies under the view
+    node.targets = (outer if target is not None else None,) + node.targets[1:]
+    fn.inner = _detached_first(node, target is not None)
+    base.grad_fn_ = outer
+    base.nr = 0
+    base.leaf_grad = False
+    t.grad_fn_ = make_view_node(t, base)
+    t.nr = 0
+    t.leaf_grad = False
+    t.view_version = t.storage.version
+    base.view_version = base.storage.version
+    return 0
+
+
+NEEDED = Node()  # a target that stands for "compute this gradient"
+
+
+cdef Node _detached_first(Node node, bint needed):
+    node.targets = (NEEDED if needed else None,) + node.targets[1:]
+    return node

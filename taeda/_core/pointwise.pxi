@@ -1,0 +1,781 @@
+# Launching pointwise kernels: broadcasting, dtype promotion, layout classes, the kernel table.
+
+cdef enum:
+    PROMOTE_TYPE, PROMOTE_FLOAT, PROMOTE_NONE
+    OUT_SAME = 0
+    OUT_BOOL = 1
+    OUT_REAL = 2
+
+cdef enum:
+    PARAM = 15                    # stands for a dtype in kernel keys
+    PARALLEL_ELEMENTS = 32768     # below this, waking a thread costs more than it saves
+
+
+cdef struct Launch:
+    kernel_t kernel
+    int nmem                      # memory operands, outputs first
+    int nd                        # coalesced dimensions
+    int narg
+    int64_t sizes[MAXDIM]
+    int64_t strides[MAXOPERANDS][MAXDIM]   # bytes
+    int64_t arg[2 + 2 * MAXOPERANDS + 2 * MAXARGS]
+    char* ptr[MAXOPERANDS]
+
+
+cdef void run_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """Elements [begin, end) of a Launch, in row-major order of its coalesced dimensions."""
+    cdef Launch* L = <Launch*>ptr
+    cdef int64_t local[2 + 2 * MAXOPERANDS + 2 * MAXARGS]
+    cdef char* p[MAXOPERANDS]
+    cdef int64_t index[MAXDIM]
+    cdef int64_t at = begin, rest, n0, rows, col
+    cdef int d, k, nd = L.nd
+    memcpy(local, L.arg, L.narg * sizeof(int64_t))
+    while at < end:
+        rest = at
+        for d in range(nd - 1, -1, -1):
+            index[d] = rest % L.sizes[d]
+            rest = rest // L.sizes[d]
+        for k in range(L.nmem):
+            p[k] = L.ptr[k]
+            for d in range(nd):
+                p[k] += index[d] * L.strides[k][d]
+        n0 = L.sizes[nd - 1]
+        col = index[nd - 1]
+        if col or end - at < n0:
+            local[0] = min(n0 - col, end - at)
+            rows = 1
+        else:
+            local[0] = n0
+            rows = (end - at) // n0
+            rows = min(rows, L.sizes[nd - 2] - index[nd - 2]) if nd > 1 else 1
+        local[1] = rows
+        L.kernel(p, local, 0, rows)
+        at += local[0] * rows
+
+
+cdef void* find_kernel(Op op, uint64_t key) noexcept:
+    cdef int i
+    if op.table_size == 0:
+        return NULL
+    i = <int>((key * <uint64_t>0x9E3779B97F4A7C15) >> 40) & (op.table_size - 1)
+    while op.table_values[i] != NULL:
+        if op.table_keys[i] == key:
+            return op.table_values[i]
+        i = (i + 1) & (op.table_size - 1)
+    return NULL
+
+
+cdef int add_kernel(Op op, uint64_t key, void* value) except -1:
+    cdef uint64_t* keys = op.table_keys
+    cdef void** values = op.table_values
+    cdef int i, old = op.table_size
+    if 2 * (op.table_used + 1) > op.table_size:
+        op.table_size = 8 if old == 0 else 2 * old
+        op.table_keys = <uint64_t*>calloc(op.table_size, sizeof(uint64_t))
+        op.table_values = <void**>calloc(op.table_size, sizeof(void*))
+        op.table_used = 0
+        for i in range(old):
+            if values[i] != NULL:
+                add_kernel(op, keys[i], values[i])
+        free(keys)
+        free(values)
+    i = <int>((key * <uint64_t>0x9E3779B97F4A7C15) >> 40) & (op.table_size - 1)
+    while op.table_values[i] != NULL:
+        i = (i + 1) & (op.table_size - 1)
+    op.table_keys[i] = key
+    op.table_values[i] = value
+    op.table_used += 1
+    return 0
+
+
+cdef int number_slots(object x, int compute, int64_t* slots) except -1:
+    """A Python number as the two argument slots of a parameter."""
+    cdef double real, imag
+    slots[1] = 0
+    if KIND[compute] < 2:
+        if PyFloat_Check(x):
+            slots[0] = <int64_t>PyFloat_AS_DOUBLE(x)
+        else:
+            try:
+                slots[0] = x
+            except OverflowError:
+                if compute == U64 and 0 <= x < (1 << 64):
+                    slots[0] = <int64_t><uint64_t>x
+                else:
+                    raise RuntimeError(f"value cannot be converted to type {DTYPES[compute]} without overflow: {x}") from None
+        return 0
+    if PyComplex_Check(x):
+        real, imag = x.real, x.imag
+        memcpy(&slots[1], &imag, 8)
+    else:
+        real = x
+    memcpy(&slots[0], &real, 8)
+    return 0
+
+
+cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) except -1:
+    """The number of this combination of static attributes; numeric attributes are appended to ``params``."""
+    cdef int i
+    cdef bint plain = True
+    cdef object x
+    for i in range(op.noperands, op.nparams):
+        if bound[i] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
+            plain = False
+            break
+    if plain:
+        return 0
+    key = []
+    for i in range(op.noperands, op.nparams):
+        x = <object>bound[i]
+        if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
+            x = read_scalar((<Tensor>x).ptr, (<Tensor>x).code)
+            bound[i] = NULL  # never read again: params holds the number
+            _numbers_alive.append(x)
+        if bound[i] == <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
+            key.append(x)
+        elif (PyFloat_Check(x) or PyLong_Check(x) or PyComplex_Check(x)) and not PyBool_Check(x):
+            if len(_numbers_alive) > 64:
+                del _numbers_alive[:32]
+            params[nparams[0]] = <PyObject*>x
+            nparams[0] += 1
+            key.append(PARAM_MARK)
+        elif x is None or PyBool_Check(x) or PyUnicode_Check(x):
+            key.append(x)
+        else:
+            raise TypeError(f"{op.name}(): argument '{op.params[i]}' (position {i + 1}) must be a number, "
+                            f"not {type(x).__name__}")
+    found = op.variants.get(tuple(key))
+    if found is None:
+        found = len(op.variants) + 1
+        if found > 255:
+            raise RuntimeError(f"{op.name}: too many combinations of static arguments")
+        op.variants[tuple(key)] = found
+    return found
+
+
+cdef list _numbers_alive = []
+
+
+class _ParamMark:
+    def __repr__(self):
+        return "param"
+
+
+PARAM_MARK = _ParamMark()
+
+
+cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int nin, const int* codes, const int* outcodes,
+                     const char* classes) except NULL:
+    """The kernel of these dtypes and layout classes, compiled if need be. Codes of inputs may be PARAM."""
+    cdef uint64_t key = variant
+    cdef int i
+    cdef void* address
+    key = key << 4 | compute
+    for i in range(nout):
+        key = key << 4 | outcodes[i]
+    for i in range(nin):
+        key = key << 4 | codes[i]
+    for i in range(nmem):
+        key = key << 2 | (1 if classes[i] == b"c" else 2 if classes[i] == b"s" else 3)
+    address = find_kernel(op, key)
+    if address == NULL:
+        statics = ()
+        for k, v in op.variants.items():
+            if v == variant:
+                statics = k
+        if variant == 0:
+            statics = op.defaults[op.noperands:]
+        built = HELPERS["build_pointwise"](
+            op, statics,
+            tuple([(<dtype>DTYPES[outcodes[i]]).name for i in range(nout)]),
+            tuple(["param" if codes[i] == PARAM else (<dtype>DTYPES[codes[i]]).name for i in range(nin)]),
+            (<dtype>DTYPES[F32 if compute == F16 or compute == BF16 else compute]).name,
+            bytes(classes[:nmem]).decode())
+        address = <void*><size_t>built
+        add_kernel(op, key, address)
+    return <kernel_t>address
+
+
+cdef object as_operand(Op op, PyObject** bound, int i):
+    """An argument that is neither a tensor nor a Python number: a NumPy scalar or array, or an error."""
+    cdef object x = HELPERS["operand"](<object>bound[i])
+    if x is None:
+        raise_not_tensor(op, bound, i)
+    return x
+
+
+cdef int result_code(Op op, PyObject** inputs) except -1:
+    """The dtype in which to compute."""
+    cdef int dims = -1, zeros = -1, numbers = -1, i, code
+    cdef object x
+    for i in range(op.noperands):
+        if not (op.promote_mask >> i) & 1:
+            continue
+        x = <object>inputs[i]
+        if isinstance(x, Tensor):
+            code = (<Tensor>x).code
+            if (<Tensor>x).nd:
+                dims = code if dims < 0 else PROMOTE[dims][code]
+            else:
+                zeros = code if zeros < 0 else PROMOTE[zeros][code]
+        else:
+            code = scalar_code(x)
+            numbers = code if numbers < 0 else PROMOTE[numbers][code]
+    code = combine_categories(dims, combine_categories(zeros, numbers))
+    if op.promote == PROMOTE_FLOAT and KIND[code] < 2:
+        return DEFAULT_FLOAT
+    return code
+
+
+cdef inline int out_code(Op op, int compute) noexcept:
+    if op.out_rule == OUT_BOOL:
+        return BOOL
+    if op.out_rule == OUT_REAL and KIND[compute] == 3:
+        return F32 if compute == C64 else F64
+    return compute
+
+
+cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
+    """Compute a pointwise op into a new tensor, or into ``target``."""
+    cdef PyObject* inputs[MAXARGS]
+    cdef object keep = None
+    cdef int i, n = op.noperands, nt = 0, compute, variant
+    cdef PyObject* x
+    cdef int nparams = n
+    for i in range(n):
+        x = bound[i]
+        inputs[i] = x
+        if isinstance(<object>x, Tensor):
+            nt += 1
+        elif not (PyFloat_Check(<object>x) or PyLong_Check(<object>x) or PyComplex_Check(<object>x)):
+            converted = as_operand(op, bound, i)
+            if keep is None:
+                keep = []
+            keep.append(converted)
+            inputs[i] = <PyObject*>converted
+            if isinstance(converted, Tensor):
+                nt += 1
+    if nt == 0 or nt > MAXOPERANDS - op.nouts:
+        raise_not_tensor(op, bound, 0)
+    compute = result_code(op, inputs)
+    variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
+    if "dtypes" in op.traits and not (KIND[compute] in op.traits["dtypes"]):
+        raise_bad_dtype(op, compute)
+    return launch_pointwise(op, inputs, nparams, compute, variant, target, None)
+
+
+cdef int raise_bad_dtype(Op op, int compute) except -1:
+    kinds = ("bool", "integer", "floating point", "complex")
+    allowed = " or ".join([kinds[k] for k in sorted(op.traits["dtypes"])])
+    raise RuntimeError(f"\"{op.name}\" not implemented for '{DTYPES[compute]}': expected {allowed} input; "
+                       f"convert it with .to(dtype)")
+
+
+cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):
+    cdef Launch L
+    cdef int codes[MAXARGS]
+    cdef int outcodes[MAXOPERANDS]
+    cdef char classes[MAXOPERANDS + 1]
+    cdef Tensor first = None, t, out
+    cdef list outs = None
+    cdef int i, k, d, nt = 0, nd = 0, nout = op.nouts, nslots
+    cdef bint flat = True
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t count
+    # 1. shapes: the common case is that all are alike and laid out alike
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor):
+            t = <Tensor>inputs[i]
+            codes[i] = t.code
+            nt += 1
+            if first is None:
+                first = t
+            elif flat and not (t.nd == first.nd and memcmp(t.sizes, first.sizes, t.nd * sizeof(int64_t)) == 0 and
+                               (t.contiguous and first.contiguous or
+                                memcmp(t.strides, first.strides, t.nd * sizeof(int64_t)) == 0)):
+                flat = False
+        else:
+            codes[i] = PARAM
+    if flat and not first.contiguous and not is_dense(first):
+        flat = False
+    if flat and target is not None and not (same_sizes(target, first) and
+                                            (target.contiguous and first.contiguous or
+                                             memcmp(target.strides, first.strides, first.nd * sizeof(int64_t)) == 0)):
+        flat = False
+    if flat and targets is not None:
+        flat = False
+    outcodes[0] = out_code(op, compute)
+    if nout > 1:
+        rules = op.traits["outs"]
+        for i in range(nout):
+            outcodes[i] = BOOL if rules[i] == "bool" else I32 if rules[i] == "int32" else \
+                F32 if rules[i] == "real" and compute == C64 else F64 if rules[i] == "real" and compute == C128 else compute
+    if target is not None:
+        if KIND[outcodes[0]] > KIND[target.code]:
+            raise RuntimeError(f"{op.name}: result type {DTYPES[outcodes[0]]} can't be cast to the desired output type "
+                               f"{DTYPES[target.code]}")
+        outcodes[0] = target.code
+    # 2. outputs
+    if flat:
+        out = target if target is not None else empty_strided_like(outcodes[0], first)
+        L.ptr[0] = out.ptr
+        if nout > 1:
+            outs = [out]
+            for k in range(1, nout):
+                t = empty_strided_like(outcodes[k], first)
+                outs.append(t)
+                L.ptr[k] = t.ptr
+        count = out.count
+        if target is not None:
+            check_overlap(op, target, inputs, nin)
+        L.nd = 1
+        L.sizes[0] = count
+        k = nout
+        for i in range(nin):
+            if codes[i] != PARAM:
+                L.ptr[k] = (<Tensor>inputs[i]).ptr
+                L.strides[k][0] = ITEMSIZE[codes[i]]
+                k += 1
+        for i in range(nout):
+            L.strides[i][0] = ITEMSIZE[outcodes[i]]
+        L.nmem = k
+        memset(classes, b"c", k)
+    else:
+        nd = broadcast_shape(op, inputs, nin, shape)
+        if target is not None:
+            if target.nd != nd or memcmp(target.sizes, shape, nd * sizeof(int64_t)):
+                target_broadcast(op, target, nd, shape)
+            check_overlap(op, target, inputs, nin)
+            out = target
+        elif targets is not None:
+            out = <Tensor>targets[0]
+            outs = targets
+        else:
+            out = new_output(inputs, nin, outcodes[0], nd, shape)
+        if nout > 1 and outs is None:
+            outs = [out]
+            for k in range(1, nout):
+                outs.append(new_output(inputs, nin, outcodes[k], nd, shape))
+        count = out.count
+        nd = out.nd
+        L.nmem = nout
+        for k in range(nout):
+            t = out if k == 0 else <Tensor>outs[k]
+            L.ptr[k] = t.ptr
+            for d in range(nd):
+                L.strides[k][d] = t.strides[d] * ITEMSIZE[t.code]
+        for i in range(nin):
+            if codes[i] == PARAM:
+                continue
+            t = <Tensor>inputs[i]
+            k = L.nmem
+            L.ptr[k] = t.ptr
+            for d in range(nd):
+                if d < nd - t.nd or t.sizes[d - (nd - t.nd)] == 1:
+                    L.strides[k][d] = 0
+                else:
+                    L.strides[k][d] = t.strides[d - (nd - t.nd)] * ITEMSIZE[t.code]
+            L.nmem += 1
+        memcpy(L.sizes, out.sizes, nd * sizeof(int64_t))
+        L.nd = nd
+        coalesce(&L)
+        k = 0
+        for i in range(nout):
+            classes[k] = layout_class(&L, k, ITEMSIZE[outcodes[i]])
+            k += 1
+        for i in range(nin):
+            if codes[i] != PARAM:
+                classes[k] = layout_class(&L, k, ITEMSIZE[codes[i]])
+                k += 1
+    if count == 0:
+        return out if outs is None else tuple(outs)
+    # 3. the kernel and its arguments
+    classes[L.nmem] = 0
+    L.kernel = lookup(op, variant, compute, nout, L.nmem, nin, codes, outcodes, classes)
+    L.arg[0] = L.sizes[L.nd - 1]
+    L.arg[1] = 1
+    for k in range(L.nmem):
+        L.arg[2 + 2 * k] = L.strides[k][L.nd - 1]
+        L.arg[3 + 2 * k] = L.strides[k][L.nd - 2] if L.nd > 1 else 0
+    nslots = 2 + 2 * L.nmem
+    for i in range(nin):
+        if codes[i] == PARAM:
+            number_slots(<object>inputs[i], compute, L.arg + nslots)
+            nslots += 2
+    L.narg = nslots
+    # 4. run
+    if count < PARALLEL_ELEMENTS:
+        if L.nd <= 2:
+            if L.nd == 2:
+                L.arg[1] = L.sizes[0]
+            L.kernel(L.ptr, L.arg, 0, L.arg[1])
+        else:
+            run_piece(<char**>&L, NULL, 0, count)
+    else:
+        with nogil:
+            parallel_for(run_piece, <char**>&L, NULL, count, 16384)
+    return out if outs is None else tuple(outs)
+
+
+cdef inline char layout_class(Launch* L, int k, int itemsize) noexcept:
+    cdef int64_t s = L.strides[k][L.nd - 1]
+    if s == itemsize or L.sizes[L.nd - 1] == 1:
+        return b"c"
+    return b"s" if s == 0 else b"v"
+
+
+cdef void coalesce(Launch* L) noexcept:
+    """Order dimensions by the first output's strides and merge those that are one run of memory in every operand."""
+    cdef int i, j, k, n = 0, nd = L.nd
+    cdef int64_t size
+    cdef bint merge, swap
+    for i in range(nd):  # drop dimensions of size 1
+        if L.sizes[i] != 1:
+            if n != i:
+                L.sizes[n] = L.sizes[i]
+                for k in range(L.nmem):
+                    L.strides[k][n] = L.strides[k][i]
+            n += 1
+    if n == 0:
+        L.nd = 1
+        L.sizes[0] = 1
+        for k in range(L.nmem):
+            L.strides[k][0] = 0
+        return
+    for i in range(1, n):  # insertion sort: largest output stride first, ties as they were
+        j = i
+        while j > 0 and wider(L, j, j - 1):
+            size = L.sizes[j]
+            L.sizes[j] = L.sizes[j - 1]
+            L.sizes[j - 1] = size
+            for k in range(L.nmem):
+                size = L.strides[k][j]
+                L.strides[k][j] = L.strides[k][j - 1]
+                L.strides[k][j - 1] = size
+            j -= 1
+    j = 0
+    for i in range(1, n):
+        merge = True
+        for k in range(L.nmem):
+            if L.strides[k][j] != L.strides[k][i] * L.sizes[i]:
+                merge = False
+                break
+        if merge:
+            L.sizes[j] *= L.sizes[i]
+            for k in range(L.nmem):
+                L.strides[k][j] = L.strides[k][i]
+        else:
+            j += 1
+            L.sizes[j] = L.sizes[i]
+            for k in range(L.nmem):
+                L.strides[k][j] = L.strides[k][i]
+    L.nd = j + 1
+
+
+cdef inline bint wider(Launch* L, int a, int b) noexcept:
+    """Whether dimension ``a`` has larger strides than ``b`` in the first operand that tells them apart."""
+    cdef int k
+    cdef int64_t x, y
+    for k in range(L.nmem):
+        x = L.strides[k][a] if L.strides[k][a] >= 0 else -L.strides[k][a]
+        y = L.strides[k][b] if L.strides[k][b] >= 0 else -L.strides[k][b]
+        if x != y and x and y:
+            return x > y
+    return False
+
+
+cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) except -1:
+    """The common shape of the tensor inputs; its number of dimensions."""
+    cdef int nd = 0, i, d, at
+    cdef Tensor t
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor) and (<Tensor>inputs[i]).nd > nd:
+            nd = (<Tensor>inputs[i]).nd
+    for d in range(nd):
+        shape[d] = 1
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            continue
+        t = <Tensor>inputs[i]
+        for d in range(t.nd):
+            at = nd - t.nd + d
+            if t.sizes[d] != 1 and t.sizes[d] != shape[at]:
+                if shape[at] != 1:
+                    shapes = [make_size((<Tensor>inputs[k]).nd, (<Tensor>inputs[k]).sizes) for k in range(nin)
+                              if isinstance(<object>inputs[k], Tensor)]
+                    raise RuntimeError(
+                        f"{op.name}: The size of tensor a ({shape[at]}) must match the size of tensor b ({t.sizes[d]}) "
+                        f"at non-singleton dimension {at}; shapes {', '.join([str(list(s)) for s in shapes])} do not broadcast")
+                shape[at] = t.sizes[d]
+    return nd
+
+
+cdef int target_broadcast(Op op, Tensor target, int nd, int64_t* shape) except -1:
+    """The inputs of an in-place op must broadcast to the target."""
+    cdef int d, at
+    cdef bint good = nd <= target.nd
+    if good:
+        for d in range(nd):
+            at = target.nd - nd + d
+            if shape[d] != 1 and shape[d] != target.sizes[at]:
+                good = False
+    if not good:
+        raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                           f"{list(make_size(nd, shape))}")
+    return 0
+
+
+cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape):
+    """An output laid out like the first input of its shape, where that is dense and not contiguous."""
+    cdef int i
+    cdef Tensor t
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor):
+            t = <Tensor>inputs[i]
+            if t.nd == nd and memcmp(t.sizes, shape, nd * sizeof(int64_t)) == 0:
+                if t.contiguous:
+                    break
+                if is_dense(t):
+                    return empty_strided_like(code, t)
+                return permuted_like(code, t)
+    return empty_tensor(code, nd, shape)
+
+
+cdef Tensor permuted_like(int code, Tensor t):
+    """Dense, with dimensions in the order of ``t``'s strides."""
+    cdef Tensor out = empty_tensor(code, t.nd, t.sizes)
+    cdef int i
+    cdef int64_t step = 1
+    for i in range(t.nd):
+        if t.strides[i] <= 0:
+            return out
+    for i in sorted(range(t.nd), key=lambda d: (t.strides[d], -d)):
+        out.strides[i] = step
+        step *= max(t.sizes[i], 1)
+    out.contiguous = compute_contiguous(out)
+    return out
+
+
+cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except -1:
+    """Writing must not hit an element twice, nor an input's element that is read later."""
+    cdef int i, d
+    cdef Tensor t
+    if not target.contiguous:
+        for d in range(target.nd):
+            if target.strides[d] == 0 and target.sizes[d] > 1:
+                raise RuntimeError(f"{op.name}: unsupported operation: more than one element of the written-to tensor "
+                                   f"refers to a single memory location. Please clone() the tensor before performing the "
+                                   f"operation.")
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor):
+            t = <Tensor>inputs[i]
+            if t is target or t.storage.data != target.storage.data or t.count == 0:
+                continue
+            if t.ptr == target.ptr and same_sizes(t, target) and \
+                    memcmp(t.strides, target.strides, t.nd * sizeof(int64_t)) == 0:
+                continue
+            if overlaps(t, target):
+                raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
+                                   f"written-to tensor refer to a single memory location. Please clone() the tensor before "
+                                   f"performing the operation.")
+    return 0
+
+
+cdef bint overlaps(Tensor a, Tensor b) noexcept:
+    """Whether the two dense tensors share memory; tensors with holes are taken not to."""
+    cdef char* alo = a.ptr
+    cdef char* blo = b.ptr
+    if not is_dense(a) or not is_dense(b):
+        return False
+    return alo < blo + b.count * ITEMSIZE[b.code] and blo < alo + a.count * ITEMSIZE[a.code]
+
+
+cdef object pointwise_out(Op op, PyObject** bound, object out):
+    """The ``out=`` form: resize if empty, cast, write."""
+    cdef Tensor t
+    cdef object result
+    cdef PyObject* inputs[MAXARGS]
+    cdef int nparams = op.noperands, i, compute, variant
+    cdef bint simple = op.nouts == 1 and isinstance(out, Tensor)
+    if simple:
+        t = <Tensor>out
+        for i in range(op.noperands):
+            inputs[i] = bound[i]
+            if isinstance(<object>bound[i], Tensor):
+                if not same_sizes(t, <Tensor>bound[i]) or (<Tensor>bound[i]).storage is t.storage:
+                    simple = False
+            elif not (PyFloat_Check(<object>bound[i]) or PyLong_Check(<object>bound[i])):
+                simple = False
+    if simple:
+        compute = result_code(op, inputs)
+        if KIND[out_code(op, compute)] <= KIND[t.code] and "dtypes" not in op.traits:
+            check_inplace(t)
+            variant = 0 if op.nparams == op.noperands else variant_of(op, bound, inputs, &nparams)
+            result = launch_pointwise(op, inputs, nparams, compute, variant, t, None)
+            t.storage.version += 1
+            return result
+    return HELPERS["write_out"](op, out, pointwise_call(op, bound, None))
+
+
+cdef int pointwise_metas(Node node, Op op, PyObject** bound, object result) except -1:
+    """Remember the sizes and dtype of inputs whose gradients must be summed or cast to fit."""
+    cdef Tensor out = <Tensor>(result if isinstance(result, Tensor) else result[0])
+    cdef Tensor t
+    cdef int i
+    cdef bint plain = True
+    for i in range(op.ndiff):
+        if node.targets[i] is not None:
+            t = <Tensor>bound[op.diff_pos[i]]
+            if not same_sizes(t, out) or t.code != out.code:
+                plain = False
+                break
+    if plain:
+        return 0
+    metas = []
+    for i in range(op.ndiff):
+        if node.targets[i] is None:
+            metas.append(None)
+        else:
+            t = <Tensor>bound[op.diff_pos[i]]
+            metas.append((make_size(t.nd, t.sizes), <int>t.code))
+    node.metas = tuple(metas)
+    return 0
+
+
+# ---- copying -----------------------------------------------------------------------------------------------------------
+
+COPY = None  # the pointwise op "copy", bound by taeda.ops
+
+
+def bind_copy(Op op):
+    """Name the identity op, which copies and casts."""
+    global COPY
+    COPY = op
+
+
+cdef int copy_into(Tensor target, Tensor source) except -1:
+    """Copy and convert ``source`` into ``target``, broadcasting."""
+    cdef PyObject* inputs[1]
+    cdef object held = source
+    if target.count == 0:
+        return 0
+    if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source):
+        if target.ptr != source.ptr:
+            if target.count * ITEMSIZE[target.code] < 262144:
+                memmove(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
+            else:
+                with nogil:
+                    parallel_copy(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
+        return 0
+    if target.storage is source.storage and overlaps(target, source):
+        held = contiguous_copy(source)
+    if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS:
+        if HELPERS["copy_transposed"](target, held):
+            return 0
+    inputs[0] = <PyObject*>held
+    copy_pointwise(target, inputs)
+    return 0
+
+
+cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
+    """The identity kernel, from the source's dtype to the target's."""
+    cdef Tensor source = <Tensor>inputs[0]
+    cdef int compute = source.code
+    cdef Op op = <Op>COPY
+    # convert in the source's type unless the target's holds more: float to int truncates, int to float rounds once
+    if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
+        compute = target.code
+    if KIND[source.code] == 3 and KIND[target.code] != 3:
+        source = HELPERS["real_part"](source)
+        compute = target.code if KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code] else source.code
+    if not same_sizes(source, target):
+        expanded = expand_view(source, target.nd, target.sizes)
+        if expanded is None:
+            raise RuntimeError(f"copy_: source of shape {list(source.shape)} cannot be broadcast to {list(target.shape)}")
+        source = expanded
+    cast_into(op, source, compute, target)
+    return 0
+
+
+cdef int cast_into(Op op, Tensor source, int compute, Tensor target) except -1:
+    """Run the identity kernel on operands of one shape."""
+    cdef Launch L
+    cdef int codes[1]
+    cdef int outcodes[1]
+    cdef char classes[3]
+    cdef int d, k
+    L.nmem = 2
+    L.nd = target.nd
+    L.ptr[0] = target.ptr
+    L.ptr[1] = source.ptr
+    codes[0] = source.code
+    outcodes[0] = target.code
+    for d in range(target.nd):
+        L.sizes[d] = target.sizes[d]
+        L.strides[0][d] = target.strides[d] * ITEMSIZE[target.code]
+        L.strides[1][d] = source.strides[d] * ITEMSIZE[source.code]
+    coalesce(&L)
+    classes[0] = layout_class(&L, 0, ITEMSIZE[target.code])
+    classes[1] = layout_class(&L, 1, ITEMSIZE[source.code])
+    classes[2] = 0
+    L.kernel = lookup(op, 0, compute, 1, 2, 1, codes, outcodes, classes)
+    L.arg[0] = L.sizes[L.nd - 1]
+    L.arg[1] = L.sizes[L.nd - 2] if L.nd > 1 else 1
+    for k in range(2):
+        L.arg[2 + 2 * k] = L.strides[k][L.nd - 1]
+        L.arg[3 + 2 * k] = L.strides[k][L.nd - 2] if L.nd > 1 else 0
+    L.narg = 6
+    if target.count < PARALLEL_ELEMENTS:
+        if L.nd <= 2:
+            L.kernel(L.ptr, L.arg, 0, L.arg[1])
+        else:
+            run_piece(<char**>&L, NULL, 0, target.count)
+    else:
+        with nogil:
+            parallel_for(run_piece, <char**>&L, NULL, target.count, 16384)
+    return 0
+
+
+cdef void copy_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    memmove(ptr[0] + begin, ptr[1] + begin, end - begin)
+
+
+cdef int parallel_copy(char* target, char* source, int64_t nbytes) noexcept nogil:
+    cdef char* p[2]
+    p[0] = target
+    p[1] = source
+    if target < source + nbytes and source < target + nbytes:
+        memmove(target, source, nbytes)
+    else:
+        parallel_for(copy_piece, p, NULL, nbytes, 1 << 18)
+    return 0
+
+
+cdef Tensor contiguous_copy(Tensor source):
+    """A new contiguous tensor with the same elements, outside the graph."""
+    cdef Tensor t = empty_tensor(source.code, source.nd, source.sizes)
+    copy_into(t, source)
+    return t
+
+
+cdef Tensor contiguous_tensor(Tensor source):
+    """``source`` itself if contiguous, else a contiguous copy, outside the graph."""
+    return source if source.contiguous else contiguous_copy(source)
+
+
+cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):
+    """``t`` broadcast to ``sizes``, or None."""
+    cdef int64_t strides[MAXDIM]
+    cdef int d, at
+    if nd < t.nd:
+        return None
+    for d in range(nd):
+        at = d - (nd - t.nd)
+        if at < 0 or (t.sizes[at] == 1 and sizes[d] != 1):
+            strides[d] = 0
+        elif t.sizes[at] == sizes[d]:
+            strides[d] = t.strides[at]
+        else:
+            return None
+    return alias_tensor(t, nd, sizes, strides, 0)

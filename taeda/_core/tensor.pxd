@@ -1,0 +1,132 @@
+"""Tensor, the graph's nodes and the call path: what other modules of the core may use."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from .memory cimport Storage
+from .pool cimport kernel_t
+
+cdef enum:
+    INLINE = 6       # dimensions kept inside the Tensor object
+    MAXDIM = 64
+    MAXARGS = 32     # parameters of an op
+    MAXOPERANDS = 8  # memory operands of a pointwise kernel
+
+cdef enum Code:
+    BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128
+    NDTYPES
+
+cdef class dtype:
+    cdef readonly int code
+    cdef readonly int itemsize
+    cdef readonly str name
+    cdef readonly bint is_floating_point
+    cdef readonly bint is_complex
+    cdef readonly bint is_signed
+
+cdef class device:
+    cdef readonly str type
+    cdef readonly object index
+
+cdef class Tensor:
+    cdef Storage storage
+    cdef char* ptr               # first element, offset included
+    cdef int64_t count           # elements
+    cdef int64_t* sizes          # points into `dims`, or to the heap above INLINE dimensions
+    cdef int64_t* strides        # in elements
+    cdef int64_t dims[2 * INLINE]
+    cdef int nd                  # dimensions
+    cdef int8_t code             # dtype, a Code
+    cdef int8_t where            # device; 0: CPU
+    cdef bint contiguous
+    cdef bint leaf_grad          # requires_grad of a leaf
+    cdef bint retains_grad_
+    cdef bint inference
+    cdef int nr                  # which output of grad_fn_
+    cdef Node grad_fn_
+    cdef object grad_
+    cdef Tensor base             # the tensor that this one is a differentiable view of
+    cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
+    cdef object hooks            # of a leaf: dict id -> function
+    cdef object post_hooks       # after accumulation into .grad
+    cdef dict __dict__
+    cdef object __weakref__
+
+cdef class Node:
+    cdef public Op op
+    cdef tuple targets           # per differentiable input: the Node or leaf Tensor that made it, or None
+    cdef int32_t nr_inline[4]
+    cdef int32_t* nrs            # which output of the target
+    cdef list args               # saved arguments, by parameter
+    cdef list outs               # saved outputs
+    cdef dict shapes             # saved sizes, by parameter
+    cdef tuple counts            # per differentiable parameter: number of tensors of a list, or None where none is a list
+    cdef tuple metas             # per differentiable parameter: (sizes, dtype code), where a cast or a sum may be due
+    cdef tuple out_metas         # per output, where there are several: (sizes, dtype code)
+    cdef object custom           # a function from gradients to gradients, in place of op
+    cdef object pre_hooks
+    cdef object post_hooks
+    cdef object tensor_hooks     # dict output_nr -> dict of hooks
+    cdef object retained         # dict output_nr -> weak reference to a tensor with retain_grad
+    cdef str label
+    cdef dict notes
+    cdef object trace
+    cdef dict __dict__
+    cdef object __weakref__
+    cdef int64_t seq
+    cdef int noutputs
+    cdef bint released
+
+cdef class Op:
+    cdef void* vectorcall
+    cdef dict __dict__           # __name__, __doc__, __signature__ ...
+    cdef readonly str name
+    cdef public dict traits
+    cdef readonly object body
+    cdef readonly tuple params
+    cdef readonly tuple defaults
+    cdef tuple keywords          # names of keyword-only parameters
+    cdef dict param_index
+    cdef int kind
+    cdef int nparams
+    cdef int npositional
+    cdef int nrequired
+    cdef int variadic
+    cdef bint has_out
+    cdef bint inplace
+    cdef object result_type
+    cdef Op functional           # of an in-place form: the op it belongs to
+    cdef Op inplace_form
+    # derivative
+    cdef int ndiff
+    cdef int diff_pos[16]
+    cdef tuple diff_fns
+    cdef tuple diff_plans
+    cdef bint joint              # one derivative function gives every gradient
+    cdef uint64_t save_args[16]  # per differentiable parameter: bit i is parameter i
+    cdef uint64_t save_outs[16]
+    cdef uint64_t save_shapes[16]
+    # pointwise
+    cdef int noperands
+    cdef int nouts
+    cdef int promote
+    cdef int out_rule
+    cdef uint32_t promote_mask
+    cdef dict variants
+    cdef uint64_t* table_keys
+    cdef void** table_values
+    cdef int table_size
+    cdef int table_used
+
+cdef int[16] ITEMSIZE
+cdef int[16] KIND                # 0 bool, 1 integer, 2 float, 3 complex
+
+cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes)
+cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
+cdef Tensor contiguous_tensor(Tensor source)
+cdef int copy_into(Tensor target, Tensor source) except -1
+cdef object make_size(int ndim, const int64_t* sizes)
+cdef int refresh(Tensor t) except -1
+cdef object read_scalar(const char* p, int code)
+cdef int scalar_code(object x) except -1
+cdef int check_device(object where) except -1

@@ -1,0 +1,843 @@
+# Tensor: one Python object over a Storage.
+
+cdef inline bint compute_contiguous(Tensor t) noexcept:
+    cdef int64_t expected = 1
+    cdef int i
+    for i in range(t.nd - 1, -1, -1):
+        if t.sizes[i] != 1:
+            if t.strides[i] != expected:
+                return t.count == 0
+            expected *= t.sizes[i]
+    return True
+
+
+cdef inline int init_dims(Tensor t, int ndim) except -1:
+    t.nd = ndim
+    if ndim <= INLINE:
+        t.sizes = t.dims
+        t.strides = t.dims + INLINE
+    else:
+        if ndim > MAXDIM:
+            raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {ndim}")
+        t.sizes = <int64_t*>malloc(2 * ndim * sizeof(int64_t))
+        if t.sizes == NULL:
+            raise MemoryError()
+        t.strides = t.sizes + ndim
+    return 0
+
+
+cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
+    """An uninitialised contiguous tensor."""
+    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
+    cdef int64_t n = 1
+    cdef int i
+    init_dims(t, ndim)
+    for i in range(ndim - 1, -1, -1):
+        t.sizes[i] = sizes[i]
+        t.strides[i] = n
+        if sizes[i] > 1:
+            if n > (<int64_t>1 << 62) // sizes[i]:
+                raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
+            n *= sizes[i]
+        elif sizes[i] < 0:
+            raise RuntimeError(f"sizes must not be negative, got {make_size(ndim, sizes)}")
+    for i in range(ndim):
+        if sizes[i] == 0:
+            n = 0
+    t.count = n
+    t.code = dtype
+    t.contiguous = True
+    t.storage = new_storage(n * ITEMSIZE[dtype])
+    t.ptr = t.storage.data
+    if INFERENCE[0]:
+        t.inference = True
+    return t
+
+
+cdef Tensor empty_strided_like(int dtype, Tensor like):
+    """As ``like``, which is dense, with its strides."""
+    cdef Tensor t = empty_tensor(dtype, like.nd, like.sizes)
+    cdef int i
+    if not like.contiguous:
+        for i in range(like.nd):
+            t.strides[i] = like.strides[i]
+        t.contiguous = compute_contiguous(t)
+    return t
+
+
+cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset):
+    """A tensor over the same storage, ``offset`` elements after the first of ``source``; no graph, no base."""
+    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
+    cdef int64_t n = 1
+    cdef int i
+    init_dims(t, ndim)
+    for i in range(ndim):
+        t.sizes[i] = sizes[i]
+        t.strides[i] = strides[i]
+        n *= sizes[i]
+    t.count = n
+    t.code = source.code
+    t.storage = source.storage
+    t.ptr = source.ptr + offset * ITEMSIZE[source.code]
+    t.contiguous = compute_contiguous(t)
+    t.inference = source.inference
+    return t
+
+
+cdef int refresh(Tensor t) except -1:
+    """Recompute what is derived from sizes and strides."""
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(t.nd):
+        n *= t.sizes[i]
+    t.count = n
+    t.contiguous = compute_contiguous(t)
+    return 0
+
+
+cdef inline bint same_sizes(Tensor a, Tensor b) noexcept:
+    return a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
+
+
+cdef bint is_dense(Tensor t) noexcept:
+    """Whether the elements fill a block of memory without holes or overlap, in any order of dimensions."""
+    cdef int64_t expected = 1
+    cdef int i, found
+    cdef uint64_t used = 0
+    if t.contiguous:
+        return True
+    for _ in range(t.nd):
+        found = -1
+        for i in range(t.nd):
+            if not (used >> i) & 1 and (t.sizes[i] == 1 or t.strides[i] == expected):
+                found = i
+                break
+        if found < 0:
+            return False
+        used |= <uint64_t>1 << found
+        expected *= t.sizes[found]
+    return True
+
+
+cdef Node get_grad_fn(Tensor t):
+    """The node that made ``t``; for a view whose base was written in place since, a fresh one."""
+    if t.base is None or t.view_version == t.storage.version:
+        return t.grad_fn_
+    cdef Tensor base = t.base
+    cdef Node made = get_grad_fn(base)
+    if made is None and not base.leaf_grad:
+        return t.grad_fn_
+    if made is not None or t.grad_fn_ is not None:
+        t.grad_fn_ = make_view_node(t, base)
+        t.nr = 0
+        t.leaf_grad = False
+    t.view_version = t.storage.version
+    return t.grad_fn_
+
+
+cdef inline bint wants_grad(Tensor t):
+    if t.leaf_grad or t.grad_fn_ is not None:
+        return True
+    return t.base is not None and t.view_version != t.storage.version and get_grad_fn(t) is not None
+
+
+cdef int parse_sizes(object sizes, int64_t* out) except -1:
+    """A size given as an int or a sequence of ints; the number of dimensions."""
+    cdef int n = 0
+    if PyLong_Check(sizes):
+        out[0] = sizes
+        return 1
+    if isinstance(sizes, Tensor):
+        sizes = sizes.tolist()
+    if not PyTuple_Check(sizes) and not PyList_Check(sizes):
+        try:
+            sizes = tuple(sizes)
+        except TypeError:
+            raise TypeError(f"expected sizes as a tuple of ints, got {type(sizes).__name__}") from None
+    if len(sizes) > MAXDIM:
+        raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {len(sizes)}")
+    for s in sizes:
+        try:
+            out[n] = s
+        except TypeError:
+            if not hasattr(s, "__index__"):
+                raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}") from None
+            out[n] = s.__index__()
+        n += 1
+    return n
+
+
+cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
+    """A dimension in ``[0, ndim)``; a 0-d tensor takes 0 and -1 as well."""
+    cdef long d
+    try:
+        d = dim
+    except TypeError:
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}") from None
+    cdef int n = ndim if ndim > 0 else 1
+    if d < -n or d >= n:
+        raise IndexError(f"{name}: dimension out of range (expected to be in [{-n}, {n - 1}], got {d})")
+    return d + n if d < 0 else d
+
+
+@cython.freelist(512)
+@cython.trashcan(True)
+cdef class Tensor:
+    """A multi-dimensional array that records the operations done on it."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.grad_fn_ = None
+        self.sizes = self.dims
+        self.strides = self.dims + INLINE
+
+    def __init__(self, *args, **kwargs):
+        if not args or self.storage is not None:
+            if self.storage is None:
+                _become(self, empty_tensor(DEFAULT_FLOAT, 1, [0]))
+            return
+        _become(self, HELPERS["legacy_tensor"](*args, **kwargs))
+
+    def __dealloc__(self):
+        if self.sizes != self.dims and self.sizes != NULL:
+            free(self.sizes)
+
+    # ---- metadata ---------------------------------------------------------------------------------------------------
+    @property
+    def shape(self):
+        """The sizes of the dimensions."""
+        return make_size(self.nd, self.sizes)
+
+    def size(self, dim=None):
+        """All sizes, or the size of one dimension."""
+        if dim is None:
+            return make_size(self.nd, self.sizes)
+        if self.nd == 0:
+            raise IndexError("size: dimension specified as 0 but tensor has no dimensions")
+        return self.sizes[wrap_dim(dim, self.nd, "size")]
+
+    def stride(self, dim=None):
+        """All strides in elements, or one."""
+        cdef int i
+        if dim is None:
+            return tuple([self.strides[i] for i in range(self.nd)])
+        return self.strides[wrap_dim(dim, self.nd, "stride")]
+
+    def dim(self):
+        """The number of dimensions."""
+        return self.nd
+
+    ndimension = dim
+
+    @property
+    def ndim(self):
+        return self.nd
+
+    def numel(self):
+        """The number of elements."""
+        return self.count
+
+    nelement = numel
+
+    @property
+    def dtype(self):
+        return DTYPES[self.code]
+
+    @property
+    def device(self):
+        return CPU
+
+    @property
+    def layout(self):
+        return strided
+
+    @property
+    def itemsize(self):
+        return ITEMSIZE[self.code]
+
+    def element_size(self):
+        """Bytes per element."""
+        return ITEMSIZE[self.code]
+
+    @property
+    def nbytes(self):
+        return self.count * ITEMSIZE[self.code]
+
+    def storage_offset(self):
+        """Elements between the start of the storage and the first element."""
+        return (self.ptr - self.storage.data) // ITEMSIZE[self.code]
+
+    def data_ptr(self):
+        """The address of the first element."""
+        return <size_t>self.ptr if self.count else 0
+
+    def untyped_storage(self):
+        """The memory that this tensor and its views share."""
+        return self.storage
+
+    def is_contiguous(self, memory_format=contiguous_format):
+        """Whether the elements lie in memory in the order of ``memory_format``."""
+        if memory_format is contiguous_format:
+            return self.contiguous
+        if memory_format is channels_last and self.nd == 4:
+            return _channels_last(self)
+        if memory_format is channels_last_3d and self.nd == 5:
+            return _channels_last(self)
+        return False
+
+    def is_floating_point(self):
+        return KIND[self.code] == 2
+
+    def is_complex(self):
+        return KIND[self.code] == 3
+
+    def is_signed(self):
+        return (<dtype>DTYPES[self.code]).is_signed
+
+    def is_inference(self):
+        return self.inference
+
+    def is_conj(self):
+        return False
+
+    def is_neg(self):
+        return False
+
+    @property
+    def is_sparse(self):
+        return False
+
+    @property
+    def is_quantized(self):
+        return False
+
+    @property
+    def is_cuda(self):
+        return False
+
+    @property
+    def is_cpu(self):
+        return True
+
+    @property
+    def is_meta(self):
+        return False
+
+    @property
+    def is_mps(self):
+        return False
+
+    @property
+    def is_nested(self):
+        return False
+
+    def is_shared(self):
+        return False
+
+    def get_device(self):
+        return -1
+
+    @property
+    def _version(self):
+        return self.storage.version
+
+    @property
+    def _base(self):
+        return self.base
+
+    def _is_view(self):
+        return self.base is not None
+
+    @property
+    def names(self):
+        return (None,) * self.nd
+
+    def has_names(self):
+        return False
+
+    # ---- autograd ---------------------------------------------------------------------------------------------------
+    @property
+    def requires_grad(self):
+        """Whether operations on this tensor are recorded for differentiation."""
+        return wants_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, bint value):
+        if self.grad_fn_ is not None:
+            if not value:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. "
+                                   "If you want to use a computed variable in a subgraph that doesn't require "
+                                   "differentiation use var_no_grad = var.detach().")
+            return
+        if value and KIND[self.code] < 2:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients, "
+                               f"got {DTYPES[self.code]}")
+        if value and self.inference and not INFERENCE[0]:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; "
+                               "clone the tensor first")
+        self.leaf_grad = value
+
+    def requires_grad_(self, bint requires_grad=True):
+        """Set ``requires_grad`` in place and give the tensor back."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self):
+        return get_grad_fn(self) is None
+
+    @property
+    def grad_fn(self):
+        """The node that made this tensor, None for a leaf."""
+        return get_grad_fn(self)
+
+    @property
+    def output_nr(self):
+        return self.nr
+
+    @property
+    def grad(self):
+        """The gradient accumulated by ``backward``, or None."""
+        if self.grad_ is None and self.grad_fn_ is not None and not self.retains_grad_:
+            import warnings
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                          "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
+                          "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+                          UserWarning, stacklevel=2)
+        return self.grad_
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if (<Tensor>value).code != self.code:
+                raise RuntimeError(f"assigned grad has data of a different type: expected {DTYPES[self.code]}, "
+                                   f"got {value.dtype}")
+            if not same_sizes(self, value):
+                raise RuntimeError(f"assigned grad has data of a different size: expected {self.shape}, got {value.shape}")
+        self.grad_ = value
+
+    @grad.deleter
+    def grad(self):
+        self.grad_ = None
+
+    @property
+    def retains_grad(self):
+        return bool(self.retains_grad_)
+
+    def retain_grad(self):
+        """Keep the gradient of this non-leaf tensor in ``.grad``."""
+        cdef Node node = get_grad_fn(self)
+        if not wants_grad(self):
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if node is None or self.retains_grad_:
+            return
+        self.retains_grad_ = True
+        if node.retained is None:
+            node.retained = {}
+        node.retained[self.nr] = PyWeakref_NewRef(self, None)
+
+    def register_hook(self, hook):
+        """Call ``hook(grad)`` when the gradient of this tensor is known; a tensor it returns replaces the gradient."""
+        if not wants_grad(self):
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        cdef Node node = get_grad_fn(self)
+        if node is None:
+            if self.hooks is None:
+                self.hooks = {}
+            return HookHandle(self.hooks, hook)
+        if node.tensor_hooks is None:
+            node.tensor_hooks = {}
+        return HookHandle(node.tensor_hooks.setdefault(self.nr, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """Call ``hook(tensor)`` after the gradient was accumulated into ``.grad`` of this leaf."""
+        if not wants_grad(self):
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn_ is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        if self.post_hooks is None:
+            self.post_hooks = {}
+        return HookHandle(self.post_hooks, hook)
+
+    @property
+    def _backward_hooks(self):
+        return self.hooks
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Accumulate the gradient of this tensor into the ``.grad`` of the leaves it was made from.
+
+        Args:
+            gradient: the gradient of this tensor; may be left out for a scalar, where it is one.
+            retain_graph: keep what the graph saved, so that it can be differentiated again. Default: ``create_graph``.
+            create_graph: record the derivative computation itself, for higher derivatives.
+            inputs: accumulate into these leaves only.
+        """
+        HELPERS["backward"](self, gradient, retain_graph, create_graph, inputs)
+
+    def detach(self):
+        """A view of the same memory that is not part of the graph."""
+        cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
+        return t
+
+    def detach_(self):
+        """Take this tensor out of the graph."""
+        if self.base is not None:
+            raise RuntimeError("can't detach views in-place: use detach() instead")
+        self.grad_fn_ = None
+        self.leaf_grad = False
+        self.nr = 0
+        return self
+
+    @property
+    def data(self):
+        """The same memory outside the graph, with a version counter of its own."""
+        cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
+        t.storage = foreign_storage(self.storage.data, self.storage.nbytes, self.storage)
+        t.storage.resizable = False
+        return t
+
+    @data.setter
+    def data(self, Tensor value):
+        if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
+            raise RuntimeError(f"data set to a tensor that requires gradients must be floating point or complex dtype, "
+                               f"got {value.dtype}")
+        _set_data(self, value)
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+    def item(self):
+        """The value of a one-element tensor as a Python number."""
+        if self.count != 1:
+            raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
+        if mode_active():
+            return HELPERS["mode_item"](self)
+        return read_scalar(self.ptr, self.code)
+
+    def __bool__(self):
+        if self.count != 1:
+            if self.count == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __int__(self):
+        return int(_only(self))
+
+    def __float__(self):
+        return float(_only(self))
+
+    def __complex__(self):
+        return complex(_only(self))
+
+    def __index__(self):
+        if self.count != 1 or KIND[self.code] > 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __len__(self):
+        if self.nd == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.sizes[0]
+
+    def __iter__(self):
+        if self.nd == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __hash__(self):
+        return <Py_hash_t>((<size_t><void*>self) >> 4)
+
+    def __contains__(self, element):
+        if isinstance(element, (Tensor, int, float, complex, bool)):
+            return bool((self == element).any())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __repr__(self):
+        return HELPERS["repr"](self)
+
+    def __str__(self):
+        return HELPERS["repr"](self)
+
+    def __format__(self, spec):
+        if self.nd == 0 and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def __getitem__(self, index):
+        return getitem(self, index)
+
+    def __setitem__(self, index, value):
+        setitem(self, index, value)
+
+    def __reduce_ex__(self, protocol):
+        return HELPERS["reduce"](self, protocol)
+
+    def __deepcopy__(self, memo):
+        return HELPERS["deepcopy"](self, memo)
+
+    def __array__(self, dtype=None, copy=None):
+        return HELPERS["array"](self, dtype, copy)
+
+    __array_priority__ = 1000
+
+    @staticmethod
+    def _make_subclass(cls, Tensor data, bint require_grad=False):
+        """An object of class ``cls`` over the memory of ``data``, outside the graph."""
+        cdef Tensor t = cls.__new__(cls)
+        _set_data(t, data)
+        t.leaf_grad = require_grad
+        return t
+
+    # ---- operators --------------------------------------------------------------------------------------------------
+    def __add__(self, other):
+        return binary(ADD, self, other)
+
+    def __radd__(self, other):
+        return binary(ADD, self, other)
+
+    def __sub__(self, other):
+        return binary(SUB, self, other)
+
+    def __rsub__(self, other):
+        return binary(RSUB, self, other)
+
+    def __mul__(self, other):
+        return binary(MUL, self, other)
+
+    def __rmul__(self, other):
+        return binary(MUL, self, other)
+
+    def __truediv__(self, other):
+        return binary(DIV, self, other)
+
+    def __rtruediv__(self, other):
+        return binary(RDIV, self, other)
+
+    def __floordiv__(self, other):
+        return binary(FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other):
+        return binary(RFLOORDIV, self, other)
+
+    def __mod__(self, other):
+        return binary(REMAINDER, self, other)
+
+    def __rmod__(self, other):
+        return binary(RREMAINDER, self, other)
+
+    def __pow__(self, other, modulo=None):
+        return binary(POW, self, other)
+
+    def __rpow__(self, other):
+        return binary(RPOW, self, other)
+
+    def __matmul__(self, other):
+        return binary(MATMUL, self, other)
+
+    def __rmatmul__(self, other):
+        return binary(RMATMUL, self, other)
+
+    def __and__(self, other):
+        return binary(AND, self, other)
+
+    def __rand__(self, other):
+        return binary(AND, self, other)
+
+    def __or__(self, other):
+        return binary(OR, self, other)
+
+    def __ror__(self, other):
+        return binary(OR, self, other)
+
+    def __xor__(self, other):
+        return binary(XOR, self, other)
+
+    def __rxor__(self, other):
+        return binary(XOR, self, other)
+
+    def __lshift__(self, other):
+        return binary(LSHIFT, self, other)
+
+    def __rlshift__(self, other):
+        return binary(RLSHIFT, self, other)
+
+    def __rshift__(self, other):
+        return binary(RSHIFT, self, other)
+
+    def __rrshift__(self, other):
+        return binary(RRSHIFT, self, other)
+
+    def __lt__(self, other):
+        return binary(LT, self, other)
+
+    def __le__(self, other):
+        return binary(LE, self, other)
+
+    def __gt__(self, other):
+        return binary(GT, self, other)
+
+    def __ge__(self, other):
+        return binary(GE, self, other)
+
+    def __eq__(self, other):
+        return binary(EQ, self, other)
+
+    def __ne__(self, other):
+        return binary(NE, self, other)
+
+    def __neg__(self):
+        return unary(NEG, self)
+
+    def __pos__(self):
+        return unary(POSITIVE, self)
+
+    def __abs__(self):
+        return unary(ABS, self)
+
+    def __invert__(self):
+        return unary(INVERT, self)
+
+    def __iadd__(self, other):
+        return binary(IADD, self, other)
+
+    def __isub__(self, other):
+        return binary(ISUB, self, other)
+
+    def __imul__(self, other):
+        return binary(IMUL, self, other)
+
+    def __itruediv__(self, other):
+        return binary(IDIV, self, other)
+
+    def __ifloordiv__(self, other):
+        return binary(IFLOORDIV, self, other)
+
+    def __imod__(self, other):
+        return binary(IREMAINDER, self, other)
+
+    def __ipow__(self, other):
+        return binary(IPOW, self, other)
+
+    def __iand__(self, other):
+        return binary(IAND, self, other)
+
+    def __ior__(self, other):
+        return binary(IOR, self, other)
+
+    def __ixor__(self, other):
+        return binary(IXOR, self, other)
+
+    def __ilshift__(self, other):
+        return binary(ILSHIFT, self, other)
+
+    def __irshift__(self, other):
+        return binary(IRSHIFT, self, other)
+
+
+cdef object _only(Tensor t):
+    if t.count != 1:
+        raise RuntimeError(f"a Tensor with {t.count} elements cannot be converted to Scalar")
+    return t.item()
+
+
+cdef bint _channels_last(Tensor t):
+    """Whether channels (dimension 1) vary fastest."""
+    cdef int64_t expected = 1
+    cdef int i
+    for i in [1] + list(range(t.nd - 1, 1, -1)) + [0]:
+        if t.sizes[i] != 1:
+            if t.strides[i] != expected:
+                return False
+            expected *= t.sizes[i]
+    return True
+
+
+cdef int _set_data(Tensor t, Tensor source) except -1:
+    """Make ``t`` a window on the memory of ``source``; the graph of ``t`` is untouched."""
+    cdef int i
+    if t.sizes != t.dims:
+        free(t.sizes)
+        t.sizes = t.dims
+        t.strides = t.dims + INLINE
+        t.nd = 0
+    init_dims(t, source.nd)
+    for i in range(source.nd):
+        t.sizes[i] = source.sizes[i]
+        t.strides[i] = source.strides[i]
+    t.count = source.count
+    t.code = source.code
+    t.where = source.where
+    t.contiguous = source.contiguous
+    t.storage = source.storage
+    t.ptr = source.ptr
+    t.inference = source.inference
+    return 0
+
+
+cdef int _become(Tensor t, Tensor source) except -1:
+    _set_data(t, source)
+    t.leaf_grad = source.leaf_grad
+    t.grad_fn_ = source.grad_fn_
+    t.nr = source.nr
+    return 0
+
+
+cdef object read_scalar(const char* p, int code):
+    """The element at ``p`` as a Python number."""
+    if code == F32:
+        return <double>(<const float*>p)[0]
+    if code == F64:
+        return (<const double*>p)[0]
+    if code == I64:
+        return (<const int64_t*>p)[0]
+    if code == BOOL:
+        return (<const uint8_t*>p)[0] != 0
+    if code == I32:
+        return (<const int32_t*>p)[0]
+    if code == U8:
+        return (<const uint8_t*>p)[0]
+    if code == I8:
+        return (<const int8_t*>p)[0]
+    if code == I16:
+        return (<const int16_t*>p)[0]
+    if code == U16:
+        return (<const uint16_t*>p)[0]
+    if code == U32:
+        return (<const uint32_t*>p)[0]
+    if code == U64:
+        return (<const uint64_t*>p)[0]
+    cdef uint32_t bits
+    cdef float real
+    if code == BF16:
+        bits = <uint32_t>(<const uint16_t*>p)[0] << 16
+        memcpy(&real, &bits, 4)
+        return <double>real
+    if code == F16:
+        return PyFloat_Unpack2(p, 1)
+    if code == C64:
+        return complex((<const float*>p)[0], (<const float*>p)[1])
+    return complex((<const double*>p)[0], (<const double*>p)[1])
+
+
+cdef class HookHandle:
+    """Removes its hook when asked to; a context manager."""
+
+    cdef object table
+    cdef object key
+
+    def __init__(self, table, hook):
+        self.table = table
+        self.key = id(self)
+        table[self.key] = hook
+
+    def remove(self):
+        """Take the hook away."""
+        self.table.pop(self.key, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()

@@ -1,0 +1,80 @@
+"""Tensor, the graph and the call path. One compilation unit, in the order in which it is read:
+
+``dtype.pxi`` types and promotion; ``tensor.pxi`` the object; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the
+one path of every op; ``pointwise.pxi`` the launcher of pointwise kernels and of copies; ``views.pxi`` views and indexing;
+``engine.pxi`` the backward pass.
+"""
+
+cimport cython
+from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_Check
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
+from cpython.list cimport PyList_Check
+from cpython.long cimport PyLong_Check, PyLong_CheckExact, PyLong_FromLongLong
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.slice cimport PySlice_Check
+from cpython.tuple cimport PyTuple_Check, PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_Check
+from cpython.weakref cimport PyWeakref_NewRef
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memmove, memset
+
+from .memory cimport Storage, foreign_storage, new_storage
+from .pool cimport kernel_t, parallel_for
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        Py_ssize_t tp_vectorcall_offset
+        object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
+        object (*tp_call)(object, object, object)
+        unsigned long tp_flags
+        PyObject* tp_dict
+    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
+    void PyType_Modified(PyTypeObject*)
+    object PyVectorcall_Call(object, object, object)
+    object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)
+    object PyMethod_New(object, object)
+    PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t PyTuple_GET_SIZE(object)
+    Py_ssize_t Py_REFCNT(PyObject*)
+    double PyFloat_Unpack2(const char*, int) except? -1
+    int PySlice_Unpack(object, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t*, Py_ssize_t*, Py_ssize_t)
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #define TAEDA_THREAD_LOCAL __declspec(thread)
+    #else
+    #define TAEDA_THREAD_LOCAL __thread
+    #endif
+    /* per thread: recording off, inference mode, and the stack of modes (NULL when empty) */
+    static TAEDA_THREAD_LOCAL int taeda_no_grad[1];
+    static TAEDA_THREAD_LOCAL int taeda_inference[1];
+    static TAEDA_THREAD_LOCAL PyObject *taeda_modes[1];
+    """
+    int* NO_GRAD "taeda_no_grad"
+    int* INFERENCE "taeda_inference"
+    PyObject** MODES "taeda_modes"
+
+
+cdef inline int swap_no_grad(int value) noexcept:
+    """Set whether recording is off; the previous setting."""
+    cdef int previous = NO_GRAD[0]
+    NO_GRAD[0] = value
+    return previous
+
+
+include "dtype.pxi"
+include "tensor.pxi"
+include "graph.pxi"
+include "call.pxi"
+include "pointwise.pxi"
+include "views.pxi"
+include "engine.pxi"
+
+_make_dtypes()
+_prepare_op_type()

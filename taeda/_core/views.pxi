@@ -1,0 +1,535 @@
+# Views: tensors over the same memory with other sizes and strides. Bodies of the ops declared in taeda/ops/views.py.
+
+def view_transpose(Tensor input, dim0, dim1):
+    cdef int a = wrap_dim(dim0, input.nd, "transpose"), b = wrap_dim(dim1, input.nd, "transpose")
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    if input.nd == 0:
+        return alias_tensor(input, 0, sizes, strides, 0)
+    memcpy(sizes, input.sizes, input.nd * sizeof(int64_t))
+    memcpy(strides, input.strides, input.nd * sizeof(int64_t))
+    sizes[a], sizes[b] = sizes[b], sizes[a]
+    strides[a], strides[b] = strides[b], strides[a]
+    return alias_tensor(input, input.nd, sizes, strides, 0)
+
+
+def view_permute(Tensor input, dims):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef uint64_t seen = 0
+    cdef int i, d
+    if len(dims) != input.nd:
+        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+                           f"desired ordering of dimensions i.e. input.dim() = {input.nd} is not equal to len(dims) = "
+                           f"{len(dims)}".replace("(sparse_coo)", ""))
+    for i in range(input.nd):
+        d = wrap_dim(dims[i], input.nd, "permute")
+        if (seen >> d) & 1:
+            raise RuntimeError(f"permute(): duplicate dims are not allowed, got {tuple(dims)}")
+        seen |= <uint64_t>1 << d
+        sizes[i] = input.sizes[d]
+        strides[i] = input.strides[d]
+    return alias_tensor(input, input.nd, sizes, strides, 0)
+
+
+def view_expand(Tensor input, size, implicit=False):
+    cdef int64_t sizes[MAXDIM]
+    cdef int n = parse_sizes(size, sizes), d, at
+    if n < input.nd:
+        raise RuntimeError(f"expand({list(input.shape)}, size={list(size)}): the number of sizes provided ({n}) must be "
+                           f"greater or equal to the number of dimensions in the tensor ({input.nd})")
+    for d in range(n):
+        at = d - (n - input.nd)
+        if sizes[d] == -1:
+            if at < 0:
+                raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+                                   f"dimension {d}")
+            sizes[d] = input.sizes[at]
+        elif sizes[d] < 0:
+            raise RuntimeError(f"expand: sizes must not be negative, got {list(size)}")
+    cdef Tensor t = expand_view(input, n, sizes)
+    if t is None:
+        for d in range(n):
+            at = d - (n - input.nd)
+            if at >= 0 and input.sizes[at] != 1 and input.sizes[at] != sizes[d]:
+                raise RuntimeError(f"The expanded size of the tensor ({sizes[d]}) must match the existing size "
+                                   f"({input.sizes[at]}) at non-singleton dimension {d}.  Target sizes: {list(size)}.  "
+                                   f"Tensor sizes: {list(input.shape)}")
+    return t
+
+
+cdef int infer_size(Tensor t, int n, int64_t* sizes, object asked) except -1:
+    """Fill in a -1 and check the product."""
+    cdef int64_t known = 1
+    cdef int i, free_dim = -1
+    for i in range(n):
+        if sizes[i] == -1:
+            if free_dim >= 0:
+                raise RuntimeError("only one dimension can be inferred")
+            free_dim = i
+        elif sizes[i] < 0:
+            raise RuntimeError(f"invalid shape dimension {sizes[i]} at index {i} of shape {list(asked)}")
+        else:
+            known *= sizes[i]
+    if free_dim >= 0:
+        if known == 0:
+            raise RuntimeError(f"cannot reshape tensor of {t.count} elements into shape {list(asked)} because the "
+                               f"unspecified dimension size -1 can be any value and is ambiguous")
+        if t.count % known == 0:
+            sizes[free_dim] = t.count // known
+            return 0
+    if known != t.count or free_dim >= 0:
+        shown = list(asked) if not PyLong_Check(asked) else [asked]
+        raise RuntimeError(f"shape '{shown}' is invalid for input of size {t.count} (a tensor of shape {list(t.shape)})")
+    return 0
+
+
+cdef bint view_strides(Tensor t, int n, const int64_t* sizes, int64_t* strides) noexcept:
+    """Strides that give ``t`` the new sizes without moving an element; False where there are none."""
+    cdef int64_t step, span, inner
+    cdef int d, v = n - 1
+    if t.contiguous:
+        step = 1
+        for d in range(n - 1, -1, -1):
+            strides[d] = step
+            step *= sizes[d] if sizes[d] > 1 else 1
+        return True
+    if t.count == 0:
+        return False
+    # walk runs of dimensions that are one block of memory; each must hold a whole number of new dimensions
+    inner = t.strides[t.nd - 1] if t.nd else 1
+    span = 1
+    step = 1
+    for d in range(t.nd - 1, -1, -1):
+        span *= t.sizes[d]
+        if d == 0 or (t.sizes[d - 1] != 1 and t.strides[d - 1] != span * inner):
+            while v >= 0 and (step < span or sizes[v] == 1):
+                strides[v] = step * inner
+                step *= sizes[v]
+                v -= 1
+            if step != span:
+                return False
+            if d > 0:
+                inner = t.strides[d - 1]
+                span = 1
+                step = 1
+    return v == -1
+
+
+def view_view(Tensor input, size):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int n
+    if type(size) is dtype:
+        return view_dtype(input, size)
+    n = parse_sizes(size, sizes)
+    infer_size(input, n, sizes, size)
+    if input.count == 0:
+        return alias_contiguous(input, n, sizes)
+    if not view_strides(input, n, sizes, strides):
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                           f"across two contiguous subspaces): shape {list(input.shape)}, strides {list(input.stride())}, "
+                           f"asked for {list(size)}. Use .reshape(...) instead.")
+    return alias_tensor(input, n, sizes, strides, 0)
+
+
+cdef Tensor alias_contiguous(Tensor t, int n, int64_t* sizes):
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t step = 1
+    cdef int d
+    for d in range(n - 1, -1, -1):
+        strides[d] = step
+        step *= max(sizes[d], 1)
+    return alias_tensor(t, n, sizes, strides, 0)
+
+
+def view_dtype(Tensor input, dtype d):
+    """The same bytes as another dtype; the last dimension scales with the item size."""
+    cdef int old = ITEMSIZE[input.code], new = d.itemsize, i
+    cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
+    if old != new:
+        if input.nd == 0:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {DTYPES[input.code]} as {d} (different element sizes)")
+        if input.strides[input.nd - 1] != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {DTYPES[input.code]} as {d} (different element sizes), "
+                               f"but got {input.strides[input.nd - 1]}")
+        if new < old:
+            for i in range(t.nd - 1):
+                t.strides[i] *= old // new
+            t.sizes[t.nd - 1] *= old // new
+        else:
+            if t.sizes[t.nd - 1] % (new // old) or (input.ptr - input.storage.data) % new:
+                raise RuntimeError(f"self.size(-1) and self.storage_offset() must be divisible by {new // old} to view "
+                                   f"{DTYPES[input.code]} as {d} (different element sizes), but got {list(input.shape)}")
+            for i in range(t.nd - 1):
+                if t.strides[i] % (new // old):
+                    raise RuntimeError(f"self.stride({i}) must be divisible by {new // old} to view {DTYPES[input.code]} as "
+                                       f"{d} (different element sizes), but got {input.strides[i]}")
+                t.strides[i] //= new // old
+            t.sizes[t.nd - 1] //= new // old
+    t.code = d.code
+    refresh(t)
+    return t
+
+
+def view_reshape(Tensor input, shape):
+    """A view where strides allow, else a contiguous copy."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int n = parse_sizes(shape, sizes)
+    infer_size(input, n, sizes, shape)
+    if input.count == 0:
+        return alias_contiguous(input, n, sizes)
+    if view_strides(input, n, sizes, strides):
+        return alias_tensor(input, n, sizes, strides, 0)
+    cdef Tensor t = contiguous_copy(input)
+    view_strides(t, n, sizes, strides)
+    return alias_tensor(t, n, sizes, strides, 0)
+
+
+def view_squeeze(Tensor input, dim=None):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef uint64_t drop = 0
+    cdef int d, n = 0
+    if dim is None:
+        drop = <uint64_t>-1
+    elif PyTuple_Check(dim) or PyList_Check(dim):
+        for x in dim:
+            drop |= <uint64_t>1 << wrap_dim(x, input.nd, "squeeze")
+    else:
+        drop = <uint64_t>1 << wrap_dim(dim, input.nd, "squeeze")
+    for d in range(input.nd):
+        if not ((drop >> d) & 1 and input.sizes[d] == 1):
+            sizes[n] = input.sizes[d]
+            strides[n] = input.strides[d]
+            n += 1
+    return alias_tensor(input, n, sizes, strides, 0)
+
+
+def view_unsqueeze(Tensor input, dim):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int at = wrap_dim(dim, input.nd + 1, "unsqueeze"), d
+    if input.nd == MAXDIM:
+        raise RuntimeError(f"unsqueeze: a tensor has at most {MAXDIM} dimensions")
+    for d in range(input.nd):
+        sizes[d + (d >= at)] = input.sizes[d]
+        strides[d + (d >= at)] = input.strides[d]
+    sizes[at] = 1
+    strides[at] = input.sizes[at] * input.strides[at] if at < input.nd else 1
+    return alias_tensor(input, input.nd + 1, sizes, strides, 0)
+
+
+def view_select(Tensor input, dim, index):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    if input.nd == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    cdef int at = wrap_dim(dim, input.nd, "select"), d
+    cdef int64_t i = index
+    if i < -input.sizes[at] or i >= input.sizes[at]:
+        raise IndexError(f"select(): index {i} out of range for tensor of size {list(input.shape)} at dimension {at}")
+    if i < 0:
+        i += input.sizes[at]
+    for d in range(input.nd - 1):
+        sizes[d] = input.sizes[d + (d >= at)]
+        strides[d] = input.strides[d + (d >= at)]
+    return alias_tensor(input, input.nd - 1, sizes, strides, i * input.strides[at])
+
+
+def view_slice(Tensor input, dim, start, end, step):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t offset = 0
+    if input.nd == 0:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    cdef int at = wrap_dim(dim, input.nd, "slice")
+    memcpy(sizes, input.sizes, input.nd * sizeof(int64_t))
+    memcpy(strides, input.strides, input.nd * sizeof(int64_t))
+    slice_dim(slice(start, end, step), &sizes[at], &strides[at], &offset)
+    return alias_tensor(input, input.nd, sizes, strides, offset)
+
+
+cdef int slice_dim(object s, int64_t* size, int64_t* stride, int64_t* offset) except -1:
+    """Apply a Python slice (negative steps too) to one dimension."""
+    cdef Py_ssize_t start, stop, step, n
+    PySlice_Unpack(s, &start, &stop, &step)
+    n = PySlice_AdjustIndices(size[0], &start, &stop, step)
+    offset[0] += start * stride[0] if n else 0
+    size[0] = n
+    stride[0] *= step
+    return 0
+
+
+def view_as_strided(Tensor input, size, stride, storage_offset=None):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int n = parse_sizes(size, sizes), d
+    cdef int64_t offset, low = 0, high = 0, count = 1
+    cdef int item = ITEMSIZE[input.code]
+    if parse_sizes(stride, strides) != n:
+        raise RuntimeError(f"as_strided: mismatch in length of strides and shape: {list(stride)} and {list(size)}")
+    offset = (input.ptr - input.storage.data) // item if storage_offset is None else storage_offset
+    for d in range(n):
+        if sizes[d] < 0:
+            raise RuntimeError(f"as_strided: sizes must not be negative, got {list(size)}")
+        count *= sizes[d]
+        if strides[d] >= 0:
+            high += (sizes[d] - 1) * strides[d]
+        else:
+            low += (sizes[d] - 1) * strides[d]
+    if count and (offset + low < 0 or (offset + high + 1) * item > input.storage.nbytes):
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                           f"{item} requiring a storage size of {(offset + high + 1) * item} are out of bounds for storage "
+                           f"of size {input.storage.nbytes}")
+    cdef Tensor t = alias_tensor(input, n, sizes, strides, 0)
+    t.ptr = input.storage.data + offset * item
+    return t
+
+
+def view_diagonal(Tensor input, offset, dim1, dim2):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int a = wrap_dim(dim1, input.nd, "diagonal"), b = wrap_dim(dim2, input.nd, "diagonal"), d, n = 0
+    cdef int64_t k = offset, start = 0, length
+    if a == b or input.nd < 2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    length = min(input.sizes[a], input.sizes[b] - k) if k >= 0 else min(input.sizes[a] + k, input.sizes[b])
+    length = max(length, 0)
+    if length:
+        start = k * input.strides[b] if k >= 0 else -k * input.strides[a]
+    for d in range(input.nd):
+        if d != a and d != b:
+            sizes[n] = input.sizes[d]
+            strides[n] = input.strides[d]
+            n += 1
+    sizes[n] = length
+    strides[n] = input.strides[a] + input.strides[b]
+    return alias_tensor(input, n + 1, sizes, strides, start)
+
+
+def view_unfold(Tensor input, dimension, size, step):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int at = wrap_dim(dimension, input.nd, "unfold")
+    cdef int64_t width = size, hop = step
+    cdef int64_t have = input.sizes[at] if input.nd else 1
+    if width > have or width < 0:
+        raise RuntimeError(f"maximum size for tensor at dimension {at} is {have} but size is {width}")
+    if hop <= 0:
+        raise RuntimeError(f"step is {hop} but must be > 0")
+    memcpy(sizes, input.sizes, input.nd * sizeof(int64_t))
+    memcpy(strides, input.strides, input.nd * sizeof(int64_t))
+    strides[input.nd if input.nd else 0] = strides[at] if input.nd else 1
+    if input.nd == 0:
+        sizes[0] = width
+        return alias_tensor(input, 1, sizes, strides, 0)
+    sizes[input.nd] = width
+    sizes[at] = (have - width) // hop + 1
+    strides[at] *= hop
+    return alias_tensor(input, input.nd + 1, sizes, strides, 0)
+
+
+def view_unbind(Tensor input, dim):
+    cdef int at = wrap_dim(dim, input.nd, "unbind"), d
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t i
+    if input.nd == 0:
+        raise IndexError("unbind: dimension specified as 0 but tensor has no dimensions")
+    for d in range(input.nd - 1):
+        sizes[d] = input.sizes[d + (d >= at)]
+        strides[d] = input.strides[d + (d >= at)]
+    return tuple([alias_tensor(input, input.nd - 1, sizes, strides, i * input.strides[at])
+                  for i in range(input.sizes[at])])
+
+
+def view_split(Tensor input, split_sizes, dim):
+    cdef int at = wrap_dim(dim, input.nd, "split")
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t start = 0, n
+    if input.nd == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    memcpy(sizes, input.sizes, input.nd * sizeof(int64_t))
+    made = []
+    for s in split_sizes:
+        n = s
+        sizes[at] = n
+        made.append(alias_tensor(input, input.nd, sizes, input.strides, start * input.strides[at]))
+        start += n
+    return tuple(made)
+
+
+def view_real(Tensor input):
+    """The real part of each complex element, in place."""
+    return complex_part(input, 0)
+
+
+def view_imag(Tensor input):
+    return complex_part(input, 1)
+
+
+cdef Tensor complex_part(Tensor input, int part):
+    cdef int d
+    cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
+    if KIND[input.code] != 3:
+        return input if part == 0 else t
+    t.code = F32 if input.code == C64 else F64
+    for d in range(t.nd):
+        t.strides[d] *= 2
+    t.ptr = input.ptr + part * ITEMSIZE[t.code]
+    refresh(t)
+    return t
+
+
+def view_as_real_body(Tensor input):
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int d
+    if KIND[input.code] != 3:
+        raise RuntimeError(f"view_as_real is only supported for complex tensors, got {DTYPES[input.code]}")
+    for d in range(input.nd):
+        sizes[d] = input.sizes[d]
+        strides[d] = 2 * input.strides[d]
+    sizes[input.nd] = 2
+    strides[input.nd] = 1
+    cdef Tensor t = alias_tensor(input, input.nd + 1, sizes, strides, 0)
+    t.code = F32 if input.code == C64 else F64
+    return t
+
+
+def view_as_complex_body(Tensor input):
+    cdef int64_t strides[MAXDIM]
+    cdef int d
+    if input.code != F32 and input.code != F64:
+        raise RuntimeError(f"view_as_complex is only supported for float32 and float64 tensors, got {DTYPES[input.code]}")
+    if input.nd == 0 or input.sizes[input.nd - 1] != 2:
+        raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
+    if input.strides[input.nd - 1] != 1:
+        raise RuntimeError(f"Tensor must have a last dimension with stride 1, got strides {list(input.stride())}")
+    for d in range(input.nd - 1):
+        if input.strides[d] % 2:
+            raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got "
+                               f"{list(input.stride())}")
+        strides[d] = input.strides[d] // 2
+    cdef Tensor t = alias_tensor(input, input.nd - 1, input.sizes, strides, 0)
+    t.code = C64 if input.code == F32 else C128
+    return t
+
+
+# ---- indexing ----------------------------------------------------------------------------------------------------------
+
+cdef Op GETITEM = None
+
+
+def bind_getitem(Op op):
+    """Name the op whose derivative basic indexing has."""
+    global GETITEM
+    GETITEM = op
+
+
+cdef Tensor basic_index(Tensor t, object index):
+    """Ints, slices, None and Ellipsis; None where the index needs more than a view."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t offset = 0, i
+    cdef int d = 0, n = 0, used = 0, k, m
+    cdef object item
+    cdef bint ellipsis_seen = False
+    if PyLong_CheckExact(index) and t.nd:
+        i = index
+        if i < 0:
+            i += t.sizes[0]
+        if i < 0 or i >= t.sizes[0]:
+            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {t.sizes[0]}")
+        return alias_tensor(t, t.nd - 1, t.sizes + 1, t.strides + 1, i * t.strides[0])
+    if not PyTuple_Check(index):
+        index = (index,)
+    m = PyTuple_GET_SIZE(index)
+    for k in range(m):
+        item = <object>PyTuple_GET_ITEM(index, k)
+        if item is None or item is Ellipsis:
+            continue
+        if PyBool_Check(item) or not (PyLong_Check(item) or PySlice_Check(item)):
+            return None
+        used += 1
+    if used > t.nd:
+        raise IndexError(f"too many indices for tensor of dimension {t.nd}")
+    for k in range(m):
+        item = <object>PyTuple_GET_ITEM(index, k)
+        if item is None:
+            sizes[n] = 1
+            strides[n] = 0 if d >= t.nd else t.sizes[d] * t.strides[d]
+            n += 1
+        elif item is Ellipsis:
+            if ellipsis_seen:
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            ellipsis_seen = True
+            for _ in range(t.nd - used):
+                sizes[n] = t.sizes[d]
+                strides[n] = t.strides[d]
+                n += 1
+                d += 1
+        elif PyLong_Check(item):
+            i = item
+            if i < 0:
+                i += t.sizes[d]
+            if i < 0 or i >= t.sizes[d]:
+                raise IndexError(f"index {item} is out of bounds for dimension {d} with size {t.sizes[d]}")
+            offset += i * t.strides[d]
+            d += 1
+        else:
+            sizes[n] = t.sizes[d]
+            strides[n] = t.strides[d]
+            try:
+                slice_dim(item, &sizes[n], &strides[n], &offset)
+            except TypeError:
+                return None  # bounds given as tensors
+            n += 1
+            d += 1
+        if n > MAXDIM - 1:
+            raise IndexError(f"a tensor has at most {MAXDIM} dimensions")
+    while d < t.nd:
+        sizes[n] = t.sizes[d]
+        strides[n] = t.strides[d]
+        n += 1
+        d += 1
+    return alias_tensor(t, n, sizes, strides, offset)
+
+
+cdef object getitem(Tensor t, object index):
+    cdef PyObject* bound[2]
+    cdef Tensor result
+    if MODES[0] != NULL:
+        return GETITEM(t, index)
+    result = basic_index(t, index)
+    if result is None:
+        return HELPERS["getitem"](t, index)
+    bound[0] = <PyObject*>t
+    bound[1] = <PyObject*>index
+    return finish_view(GETITEM, bound, result, not NO_GRAD[0] and wants_grad(t))
+
+
+def basic_getitem(Tensor input, index):
+    """The body of the indexing op: a view for a basic index."""
+    result = basic_index(input, index)
+    if result is None:
+        raise IndexError(f"not a basic index: {index}")
+    return result
+
+
+cdef int setitem(Tensor t, object index, object value) except -1:
+    cdef Tensor place
+    cdef PyObject* bound[2]
+    place = basic_index(t, index)
+    if place is None:
+        HELPERS["setitem"](t, index, value)
+        return 0
+    if t.leaf_grad or t.base is not None or t.inference:
+        check_inplace(t)
+    bound[0] = <PyObject*>t
+    bound[1] = <PyObject*>index
+    place = finish_view(GETITEM, bound, place, not NO_GRAD[0] and wants_grad(t))
+    HELPERS["assign"](place, value)
+    return 0

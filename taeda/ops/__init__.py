@@ -1,0 +1,1 @@
+"""Every op, one stanza each, a file per family. Imports nothing above itself."""

@@ -1,0 +1,354 @@
+"""The table of ops: decorators that turn one stanza into a function, a method, its in-place and ``out=`` forms.
+
+A stanza is the op's signature, docstring, mathematics, derivative and what the tests need to know::
+
+    @pointwise(promote="float")
+    def exp(input):
+        '''Exponential ...'''
+        return s.exp(input)
+
+    exp.vjp(input=lambda g, out: g * out.conj())
+
+Nothing else names the op: function, method, stubs, tests and documentation are derived from :data:`OPS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _core
+from .._core import HELPERS, REQUIRED, Op, Tensor, install
+
+#: Every op and composite by public name.
+OPS: dict[str, Any] = {}
+
+#: Names installed on Tensor, with what they run.
+METHODS: dict[str, Any] = {}
+
+_PROMOTE = {"type": 0, "float": 1, "none": 2}
+_OUT = {"same": 0, "bool": 1, "real": 2}
+_KINDS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+
+
+def _parameters(function: Callable) -> tuple[tuple[str, ...], tuple, int, int]:
+    """Names, defaults (REQUIRED where none), number of positional ones, index of ``*args`` or -1."""
+    code = function.__code__
+    positional = code.co_argcount
+    names = code.co_varnames[: positional + code.co_kwonlyargcount]
+    given = function.__defaults__ or ()
+    defaults = [REQUIRED] * (positional - len(given)) + list(given)
+    keyword = function.__kwdefaults__ or {}
+    defaults += [keyword.get(name, REQUIRED) for name in names[positional:]]
+    return names, tuple(defaults), positional, -1
+
+
+def _register(name: str, function: Any, method: bool) -> None:
+    OPS[name] = function
+    if method:
+        METHODS[name] = function
+        install(name, function)
+    _core.bind_operator(name, function)
+
+
+def _make(function: Callable, kind: str, body: Callable | None, *, inplace: bool = False, name: str | None = None, **options):
+    names, defaults, positional, _ = _parameters(function)
+    op = Op(
+        name or function.__name__,
+        body if body is not None else function,
+        names,
+        defaults,
+        positional,
+        kind,
+        inplace=inplace,
+        **options,
+    )
+    op.__doc__ = function.__doc__
+    op.__module__ = function.__module__
+    op.__wrapped__ = function
+    return op
+
+
+def pointwise(
+    promote: str = "type",
+    out: str = "same",
+    *,
+    outs: Sequence[str] | None = None,
+    operands: int | None = None,
+    promote_from: Sequence[int] | None = None,
+    dtypes: Sequence[str] | None = None,
+    method: bool = True,
+    inplace: bool = True,
+    check: Callable | None = None,
+    **traits,
+):
+    """Declare an op that computes each element from the elements at the same place, broadcasting.
+
+    Args:
+        promote: ``"type"`` computes in the inputs' common dtype, ``"float"`` in a floating-point one, ``"compare"`` is
+            ``"type"`` with a bool result.
+        out: dtype of the result: ``"same"`` as computed, ``"bool"``, or ``"real"`` (of a complex one).
+        outs: the same for several results, ``("same", "int32")``; the body then gives a tuple.
+        operands: how many leading parameters are tensors or numbers (default: those without a default value). The others
+            are attributes: numbers reach the body as Values, other things as they are.
+        promote_from: which operands take part in promotion (default: all).
+        dtypes: kinds of computing dtype that are allowed, of ``bool int float complex`` (default: all).
+        method, inplace: whether to make a Tensor method and an in-place form.
+        check: called with the arguments before computing, to raise on bad values (it must be cheap).
+        traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``.
+    """
+    if promote == "compare":
+        promote, out = "type", "bool"
+
+    def declare(function):
+        names, defaults, _, _ = _parameters(function)
+        n = sum(d is REQUIRED for d in defaults) if operands is None else operands
+        mask = 0xFFFFFFFF if promote_from is None else sum(1 << i for i in promote_from)
+        kinds = {} if dtypes is None else {"dtypes": frozenset(_KINDS[k] for k in dtypes)}
+        several = {} if outs is None else {"outs": tuple(outs)}
+        shared = {**traits, **kinds, **several, "pointwise": True, "operands": n, "has_out": True}
+        options = {
+            "noperands": n,
+            "nouts": 1 if outs is None else len(outs),
+            "promote": _PROMOTE[promote],
+            "out_rule": _OUT[out],
+            "promote_mask": mask,
+        }
+        op = _make(function, "pointwise", None, has_out=True, traits=shared, **options)
+        op.body_check = check
+        _register(op.name, op, method)
+        if inplace and outs is None:
+            name = op.name + "_"
+            form = _make(function, "pointwise", None, inplace=True, name=name, traits={**shared, "functional": op}, **options)
+            form.__doc__ = f"In-place form of :func:`{op.name}`."
+            op.traits["inplace"] = form
+            _register(name, form, True)
+        return op
+
+    return declare
+
+
+def primitive(
+    *,
+    mutates: bool = False,
+    outputs: Sequence[str] = ("out",),
+    differentiable: Sequence[int] | None = None,
+    result_type: Callable | None = None,
+    variadic: str | None = None,
+    out: bool = True,
+    method: bool = True,
+    inplace: bool = False,
+    name: str | None = None,
+    **traits,
+):
+    """Declare an op whose body is Python that launches kernels.
+
+    Args:
+        mutates: the body writes into its first argument and gives nothing; ``name_`` writes, ``name`` clones first.
+        outputs: names of the results, as derivatives ask for them.
+        differentiable: which results have gradients (default: all floating-point ones). With exactly one, derivatives get
+            its gradient as ``g`` rather than a tuple.
+        result_type: makes the public result of several outputs (a named tuple).
+        variadic: name of a parameter that also takes its ints spread out: ``x.view(2, 3)``.
+        out: whether there is an ``out=`` form.
+        inplace: make ``name_``, which copies the result back (for ops that keep shape and dtype).
+    """
+
+    def declare(function):
+        names, _, _, _ = _parameters(function)
+        spread = -1 if variadic is None else names.index(variadic)
+        shared = {**traits, "outputs": tuple(outputs), "variadic": variadic, "has_out": out and not mutates}
+        if differentiable is not None and len(differentiable) == 1 and len(outputs) > 1:
+            shared["single_grad"] = differentiable[0]
+        kind = "mutates" if mutates else "host"
+        label = name or function.__name__
+        op = _make(
+            function, kind, None, name=label, variadic=spread, has_out=out and not mutates, result_type=result_type, traits=shared
+        )
+        _register(label, op, method)
+        if mutates:
+            form = _make(function, kind, None, inplace=True, name=label + "_", variadic=spread, traits={**shared, "functional": op})
+            form.__doc__ = f"In-place form of :func:`{label}`."
+            op.traits["inplace"] = form
+            _register(label + "_", form, True)
+        elif inplace:
+            _copy_back(op, label)
+        return op
+
+    return declare
+
+
+def _copy_back(function: Callable, name: str) -> None:
+    """The in-place form of something that is computed out of place."""
+
+    def form(input, *args, **kwargs):
+        return input.copy_(function(input, *args, **kwargs))
+
+    form.__name__ = form.__qualname__ = name + "_"
+    form.__doc__ = f"In-place form of :func:`{name}`."
+    _register(name + "_", form, True)
+
+
+def view(body: Callable | None = None, *, variadic: str | None = None, method: bool = True, name: str | None = None, **traits):
+    """Declare an op that gives a view of its first argument (or a tuple of views). ``body`` overrides the function's own."""
+
+    def declare(function):
+        names, _, _, _ = _parameters(function)
+        spread = -1 if variadic is None else names.index(variadic)
+        op = _make(function, "view", body, name=name, variadic=spread, traits={**traits, "view": True, "variadic": variadic})
+        _register(op.name, op, method)
+        return op
+
+    return declare
+
+
+def composite(*, method: bool = True, inplace: bool = False, names: Sequence[str] = ()):
+    """Declare a function written in other ops: no kernel and no derivative of its own. ``names`` are aliases."""
+
+    def declare(function):
+        for name in (function.__name__, *names):
+            _register(name, function, method)
+            if inplace:
+                _copy_back(function, name)
+        return function
+
+    return declare
+
+
+def alias(op: Any, *names: str, method: bool = True) -> None:
+    """Further public names of ``op`` (and of its in-place form)."""
+    for name in names:
+        _register(name, op, method)
+        form = METHODS.get(getattr(op, "name", getattr(op, "__name__", "")) + "_")
+        if form is not None:
+            _register(name + "_", form, True)
+
+
+# ---- derivatives --------------------------------------------------------------------------------------------------------
+
+
+def _plan(op: Op, function: Callable) -> tuple[tuple, int, int, int]:
+    """What a derivative asks for, by the names of its parameters, and which arguments and results must be saved."""
+    code = function.__code__
+    outputs = op.traits.get("outputs", ("out",))
+    plan, args, outs, shapes = [], 0, 0, 0
+    for name in code.co_varnames[: code.co_argcount]:
+        if name == "g":
+            plan.append((0, 0))
+        elif name == "needs":
+            plan.append((3, 0))
+        elif name in op.params:
+            i = op.params.index(name)
+            plan.append((1, i))
+            args |= 1 << i
+        elif name in outputs:
+            i = outputs.index(name)
+            plan.append((2, i))
+            outs |= 1 << i
+        elif name.endswith("_shape") and name[:-6] in op.params:
+            i = op.params.index(name[:-6])
+            plan.append((4, i))
+            shapes |= 1 << i
+        else:
+            raise TypeError(
+                f"{op.name}: its derivative asks for {name!r}; it may ask for g, needs, {', '.join(op.params)}, "
+                f"{', '.join(outputs)}, or a parameter's sizes as <parameter>_shape"
+            )
+    return tuple(plan), args, outs, shapes
+
+
+def _forms(op: Op) -> list[Op]:
+    return [op] + ([op.traits["inplace"]] if isinstance(op.traits.get("inplace"), Op) else [])
+
+
+def _vjp(op: Op, functions: dict[str, Callable]) -> None:
+    """One derivative per named parameter."""
+    plans = [_plan(op, f) for f in functions.values()]
+    positions = [op.params.index(name) for name in functions]
+    for form in _forms(op):
+        form.set_derivative(
+            positions,
+            tuple(functions.values()),
+            tuple(p[0] for p in plans),
+            [p[1] for p in plans],
+            [p[2] for p in plans],
+            [p[3] for p in plans],
+            False,
+        )
+
+
+def _vjp_all(op: Op, names: Sequence[str], function: Callable) -> None:
+    """One function that gives the gradients of all of ``names``."""
+    plan, args, outs, shapes = _plan(op, function)
+    n = len(names)
+    for form in _forms(op):
+        form.set_derivative(
+            [op.params.index(name) for name in names], (function,), (plan,), [args] * n, [outs] * n, [shapes] * n, True
+        )
+
+
+# ---- what the core asks for ---------------------------------------------------------------------------------------------
+
+
+def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: str, classes: str) -> int:
+    """Compile the kernel of a pointwise op for these dtypes, layout classes and static attributes."""
+    from ..kernels.pointwise import build_pointwise
+
+    function = op.body
+    names = op.params
+    n = len(names) - len(statics)
+    keyword = function.__code__.co_argcount
+
+    def body(*values):
+        operands, numbers = list(values[:n]), list(values[n:])
+        full = operands + [numbers.pop(0) if repr(v) == "param" else v for v in statics]
+        return function(*full[:keyword], **dict(zip(names[keyword:], full[keyword:], strict=True)))
+
+    return build_pointwise(body, outs, ins, compute, classes)
+
+
+def write_out(op: Any, out: Any, result: Any) -> Any:
+    """Put ``result`` into ``out``, resizing an empty ``out`` and refusing a narrower dtype."""
+    if isinstance(result, tuple) and not isinstance(result, Tensor):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{op.name}(): argument 'out' must be a tuple of {len(result)} Tensors, got {type(out).__name__}")
+        made = [write_out(op, o, r) for o, r in zip(out, result, strict=True)]
+        kind = op.traits.get("result_type") or type(result)
+        return kind(*made) if hasattr(kind, "_fields") else tuple(made)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if result.dtype != out.dtype and not can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"{op.name}: result type {result.dtype} can't be cast to the desired output type {out.dtype}")
+    if out.shape != result.shape:
+        if out.numel():
+            import warnings
+
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
+                f"the required output shape {list(result.shape)}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        _core.set_data(out, _core.empty(result.shape, out.dtype))
+    _core.copy_tensor(out, result)
+    _core.bump(out)
+    return out
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether PyTorch's casting rules allow a result of dtype ``from_`` to be stored as ``to``: no complex to real, no
+    floating point to integer, nothing but bool to bool."""
+    order = {"b": 0, "i": 1, "f": 2, "c": 3}
+
+    def kind(d):
+        return order["c" if d.is_complex else "f" if d.is_floating_point else "b" if d.name == "bool" else "i"]
+
+    return kind(from_) <= kind(to)
+
+
+def find_op(name: str) -> Any:
+    """The op called ``name`` (for unpickling)."""
+    return OPS[name]
+
+
+HELPERS.update(vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, write_out=write_out, find_op=find_op)

@@ -1,0 +1,648 @@
+"""Views and copies: the same memory with other sizes and strides, and the ops that move elements."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import HELPERS, Tensor
+from .._core import tensor as core
+from .table import alias, composite, pointwise, primitive, view
+
+# ---- dimensions ---------------------------------------------------------------------------------------------------------
+
+
+@view(core.view_transpose)
+def transpose(input, dim0, dim1):
+    """A view with dimensions ``dim0`` and ``dim1`` swapped."""
+
+
+transpose.vjp(input=lambda g, dim0, dim1: transpose(g, dim0, dim1))
+alias(transpose, "swapaxes", "swapdims")
+
+
+@view(core.view_permute, variadic="dims")
+def permute(input, dims):
+    """A view with dimensions in the order ``dims``."""
+
+
+def _inverse(dims):
+    inverse = [0] * len(dims)
+    for i, d in enumerate(dims):
+        inverse[d % len(dims)] = i
+    return tuple(inverse)
+
+
+permute.vjp(input=lambda g, dims: permute(g, _inverse(dims)))
+
+
+@composite()
+def t(input):
+    """The transpose of a matrix; a vector or a scalar is given back."""
+    if input.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.dim()}D")
+    return transpose(input, 0, 1) if input.dim() == 2 else view_as_itself(input)
+
+
+@composite(names=("moveaxis",))
+def movedim(input, source, destination):
+    """A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+    n = input.dim()
+    source = (source,) if isinstance(source, int) else tuple(source)
+    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
+            f"as destination ({list(destination)} dims)"
+        )
+    source = tuple(_wrap(d, n, "movedim") for d in source)
+    destination = tuple(_wrap(d, n, "movedim") for d in destination)
+    if len(set(source)) != len(source) or len(set(destination)) != len(destination):
+        raise RuntimeError(f"movedim: repeated dim in source or destination ({list(source)}, {list(destination)})")
+    order = [-1] * n
+    for src, dst in zip(source, destination, strict=True):
+        order[dst] = src
+    rest = iter(d for d in range(n) if d not in source)
+    return permute(input, tuple(d if d >= 0 else next(rest) for d in order))
+
+
+def _wrap(dim, n, name):
+    m = max(n, 1)
+    if not -m <= dim < m:
+        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-m}, {m - 1}], but got {dim})")
+    return dim % m
+
+
+@view(core.view_squeeze)
+def squeeze(input, dim=None):
+    """A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+
+
+squeeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
+
+
+@view(core.view_unsqueeze)
+def unsqueeze(input, dim):
+    """A view with a dimension of size 1 inserted at ``dim``."""
+
+
+unsqueeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
+
+
+@view(core.view_expand, variadic="size")
+def expand(input, size, *, implicit=False):
+    """A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
+
+
+expand.vjp(input=lambda g, input_shape: sum_to_size(g, input_shape))
+
+
+@composite()
+def expand_as(input, other):
+    """``input`` expanded to the sizes of ``other``."""
+    return expand(input, other.shape)
+
+
+@composite(method=False)
+def broadcast_to(input, size):
+    """``input`` expanded to ``size``."""
+    return expand(input, size)
+
+
+_core.install("broadcast_to", expand)
+
+
+@composite(method=False)
+def broadcast_shapes(*shapes):
+    """The shape to which ``shapes`` broadcast."""
+    shapes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    n = max((len(shape) for shape in shapes), default=0)
+    result = [1] * n
+    for shape in shapes:
+        for i, size in enumerate(shape):
+            at = n - len(shape) + i
+            if size != 1 and size != result[at]:
+                if result[at] != 1:
+                    raise RuntimeError(
+                        "Shape mismatch: objects cannot be broadcast to a single shape: " + ", ".join(map(str, shapes))
+                    )
+                result[at] = size
+    return _core.Size(result)
+
+
+@composite(method=False)
+def broadcast_tensors(*tensors):
+    """Every tensor expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shapes(*[x.shape for x in tensors])
+    return tuple(expand(x, shape) for x in tensors)
+
+
+def sum_to_size(input, *size):
+    """Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
+    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    if tuple(input.shape) == shape:
+        return input
+    lead = input.dim() - len(shape)
+    dims = list(range(lead)) + [lead + i for i, n in enumerate(shape) if n == 1 and input.shape[lead + i] != 1]
+    if lead < 0 or any(n != 1 and n != input.shape[lead + i] for i, n in enumerate(shape)):
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(input.shape)}}}.")
+    if dims:
+        input = input.sum(dims, keepdim=True)
+    return reshape(input, shape) if lead else input
+
+
+sum_to_size = composite()(sum_to_size)
+
+
+# ---- sizes --------------------------------------------------------------------------------------------------------------
+
+
+@view(core.view_view, variadic="size")
+def view_(input, size):
+    """A view with other sizes (one may be -1), or of another dtype."""
+
+
+def _view_backward(g, input_shape, size):
+    if isinstance(size, _core.dtype):
+        raise RuntimeError("view(dtype): the derivative of a reinterpretation of bits is not defined")
+    return reshape(g, input_shape)
+
+
+view_.vjp(input=_view_backward)
+view_.__name__ = "view"
+_core.install("view", view_)
+
+
+@view(core.view_reshape, variadic="shape")
+def reshape(input, shape):
+    """The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
+
+
+reshape.vjp(input=lambda g, input_shape: reshape(g, input_shape))
+
+
+@composite()
+def view_as(input, other):
+    """A view with the sizes of ``other``."""
+    return view_(input, other.shape)
+
+
+@composite()
+def reshape_as(input, other):
+    """:func:`reshape` to the sizes of ``other``."""
+    return reshape(input, other.shape)
+
+
+@composite()
+def flatten(input, start_dim=0, end_dim=-1):
+    """Dimensions ``start_dim`` to ``end_dim`` merged into one."""
+    n = input.dim()
+    start, end = _wrap(start_dim, n, "flatten"), _wrap(end_dim, n, "flatten")
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if n == 0:
+        return reshape(input, (1,))
+    if start == end:
+        return input
+    shape = input.shape
+    middle = 1
+    for size in shape[start : end + 1]:
+        middle *= size
+    return reshape(input, (*shape[:start], middle, *shape[end + 1 :]))
+
+
+@composite()
+def ravel(input):
+    """All elements in one dimension."""
+    return reshape(input, (-1,))
+
+
+@composite()
+def unflatten(input, dim, sizes):
+    """Dimension ``dim`` split into ``sizes`` (one may be -1)."""
+    at = _wrap(dim, input.dim(), "unflatten")
+    sizes = tuple(sizes) if not isinstance(sizes, int) else (sizes,)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    size = input.shape[at]
+    known = 1
+    for n in sizes:
+        known *= n if n != -1 else 1
+    if (-1 not in sizes and known != size) or (-1 in sizes and (known == 0 or size % known)):
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({size}) in the input")
+    return view_(input, (*input.shape[:at], *sizes, *input.shape[at + 1 :]))
+
+
+# ---- parts --------------------------------------------------------------------------------------------------------------
+
+
+@view(core.basic_getitem, method=False)
+def basic_index(input, index):
+    """A view for an index made of ints, slices, None and Ellipsis."""
+
+
+def _place(g, input_shape, index):
+    return index_backward(g, input_shape, index)
+
+
+basic_index.vjp(input=_place)
+_core.bind_getitem(basic_index)
+
+
+@primitive(method=False, out=False)
+def index_backward(grad, shape, index):
+    """Zeros of sizes ``shape`` with ``grad`` at ``index``: the adjoint of basic indexing."""
+    result = zeros(shape, grad.dtype)
+    _core.copy_tensor(core.basic_getitem(result, index), grad)
+    return result
+
+
+index_backward.vjp(grad=lambda g, index: basic_index(g, index))
+
+
+def zeros(shape, dtype):
+    """A zero-filled tensor; the low-level form that derivatives use."""
+    result = _core.empty(shape, dtype)
+    core.zero(result)
+    return result
+
+
+@view(core.view_select)
+def select(input, dim, index):
+    """A view of the elements at ``index`` along ``dim``, without that dimension."""
+
+
+def _at(dim, index, n):
+    return (slice(None),) * (dim % n) + (index,)
+
+
+select.vjp(input=lambda g, input_shape, dim, index: index_backward(g, input_shape, _at(dim, index, len(input_shape))))
+
+
+@view(core.view_slice, method=False)
+def slice_view(input, dim=0, start=None, end=None, step=1):
+    """A view of every ``step``-th element from ``start`` to before ``end`` along ``dim``."""
+
+
+slice_view.vjp(
+    input=lambda g, input_shape, dim, start, end, step: index_backward(
+        g, input_shape, _at(dim, slice(start, end, step), len(input_shape))
+    )
+)
+
+
+@composite()
+def narrow(input, dim, start, length):
+    """A view of ``length`` elements from ``start`` along ``dim``."""
+    if input.dim() == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    at = _wrap(dim, input.dim(), "narrow")
+    size = input.shape[at]
+    start = int(start)
+    if length < 0:
+        raise RuntimeError(f"narrow(): length must be non-negative, got {length}")
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    if start < 0:
+        start += size
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_view(input, at, start, start + length, 1)
+
+
+@view(core.view_unbind)
+def unbind(input, dim=0):
+    """The slices along ``dim``, as a tuple of views without that dimension."""
+
+
+def _unbind_backward(g, dim):
+    from .joining import stack
+
+    return stack(g, dim)
+
+
+unbind.vjp(input=_unbind_backward)
+
+
+@view(core.view_split, method=False)
+def split_with_sizes(input, split_sizes, dim=0):
+    """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
+
+
+def _split_backward(g, dim):
+    from .joining import cat
+
+    return cat(g, dim)
+
+
+split_with_sizes.vjp(input=_split_backward)
+
+
+@composite()
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+    if tensor.dim() == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    at = _wrap(dim, tensor.dim(), "split")
+    size = tensor.shape[at]
+    if isinstance(split_size_or_sections, (list, tuple)):
+        sections = [int(n) for n in split_size_or_sections]
+        if sum(sections) != size or any(n < 0 for n in sections):
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {at}), but "
+                f"got split_sizes={sections}"
+            )
+        return split_with_sizes(tensor, sections, at)
+    step = int(split_size_or_sections)
+    if step < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+    if step == 0 and size != 0:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+    sections = [min(step, size - i) for i in range(0, size, step)] if size else [0]
+    return split_with_sizes(tensor, sections, at)
+
+
+@composite()
+def chunk(input, chunks, dim=0):
+    """At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+    if input.dim() == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    at = _wrap(dim, input.dim(), "chunk")
+    size = input.shape[at]
+    step = -(-size // chunks)
+    if step == 0:
+        return split_with_sizes(input, [0] * chunks, at)
+    return split(input, step, at)
+
+
+@view(core.view_diagonal)
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+
+
+@primitive(method=False, out=False)
+def diagonal_backward(grad, shape, offset, dim1, dim2):
+    """Zeros with ``grad`` on a diagonal."""
+    result = zeros(shape, grad.dtype)
+    _core.copy_tensor(core.view_diagonal(result, offset, dim1, dim2), grad)
+    return result
+
+
+diagonal_backward.vjp(grad=lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2))
+diagonal.vjp(
+    input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(g, input_shape, offset, dim1, dim2)
+)
+
+
+@view(core.view_unfold)
+def unfold(input, dimension, size, step):
+    """A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last dimension."""
+
+
+@primitive(method=False, out=False)
+def unfold_backward(grad, shape, dimension, size, step):
+    """Sum windows back to where they came from."""
+    result = zeros(shape, grad.dtype)
+    if not shape:
+        _core.copy_tensor(core.view_unfold(result, dimension, size, step), grad)
+        return result
+    windows = core.view_unfold(result, dimension, size, step)
+    last = windows.dim() - 1
+    for i in range(size):
+        place = core.view_select(windows, last, i)
+        place.add_(core.view_select(grad, last, i))
+    return result
+
+
+unfold_backward.vjp(grad=lambda g, dimension, size, step: unfold(g, dimension, size, step))
+unfold.vjp(
+    input=lambda g, input_shape, dimension, size, step: unfold_backward(g, input_shape, dimension, size, step)
+)
+
+
+@view(core.view_as_strided)
+def as_strided(input, size, stride, storage_offset=None):
+    """A view with any sizes and strides (in elements) on the storage of ``input``."""
+
+
+def _as_strided_backward(g, input, size, stride, storage_offset):
+    """Gradients add up where elements of the view share memory. Computed on the input's own storage layout."""
+    offset = (storage_offset if storage_offset is not None else input.storage_offset()) - input.storage_offset()
+    steps = input.stride()
+    low = min([offset] + [offset + sum(min((n - 1) * st, 0) for n, st in zip(size, stride, strict=True))])
+    high = offset + sum(max((n - 1) * st, 0) for n, st in zip(size, stride, strict=True))
+    own = sum((n - 1) * st for n, st in zip(input.shape, steps, strict=True)) if input.numel() else 0
+    span = max(high, own) - min(low, 0) + 1
+    from .creation import arange
+
+    index = as_strided(arange(span), size, stride, offset - min(low, 0)).reshape(-1)
+    flat = g.new_zeros(span).index_add(0, index, g.reshape(-1))
+    return as_strided(flat, input.shape, steps, -min(low, 0))
+
+
+as_strided.vjp(input=_as_strided_backward)
+
+
+# ---- complex ------------------------------------------------------------------------------------------------------------
+
+
+@view(core.view_as_real_body, method=False)
+def view_as_real(input):
+    """A complex tensor as a real one with a last dimension (real, imaginary)."""
+
+
+@view(core.view_as_complex_body, method=False)
+def view_as_complex(input):
+    """A real tensor whose last dimension is (real, imaginary) as a complex one."""
+
+
+view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous()))
+view_as_complex.vjp(input=lambda g: view_as_real(g.resolve_conj()))
+
+
+@view(core.view_real, method=False)
+def real(input):
+    """The real part, as a view; a real tensor is given back."""
+
+
+@view(core.view_imag, method=False)
+def imag_view(input):
+    """The imaginary part, as a view."""
+
+
+@composite(method=False)
+def imag(input):
+    """The imaginary part of a complex tensor, as a view.
+
+    Raises:
+        RuntimeError: ``input`` is real.
+    """
+    if not input.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return imag_view(input)
+
+
+def _complex_from(g, real_part):
+    from .creation import zeros_like
+    from .joining import stack
+
+    zero = zeros_like(g)
+    return view_as_complex(stack((g, zero) if real_part else (zero, g), -1))
+
+
+real.vjp(input=lambda g, input: _complex_from(g, True) if input.is_complex() else g)
+imag_view.vjp(input=lambda g: _complex_from(g, False))
+
+
+# ---- copies -------------------------------------------------------------------------------------------------------------
+
+
+@pointwise(method=False, inplace=False)
+def identity(input):
+    """Every element as it is: the kernel of copies and casts."""
+    return input
+
+
+_core.bind_copy(identity)
+
+
+@primitive(mutates=True, method=False, name="copy")
+def copy(input, src, non_blocking=False):
+    """Write ``src``, broadcast and converted, into ``input``."""
+    if not isinstance(src, Tensor):
+        src = HELPERS["operand_tensor"](src, input)
+    _core.copy_tensor(input, src)
+
+
+def _copy_src(g, src, src_shape):
+    result = sum_to_size(g, src_shape)
+    return to_dtype(result, src.dtype)
+
+
+copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
+copy_ = copy.traits["inplace"]
+
+
+@primitive(out=False)
+def clone(input, *, memory_format=_core.preserve_format):
+    """A copy in memory of its own."""
+    if memory_format is _core.preserve_format:
+        result = _core.empty_like(input)
+    else:
+        result = empty_in_format(input.shape, input.dtype, memory_format)
+    _core.copy_tensor(result, input)
+    return result
+
+
+clone.vjp(input=lambda g: g)
+
+
+def empty_in_format(shape, dtype, memory_format):
+    """An uninitialised tensor whose strides follow ``memory_format``."""
+    if memory_format in (_core.channels_last, _core.channels_last_3d):
+        n = 4 if memory_format is _core.channels_last else 5
+        if len(shape) != n:
+            raise RuntimeError(f"required rank {n} tensor to use {memory_format} format, got shape {list(shape)}")
+        order = (0, *range(2, n), 1)
+        inner = _core.empty([shape[d] for d in order], dtype)
+        return core.view_permute(inner, _inverse(order))
+    return _core.empty(shape, dtype)
+
+
+@composite()
+def contiguous(input, memory_format=_core.contiguous_format):
+    """``input`` itself if its elements lie in memory in the given order, else a copy that does."""
+    if input.is_contiguous(memory_format=memory_format):
+        return input
+    return clone(input, memory_format=memory_format)
+
+
+@primitive(method=False, out=False)
+def to_dtype(input, dtype):
+    """``input`` converted to ``dtype``; itself where it has that dtype already."""
+    result = _core.empty_like(input, dtype)
+    _core.copy_tensor(result, input)
+    return result
+
+
+def _to_dtype_backward(g, input):
+    return convert(g, input.dtype)
+
+
+to_dtype.vjp(input=_to_dtype_backward)
+
+
+def convert(input, dtype):
+    """:func:`to_dtype`, giving ``input`` itself where nothing is to be done, and the real part of a complex gradient."""
+    if input.dtype is dtype:
+        return input
+    if input.is_complex() and not dtype.is_complex:
+        input = real(input)
+        if input.dtype is dtype:
+            return input
+    return to_dtype(input, dtype)
+
+
+def view_as_itself(input):
+    """A view of all of ``input``."""
+    return view_alias(input)
+
+
+@view(lambda input: _core.strided_view(input, input.shape, input.stride()), method=False)
+def view_alias(input):
+    """A differentiable view with the same sizes and strides."""
+
+
+view_alias.vjp(input=lambda g: g)
+alias_view = view_alias
+
+
+def _view_backward_geometry(g, base, view_):
+    """The gradient of a base from that of a view, by their sizes and strides."""
+    if view_[3]:
+        raise RuntimeError("in-place modification through a view of another dtype cannot be differentiated")
+    result = _core.empty_strided(base[0], base[1], g.dtype)
+    core.zero(result)
+    as_strided(result, view_[0], view_[1], view_[2]).copy_(g)
+    return result
+
+
+def _copy_slices(g, base, view_, inner):
+    """Differentiate an in-place op on a view: its part of the gradient goes through ``inner``, the rest passes."""
+    result = _core.empty_strided(base[0], base[1], g.dtype)
+    result.copy_(g)
+    place = as_strided(result, view_[0], view_[1], view_[2])
+    grads = _core.apply_inner(inner, [place.clone()])
+    first = grads[0]
+    if first is None:
+        place.zero_()
+    else:
+        place.copy_(first)
+    return [result, *grads[1:]]
+
+
+def _assign(place, value):
+    """Write ``value`` (a tensor or number) into a view, for ``x[index] = value``."""
+    if isinstance(value, Tensor):
+        lead = value.dim() - place.dim()
+        if lead > 0 and all(n == 1 for n in value.shape[:lead]):
+            value = reshape(value, value.shape[lead:])
+        copy_(place, value)
+    elif isinstance(value, (int, float, complex)):
+        place.fill_(value)
+    else:
+        copy_(place, HELPERS["operand_tensor"](value, place))
+
+
+HELPERS.update(
+    sum_to_size=sum_to_size,
+    grad_cast=convert,
+    clone=clone,
+    zeros=zeros,
+    real_part=core.view_real,
+    view_backward=_view_backward_geometry,
+    copy_slices=_copy_slices,
+    assign=_assign,
+)
