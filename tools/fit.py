@@ -1,6 +1,6 @@
-"""Fits the polynomials of ``taeda/kernels/scalar/tables.py``: minimax by Remez's exchange, in mpmath. A development tool.
+"""Fits the polynomials of ``taeda/kernels/scalar/tables.py``: minimax by Remez's exchange. For development only.
 
-Run ``python tools/fit.py`` to write the tables again, ``python tools/fit.py name...`` to see the errors of some of them.
+Run ``python tools/fit.py`` to write the tables again, ``python tools/fit.py name...`` to see the errors of some.
 """
 
 from __future__ import annotations
@@ -87,6 +87,37 @@ def erfcx_at(q):
     return (1 + 2 * x) * erfcx(x)
 
 
+def erfinv_at(w):
+    """``erfinv(x) / x`` at ``x = sqrt(1 - exp(-w))``, by Newton's method on erfc, which keeps its digits near 1."""
+    x = mp.sqrt(-mp.expm1(-w))
+    gap = mp.exp(-w) / (1 + x)  # 1 - x
+    y = mp.erfinv(x) if w < 20 else mp.sqrt(w)
+    for _ in range(12):
+        y += (mp.erfc(y) - gap) * mp.exp(y * y) * mp.sqrt(mp.pi) / 2
+    return y / x
+
+
+def lgamma_at(u):
+    """``lgamma(z) / ((z - 1) (z - 2))`` at ``z = u + 1.75``."""
+    z = u + mp.mpf(1.75)
+    return mp.loggamma(z) / ((z - 1) * (z - 2))
+
+
+def stirling_at(t):
+    """What Stirling's formula leaves of lgamma, times ``y``, at ``y = 1 / sqrt(t)``."""
+    y = 1 / mp.sqrt(t)
+    return (mp.loggamma(y) - ((y - 0.5) * mp.log(y) - y + mp.log(2 * mp.pi) / 2)) * y
+
+
+def digamma_at(t):
+    """What ``log(x) - 1 / (2 x)`` leaves of digamma, over ``t``, at ``x = 1 / sqrt(t)``."""
+    x = 1 / mp.sqrt(t)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / t
+
+
+DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
+
+
 # name: (target, weight, lo, hi, degrees by column). "middle" is for float64 work whose result is rounded to float32.
 FITS = {
     # exp(r) = 1 + r + r^2 p(r)
@@ -119,12 +150,23 @@ FITS = {
     # erf(x) = 1 - 2^(-x p(x))
     "ERF_LOG": (erf_log, lambda x: x * mp.erfc(x) * LN2 / mp.erf(x), TINY, 3.95, (8, None, None)),
     # exp(x^2) erfc(x) = p(q) / (1 + 2 x), q = (x - 4) / (x + 4)
-    "ERFCX": (erfcx_at, lambda q: 1 / erfcx_at(q), -1, 0.99999, (13, 23, None)),
+    "ERFCX": (erfcx_at, lambda q: 1 / erfcx_at(q), -1, 0.99999, (None, 23, 14)),
+    # erfinv(x) = x p(w - 2.5), w = -log(1 - x^2) to 5, and x p(sqrt(w) - 4.2) beyond. Halley's method does the rest.
+    "ERFINV_NEAR": (lambda u: erfinv_at(u + 2.5), lambda u: 1, -2.5 + TINY, 2.5, (None, 13, None)),
+    "ERFINV_FAR": (lambda u: erfinv_at((u + 4.2) ** 2), lambda u: 1, -1.97, 2.0, (None, 13, None)),
+    # lgamma(z) = (z - 1) (z - 2) p(z - 1.75)
+    "LGAMMA": (lgamma_at, lambda u: 1 / lgamma_at(u), -0.75 - TINY, 0.75 - TINY, (None, 25, 13)),
+    # lgamma(y) = (y - 1/2) log(y) - y + log(2 pi) / 2 + p(1 / y^2) / y, from 7.5 on
+    "STIRLING": (stirling_at, lambda t: mp.sqrt(t) / mp.loggamma(1 / mp.sqrt(t)), 1e-6, 1 / 7.5**2, (None, 7, 3)),
+    # digamma(x) = (x - root) p(x - 1.5) on [1, 2]
+    "DIGAMMA": (lambda u: mp.digamma(u + 1.5) / (u + 1.5 - DIGAMMA_ROOT), lambda u: 1, -0.5, 0.5, (None, 22, 11)),
+    # digamma(x) = log(x) - 1 / (2 x) - p(1 / x^2) / x^2, from 8 on
+    "DIGAMMA_FAR": (digamma_at, lambda t: t, 1e-4, 1 / 64, (None, 6, 3)),
 }
 COLUMNS = {"float32": 24, "float64": 53, "middle": 24}
 
-#: Last places added to a rounded coefficient. With -2 here no float32 sine exceeds 1, and the error at the peaks, where it
-#: is largest, falls from 2.1 to 1.9 ulp (all float32 in [0.1, 13]).
+#: Last places added to a rounded coefficient. With -2 here no float32 sine exceeds 1, and the error at the peaks, where
+#: it is largest, falls from 2.1 to 1.9 ulp (all float32 in [0.1, 13]).
 NUDGES = {("SIN", "float32", 1): -2}
 
 
@@ -154,6 +196,7 @@ def constants() -> list[str]:
         ("LOG2_E", 1 / LN2, 2),
         ("LOG10_E", 1 / mp.log(10), 2),
         ("LOG10_2", mp.log10(2), 2),
+        ("DIGAMMA_ROOT", DIGAMMA_ROOT, 2),
     ):
         inside = ", ".join(f'"{k}": ({", ".join(split(value, k, parts))})' for k in ("float32", "float64"))
         lines.append(f"{name} = {{{inside}}}")
@@ -171,7 +214,7 @@ def constants() -> list[str]:
 def main() -> None:
     names = sys.argv[1:] or list(FITS)
     lines = [
-        '"""Polynomial coefficients, constant term first, by type. Written by tools/fit.py, which says what each one is."""',
+        '"""Polynomial coefficients, constant term first, by type. Written by tools/fit.py, which explains each."""',
         "",
         *constants(),
         "",

@@ -169,10 +169,20 @@ def ldexp_int(x: Value, n: Value) -> Value:
     """``x * 2 ** n`` for the integer ``n`` of the same width, correct to the subnormals and to infinity."""
     f = x.fn
     if f.vector_bytes >= 64:  # one VSCALEF
-        name = f"llvm.ldexp.{'' if x.lanes == 1 else f'v{x.lanes}'}f{x.type.bits}.{'' if x.lanes == 1 else f'v{x.lanes}'}i32"
+        v = "" if x.lanes == 1 else f"v{x.lanes}"
+        name = f"llvm.ldexp.{v}f{x.type.bits}.{v}i32"
         return f.intrinsic(name, x.type, x.lanes, x, n.to(I32))
     first = n >> 1  # in two halves: the exponent of one would not fit
     return x * power_of_two(first, x.type) * power_of_two(n - first, x.type)
+
+
+def scale(x: Value, n: Value) -> Value:
+    """:func:`ldexp_int` by an integral float ``n``, which is what AVX-512's instruction takes."""
+    width = x.lanes * x.type.bytes
+    if x.fn.vector_bytes >= 64 and width in (16, 32, 64):
+        suffix = f"p{'s' if x.type is F32 else 'd'}.{8 * width}"
+        return _x86(f"llvm.x86.avx512.mask.scalef.{suffix}", x, [x, n, x], width)
+    return ldexp_int(x, n.to(SIGNED[x.type]))
 
 
 def power_of_two(n: Value, t: Type) -> Value:
@@ -181,7 +191,7 @@ def power_of_two(n: Value, t: Type) -> Value:
 
 
 def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | None = None) -> Value:
-    """An AVX-512 intrinsic of the masked family on one vector of ``width`` bytes: value, immediate, pass-through, mask."""
+    """An AVX-512 intrinsic of the masked family on a vector of ``width`` bytes."""
     f = x.fn
     mask = f"i{max(x.lanes, 8)}"
     operands = [(a.llvm, a.llvm, a.text) for a in args]
@@ -195,7 +205,7 @@ def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | No
 
 
 def reciprocal_normal(x: Value) -> Value:
-    """``1 / x`` to about 1 ulp for ``x`` well inside the normal range; a true division where there is nothing faster."""
+    """``1 / x`` to about 1 ulp for ``x`` well inside the normal range; a division where nothing is faster."""
     f = x.fn
     if x.type is not F32 or f.vector_bytes < 64:
         return 1.0 / x
@@ -210,13 +220,16 @@ def reciprocal_normal(x: Value) -> Value:
     return fma(guess, fma(-x, guess, 1.0), guess)
 
 
-def divide_normal(a: Value, b: Value) -> Value:
-    """``a / b`` to 1 ulp where ``b`` and the quotient are well inside the normal range (or ``a`` is 0)."""
-    if a.type is not F32 or a.fn.vector_bytes < 64:
-        return a / b
-    inverse = reciprocal_normal(b)
+def divide_sum(a: Value, b: Value, c: float) -> Value:
+    """``a / (b + c)`` within 0.6 ulp of ``|b| <= c`` and a quotient well inside the normal range (or ``a`` is 0).
+
+    What the sum loses to rounding is put back with the remainder of the division.
+    """
+    total = b + c
+    rest = b - (total - c)
+    inverse = reciprocal_normal(total)
     quotient = a * inverse
-    return fma(fma(-b, quotient, a), inverse, quotient)
+    return fma(fma(-quotient, rest, fma(-total, quotient, a)), inverse, quotient)
 
 
 def nextafter(x: Value, y: Value) -> Value:

@@ -1,8 +1,8 @@
 """Exponentials, logarithms, powers and the hyperbolic functions, for float32 and float64 Values.
 
 Branch-free: every lane takes the same path, special values included. Arguments are reduced with two-part constants and
-fused multiply-adds; the polynomials are in ``tables.py``. Where float32 arithmetic would not hold 2 ulp the work is done in
-float64 with the shorter ``middle`` polynomials, whose error is far below float32's.
+fused multiply-adds; the polynomials are in ``tables.py``. Where float32 arithmetic would not hold 2 ulp the work is
+done in float64 with the shorter ``middle`` polynomials, whose error is far below float32's.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .basic import (
     at_least,
     at_most,
     copysign,
-    divide_normal,
+    divide_sum,
     fma,
     isfinite,
-    ldexp_int,
     like,
     maximum,
     poly,
     power_of_two,
     round,
+    scale,
     select,
     trunc,
 )
@@ -75,15 +75,20 @@ def _reduce(x: Value) -> tuple[Value, Value]:
 
 
 def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
-    """``(p, n)`` with ``exp(x) = p * 2 ** n``; ``n`` is an integer, ``p`` in [0.7, 1.42]."""
+    """``(p, n)`` with ``exp(x) = p * 2 ** n``; ``n`` is an integral float, ``p`` in [0.7, 1.42]."""
     n, r = _reduce(x)
-    return poly(r, (1.0, 1.0, *table("EXP", x, middle))), n.to(SIGNED[x.type])
+    return poly(r, (1.0, 1.0, *table("EXP", x, middle))), n
 
 
 def exp(x: Value, middle: bool = False) -> Value:
     """``e ** x``, within 1 ulp."""
     p, n = _exp_parts(at_least(at_most(x, EXP_HIGH[x.type]), EXP_LOW[x.type]), middle)
-    return ldexp_int(p, n)
+    return scale(p, n)
+
+
+def exp_negative(x: Value, middle: bool = False) -> Value:
+    """:func:`exp` of ``x <= 0``, one operation less."""
+    return scale(*_exp_parts(at_least(x, EXP_LOW[x.type]), middle))
 
 
 def exp2(x: Value) -> Value:
@@ -91,7 +96,7 @@ def exp2(x: Value) -> Value:
     low, high = (-151.0, 129.0) if x.type is F32 else (-1076.0, 1025.0)
     x = at_least(at_most(x, high), low)
     n = round(x)
-    return ldexp_int(poly(x - n, (1.0, *table("EXP2", x))), n.to(SIGNED[x.type]))
+    return scale(poly(x - n, (1.0, *table("EXP2", x))), n)
 
 
 def _expm1(x: Value) -> Value:
@@ -113,20 +118,20 @@ def expm1(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """``1 / (1 + exp(-x))``, within 2 ulp also where it is small."""
-    z = exp(-abs(x))
-    return divide_normal(select(x < 0, z, like(x, 1.0)), z + 1.0)
+    z = exp_negative(-abs(x))
+    return divide_sum(select(x < 0, z, like(x, 1.0)), z, 1.0)
 
 
 def log_sigmoid(x: Value) -> Value:
     """``log(sigmoid(x))`` with no overflow."""
-    return select(x < 0, x, like(x, 0.0)) - log1p(exp(-abs(x)))
+    return select(x < 0, x, like(x, 0.0)) - log1p(exp_negative(-abs(x)))
 
 
 # ---- logarithms ------------------------------------------------------------------------------------------------------
 def _split(x: Value) -> tuple[Value, Value, bool]:
     """``(e, m, special)`` with ``x = m * 2 ** e``, ``m`` in [0.75, 1.5), ``e`` an integral float.
 
-    With ``special``, zero, infinity, NaN and negative ``x`` come out such that ``e * c + log(m)`` is what log should be.
+    With ``special``, zero, infinity, NaN and negative ``x`` come out so that ``e * c + log(m)`` is what log should be.
     """
     f, t = x.fn, x.type
     width = x.lanes * t.bytes
@@ -171,8 +176,9 @@ def log2(x: Value) -> Value:
     """The logarithm to base 2, within 2 ulp."""
     e, m, special = _split(x)
     high, low = tables.LOG2_E[x.type.name]
-    y = _log_reduced(m - 1.0)
-    result = e + fma(y, high, y * low)
+    r = m - 1.0
+    tail = (r * r) * poly(r, table("LOG", x))
+    result = e + fma(r, high, fma(tail, high, r * low))
     return result if special else _special(x, result)
 
 
@@ -181,15 +187,16 @@ def log10(x: Value) -> Value:
     e, m, special = _split(x)
     high, low = tables.LOG10_E[x.type.name]
     e_high, e_low = tables.LOG10_2[x.type.name]
-    y = _log_reduced(m - 1.0)
-    result = fma(e, e_high, fma(y, high, fma(e, e_low, y * low)))
+    r = m - 1.0
+    tail = (r * r) * poly(r, table("LOG", x))
+    result = fma(e, e_high, fma(r, high, fma(tail, high, fma(e, e_low, r * low))))
     return result if special else _special(x, result)
 
 
 def log1p(x: Value, middle: bool = False) -> Value:
     """``log(1 + x)``, within 2 ulp.
 
-    With ``2 ** e`` the scale of ``1 + x``, the reduced argument ``(1 + x) / 2 ** e - 1`` is ``x s + (s - 1)``, rounded once.
+    With ``1 / s`` the scale of ``1 + x``, the reduced argument ``(1 + x) s - 1`` is ``x s + (s - 1)``, rounded once.
     """
     t = x.type
     u = x + 1.0
@@ -204,7 +211,7 @@ def log1p(x: Value, middle: bool = False) -> Value:
 def logaddexp(a: Value, b: Value) -> Value:
     """``log(exp(a) + exp(b))`` with no overflow."""
     top = maximum(a, b)
-    return select((a == b) & (abs(a) == INF), a, top + log1p(exp(-abs(a - b))))
+    return select((a == b) & (abs(a) == INF), a, top + log1p(exp_negative(-abs(a - b))))
 
 
 def logaddexp2(a: Value, b: Value) -> Value:
@@ -301,7 +308,7 @@ def _pow_double(x: Value, y: Value) -> Value:
     clamped = at_least(at_most(p, EXP_HIGH[F64]), EXP_LOW[F64])
     n, r = _reduce(clamped)
     r = r + select(clamped == p, p_low, like(x, 0.0))
-    return ldexp_int(poly(r, (1.0, 1.0, *table("EXP", x))), n.to(SIGNED[F64]))
+    return scale(poly(r, (1.0, 1.0, *table("EXP", x))), n)
 
 
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
@@ -309,13 +316,13 @@ def tanh(x: Value) -> Value:
     """The hyperbolic tangent, within 2 ulp: ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
     a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
     e = _expm1(a + a)
-    return copysign(divide_normal(e, e + 2.0), x)
+    return copysign(divide_sum(e, e, 2.0), x)
 
 
 def _half_exp(a: Value) -> Value:
     """``exp(a) / 2`` for ``a >= 0``, as far as it is finite."""
     p, n = _exp_parts(at_most(a, 90.0 if a.type is F32 else 711.0))
-    return ldexp_int(p, n - 1)
+    return scale(p, n - 1.0)
 
 
 def cosh(x: Value) -> Value:

@@ -1,8 +1,8 @@
 """Sine, cosine, tangent and their inverses, for float32 and float64 Values.
 
-Arguments are reduced to half a turn with three parts of pi and fused multiply-adds: ``x - n * pi_1`` is then exact, because
-it is below 2 and a multiple of the last place of ``pi_1``. Beyond the limit of that method, where a vector holds such a
-lane, Payne and Hanek's (1983): multiply by the bits of 1/pi that matter, in integers.
+Arguments are reduced to half a turn with three parts of pi and fused multiply-adds: ``x - n * pi_1`` is then exact,
+because it is below 2 and a multiple of the last place of ``pi_1``. Where a vector holds a lane beyond the limit of that
+method, Payne and Hanek's (1983): multiply by the bits of 1/pi that matter, in integers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,10 @@ U128 = Type("uint128", "i128", 128, "u")
 
 
 def _reduce(x: Value, step: int, half: bool) -> tuple[Value, ...]:
-    """``(r, k)`` with ``x = (k + half / 2) * pi / step + r``: ``step`` is 1 or 2, ``k`` an integer good in its low bits."""
+    """``(r, k)`` with ``x = (k + half / 2) * pi / step + r``: ``step`` 1 or 2, ``k`` good in its low bits."""
     f, t = x.fn, x.type
     parts = [-p / step for p in tables.PI[t.name][:3]]
-    if half:
-        turns = fma(x, step / PI, -0.5) + MAGIC[t]
-    else:
-        turns = fma(x, step / PI, MAGIC[t])
+    turns = fma(x, step / PI, -0.5) + MAGIC[t] if half else fma(x, step / PI, MAGIC[t])
     n = turns - MAGIC[t]
     if half:
         n = n + 0.5
@@ -43,8 +40,8 @@ def _reduce(x: Value, step: int, half: bool) -> tuple[Value, ...]:
 
 
 def _reduce_big(x: Value, step: int, half: bool) -> tuple[Value, Value]:
-    """As :func:`_reduce`, for large ``x``, in fixed point: the top bit is the parity of ``x / pi``, 63 more its fraction."""
-    f, t = x.fn, x.type
+    """As :func:`_reduce`, for large ``x``, in fixed point: the top bit is the parity of ``x / pi``, 63 its fraction."""
+    t = x.type
     ints = SIGNED[t]
     bits = abs(x).bits(ints)
     exponent = (bits >> MANTISSA[t]) - BIAS[t]
