@@ -1,12 +1,12 @@
 """Matrix products: one register tile, and the blocked loops around it that convolution and attention share.
 
-The *tile* is ``rows x (vectors * lanes)`` accumulators in registers: at each step ``k`` it multiplies scalars of A, read
-with any strides, by vectors of B, whose columns are contiguous. Everything else arranges memory for it:
+The *tile* is ``rows x (vectors * lanes)`` accumulators in registers: at each step ``k`` it multiplies scalars of A,
+read with any strides, by vectors of B, whose columns are contiguous. Everything else arranges memory for it:
 
 * B is used in place where it is read few times, else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
   thread that uses it) is *packed*: copied or transposed so that reading it is sequential.
-* A may be used in place whatever its strides; where many columns of B meet it, packing it (``pitch`` items for the rows
-  of a tile, one k after the other) is worth a tenth.
+* A may be used in place whatever its strides. Large products pack all of A and B first (``pack_a``: ``pitch`` items for
+  the rows of a tile, one k after the other), which makes them a tenth faster.
 * C is cut into tasks of ``mc x nc`` elements by shape alone; the sum over k is never split between tasks, so results do
   not depend on the number of threads.
 
@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from .build import kernel
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 
-A_BLOCK = 192  # most rows of A in a task that packs it: 256 KiB of the stack with their padding
 K_BLOCK = 256  # depth of a packed panel: 64 columns of float32 are then 64 KiB, which stay in the second-level cache
 
 
@@ -51,18 +50,20 @@ def panel(dtype: str, vector_bytes: int) -> int:
     return tile_shape(vector_bytes).vectors * max(vector_bytes // TYPES[dtype].bytes, 1)
 
 
-#: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. ``d`` is what the product is added
-#: to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). ``mc, nc, kc`` are the block
-#: sizes, ``packed`` is 1 to pack B, 3 to pack A and B. There are two batch dimensions; ``n1`` is the size of the inner one.
-MATMUL_ARGS = (
-    "m n k a_m a_k b_k b_n c_m d_m init mc nc kc packed n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1"
-).split()
+#: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. ``d`` is what the product is
+#: added to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). ``mc, nc, kc`` are
+#: the block sizes, ``packed`` a sum of the flags below, ``a_tile`` is the distance between the tiles of a packed
+#: A. There are two batch dimensions; ``n1`` is the size of the inner one.
+MATMUL_ARGS = tuple(
+    "m n k a_m a_k b_k b_n c_m d_m init mc nc kc packed a_tile n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
+)
+PACK_B, PACKED = 1, 2  # the task that uses B packs it; A and B have been packed before
 
 
 class Context:
     """What the tiles of one block share, kept on the stack: one int64 per name."""
 
-    NAMES = ("k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m")
+    NAMES = ("k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m", "next", "end", "ahead", "step")
 
     def __init__(self, f: Function, pointer: Value):
         self.f, self.pointer = f, pointer
@@ -71,12 +72,15 @@ class Context:
     def new(cls, f: Function) -> Context:
         return cls(f, f.scratch(8 * len(cls.NAMES)))
 
-    def get(self, name: str) -> Value:
-        return self.f.load(self.f.offset(self.pointer, 8 * self.NAMES.index(name)), I64)
+    def at(self, name: str) -> Value:
+        return self.f.offset(self.pointer, 8 * self.NAMES.index(name))
+
+    def get(self, name: str, t: Type = I64) -> Value:
+        return self.f.load(self.at(name), t)
 
     def set(self, **values: Value) -> None:
         for name, value in values.items():
-            self.f.store(self.f.offset(self.pointer, 8 * self.NAMES.index(name)), value)
+            self.f.store(self.at(name), value)
 
 
 def multiply_add(f: Function, a: Value, b: Value, c: Value) -> Value:
@@ -123,26 +127,27 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
         for v in range(vectors):
             h.prefetch(h.offset(h.offset(d, d_m * i), v * lanes * t.bytes))
     zero = h.const(t, 0, lanes)
+    ahead_step = context.get("step")
 
     def steps(count: int, limit: Value, start: Value | int, carry):
         with h.loop(start, limit, count, carry=carry) as L:
-            at_a, at_b, *acc = L.carry
+            at_a, at_b, ahead, *acc = L.carry
+            if count == 2:
+                h.prefetch(ahead, 2)
             for u in range(count):
-                row = [
-                    h.load(h.offset(at_b, (u * vectors + v) * lanes * t.bytes), t, lanes) for v in range(vectors)
-                ]
+                row = [h.load(h.offset(at_b, (u * vectors + v) * lanes * t.bytes), t, lanes) for v in range(vectors)]
                 for i in range(rows):
                     x = h.splat(h.load(h.offset(at_a, (u * pitch + i) * t.bytes), t), lanes)
                     for v in range(vectors):
                         acc[i * vectors + v] = multiply_add(h, x, row[v], acc[i * vectors + v])
             moved = h.offset(at_a, count * pitch * t.bytes), h.offset(at_b, count * vectors * lanes * t.bytes)
-            L.carry = [*moved, *acc]
+            L.carry = [*moved, h.offset(ahead, ahead_step), *acc]
         return L
 
     k = context.get("k")
-    twice = steps(2, k - 1, 0, [a, b, *[zero] * (rows * vectors)])
+    twice = steps(2, k - 1, 0, [a, b, context.get("ahead", PTR), *[zero] * (rows * vectors)])
     last = steps(1, k, twice.index, list(twice.carry))
-    _finish(h, t, rows, vectors, last.carry[2:], context, c, d, [None] * vectors)
+    _finish(h, t, rows, vectors, last.carry[3:], context, c, d, [None] * vectors)
     return h
 
 
@@ -176,13 +181,21 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     def whole(tile: Helper, start: Value | int, stop: Value, carry) -> tuple[Value, tuple[Value, ...]]:
         with h.loop(start, stop, most, carry=carry) as L:
             at_a, at_c, at_d = L.carry
+            if tile is fast:  # each tile asks for a part of the panel that comes next, until all of it has been
+                upcoming = context.get("next", PTR)
+                more = upcoming < context.get("end", PTR)
+                context.set(
+                    ahead=h.select(more, upcoming, pointer),
+                    step=h.select(more, h.i64(64), h.i64(0)),
+                    next=h.offset(upcoming, context.get("k") / 2 * 64),
+                )
             h.call(tile, pointer, at_a, b, at_c, at_d, columns)
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
 
     start, carry = h.i64(0), (a, c, d)
     if fast is not None:
-        usable = (packed == 3) & (columns == vectors * h.lanes(t))
+        usable = (packed != 0) & (columns == vectors * h.lanes(t))
         start, carry = whole(fast, 0, h.select(usable, m - (most - 1), h.i64(0)), [a, c, d])
     index, (at_a, at_c, at_d) = whole(tiles[most], start, m - (most - 1), list(carry))
     left = m - index
@@ -269,7 +282,8 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
 def _pack_rows(f: Function, t: Type) -> Helper:
     """``rows(to, a, a_m, a_k, m, k)``: A cut into tiles of ``rows``, each ``k`` times ``pitch`` items.
 
-    Row-major A is transposed in squares, column-major A copied. The last tile may be followed by ``lanes`` rows of rubbish.
+    Row-major A is transposed in squares, column-major A copied. The last tile may be followed by ``lanes`` rows of
+    rubbish.
     """
     h = f.helper("pack_rows", PTR, PTR, I64, I64, I64, I64)
     to, a, a_m, a_k, m, k = h.params
@@ -331,19 +345,17 @@ def smaller(f: Function, a: Value, b: Value | int) -> Value:
 def matmul(f: Function, dtype: str) -> None:
     """``C = A @ B + D`` over two batch dimensions; see :data:`MATMUL_ARGS`. The range counts tasks: batch, m, n blocks.
 
-    B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is the item size), C contiguous rows. A may have any
-    strides; to be packed it needs contiguous rows or columns too.
+    B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is the item size), C contiguous rows; A any strides.
     """
     t = TYPES[dtype]
     shape = tile_shape(f.vector_bytes)
     lanes = f.lanes(t)
     width = shape.vectors * lanes
     block = Block(f, t)
-    copy, turn, rows = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors), _pack_rows(f, t)
+    copy, turn = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors)
     g = {name: f.size(i) for i, name in enumerate(MATMUL_ARGS)}
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
-    slab = f.scratch((A_BLOCK // shape.rows * K_BLOCK + lanes) * shape.pitch * t.bytes)
-    packs_a, packs_b = g["packed"] == 3, g["packed"] != 0
+    packs_b, packed = (g["packed"] & PACK_B) != 0, (g["packed"] & PACKED) != 0
     mt = (g["m"] + g["mc"] - 1) / g["mc"]
     nt = (g["n"] + g["nc"] - 1) / g["nc"]
 
@@ -354,7 +366,8 @@ def matmul(f: Function, dtype: str) -> None:
         m, n = smaller(f, g["m"] - row, g["mc"]), smaller(f, g["n"] - column, g["nc"])
         base = {x: i * g[f"{x}_b0"] + j * g[f"{x}_b1"] for x in "abcd"}
         d_n = f.select(g["init"] == 1, f.i64(t.bytes), f.i64(0))
-        a = f.offset(f.data(1), base["a"] + row * g["a_m"])
+        a_row = f.select(packed, row / shape.rows * g["a_tile"], row * g["a_m"])
+        a = f.offset(f.data(1), base["a"] + a_row)
         b = f.offset(f.data(2), base["b"] + column * g["b_n"])
         c = f.offset(f.data(0), base["c"] + row * g["c_m"] + column * t.bytes)
         d = f.offset(f.data(3), base["d"] + row * g["d_m"] + column * d_n)
@@ -363,12 +376,10 @@ def matmul(f: Function, dtype: str) -> None:
         with f.loop(0, g["k"], g["kc"]) as K:
             depth = smaller(f, g["k"] - K.index, g["kc"])
             at_a, at_b = f.offset(a, K.index * g["a_k"]), f.offset(b, K.index * g["b_k"])
-            with f.when(packs_a):
-                f.call(rows, slab, at_a, g["a_m"], g["a_k"], m, depth)
-            block.set_a(depth, packs_a, g["a_m"], g["a_k"])
-            block.set_b(f.select(packs_b, f.i64(width * t.bytes), g["b_k"]))
+            block.context.set(k=depth, a_m=g["a_m"], a_k=g["a_k"])
+            block.context.set(a_tile=f.select(packed, g["a_tile"], g["a_m"] * shape.rows))
+            block.context.set(b_k=f.select(packs_b, f.i64(width * t.bytes), g["b_k"]))
             block.set_c(K.index == 0, g["init"], c, g["c_m"], d, g["d_m"])
-            use_a = f.select(packs_a, slab, at_a)
             with f.loop(0, n, width) as P:
                 columns = smaller(f, n - P.index, width)
                 source = f.offset(at_b, P.index * g["b_n"])
@@ -376,7 +387,65 @@ def matmul(f: Function, dtype: str) -> None:
                     f.call(copy, buffer, source, g["b_k"], depth, columns)
                     B.otherwise()
                     f.call(turn, buffer, source, g["b_n"], depth, columns)
-                block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, g["packed"])
+                # Where B was packed before, its next panel follows k rows further on.
+                following = f.offset(source, g["b_n"] * width)
+                reach = f.select(packed & (P.index + width < n), depth * (width * t.bytes), f.i64(0))
+                f.store(block.context.at("next"), following)
+                f.store(block.context.at("end"), f.offset(following, reach))
+                block.multiply(at_a, f.select(packs_b, buffer, source), P.index, columns, m, packed.to(I64))
+
+
+#: The arguments of ``pack_a`` and ``pack_b``: A is [m, k], B is [k, n]; ``size`` is m or n and ``x_s`` its stride.
+PACK_ARGS = ("size", "k", "x_s", "x_k")
+
+
+@kernel
+def pack_a(f: Function, dtype: str) -> None:
+    """All of A as tiles of ``[k, pitch]``, for products large enough to read it often. The range counts tiles."""
+    t = TYPES[dtype]
+    rows, item = tile_shape(f.vector_bytes), t.bytes
+    helper = _pack_rows(f, t)
+    m, k, a_m, a_k = (f.size(i) for i in range(4))
+    spare = f.scratch((K_BLOCK + f.lanes(t)) * rows.pitch * item)
+    with f.loop(f.begin, f.end) as T:
+        count = smaller(f, m - T.index * rows.rows, rows.rows)
+        tile = f.offset(f.data(0), T.index * k * (rows.pitch * item))
+        start = f.offset(f.data(1), T.index * rows.rows * a_m)
+        whole = k / f.lanes(t) * f.lanes(t)
+        f.call(helper, tile, start, a_m, a_k, count, whole)
+        # The last, short square writes rubbish past its end, where another thread's tile may be: through the stack.
+        with f.when(whole < k):
+            f.call(helper, spare, f.offset(start, a_k * whole), a_m, a_k, count, k - whole)
+            rest = f.offset(tile, whole * (rows.pitch * item))
+            with f.loop(0, k - whole) as R:
+                for at in range(0, rows.pitch, min(rows.pitch, f.lanes(t))):
+                    n = min(rows.pitch, f.lanes(t))
+                    there = R.index * (rows.pitch * item) + at * item
+                    f.store(f.offset(rest, there), f.load(f.offset(spare, there), t, n))
+
+
+@kernel
+def pack_b(f: Function, dtype: str) -> None:
+    """All of B as panels of ``[k, width]``. The range counts panels."""
+    t = TYPES[dtype]
+    shape, lanes = tile_shape(f.vector_bytes), f.lanes(t)
+    width = shape.vectors * lanes
+    copy, turn = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors)
+    n, k, b_n, b_k = (f.size(i) for i in range(4))
+    spare = f.scratch(lanes * width * t.bytes)
+    with f.loop(f.begin, f.end) as T:
+        columns = smaller(f, n - T.index * width, width)
+        to = f.offset(f.data(0), T.index * k * (width * t.bytes))
+        source = f.offset(f.data(1), T.index * width * b_n)
+        with f.branch(b_n == t.bytes) as B:
+            f.call(copy, to, source, b_k, k, columns)
+            B.otherwise()
+            whole = k / lanes * lanes
+            f.call(turn, to, source, b_n, whole, columns)
+            with f.when(whole < k):
+                f.call(turn, spare, f.offset(source, whole * t.bytes), b_n, k - whole, columns)
+                row = f.i64(width * t.bytes)
+                f.call(copy, f.offset(to, whole * row), spare, row, k - whole, f.i64(width))
 
 
 class Block:
@@ -392,20 +461,6 @@ class Block:
         self.zeros = f.scratch(self.width * t.bytes)
         for v in range(shape.vectors):
             f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
-
-    def set_a(self, depth: Value, packed: Value, a_m: Value, a_k: Value) -> None:
-        """The depth of the block, and A's strides where it is not packed."""
-        f, item, shape = self.f, self.t.bytes, self.shape
-        self.context.set(
-            k=depth,
-            a_m=f.select(packed, f.i64(item), a_m),
-            a_k=f.select(packed, f.i64(shape.pitch * item), a_k),
-            a_tile=f.select(packed, depth * (shape.pitch * item), a_m * shape.rows),
-        )
-
-    def set_b(self, b_k: Value) -> None:
-        """The distance between B's rows."""
-        self.context.set(b_k=b_k)
 
     def set_c(self, first: Value, init: Value, c: Value, c_m: Value, d: Value, d_m: Value) -> None:
         """What a block is added to: the first to nothing, D, or what C was filled with; the others to C."""

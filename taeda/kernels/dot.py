@@ -1,0 +1,137 @@
+"""Products whose sums run along memory in both operands: a few rows against a matrix, matrix-vector, inner product.
+
+Here no operand is worth packing, so the lanes of a vector are neighbours in k, and a block of accumulators is folded
+to one lane each at the end. The order of summation depends on the register width of the target and on nothing else.
+"""
+
+from __future__ import annotations
+
+from .build import kernel
+from .gemm import multiply_add, smaller
+from .ir import TYPES, Function, Type, Value
+
+#: The arguments of ``matmul_dot``: ``out[i, j] = sum_k x[i, k] w[j, k] + d[i, j]`` for ``p`` rows of x and ``q`` of w.
+#: ``qc`` is how many rows of w a task does. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's size.
+DOT_ARGS = tuple("p q k x_i w_j o_i o_j d_i d_j init qc n1 x_b0 x_b1 w_b0 w_b1 o_b0 o_b1 d_b0 d_b1".split())
+DOT_CHUNK = 16384  # elements of an inner product that one task of ``dot`` sums
+
+
+def rows_at_once(lanes: int) -> int:
+    """How many rows of w share one pass over x."""
+    return min(8, lanes)
+
+
+def fold(vectors: list[Value]) -> Value:
+    """The sum of each vector (as many as a power of two up to the lanes) in a vector of that many lanes."""
+    want = len(vectors)
+    while len(vectors) > 1 or vectors[0].lanes > want:
+        lanes = vectors[0].lanes
+        if len(vectors) == 1:
+            (v,) = vectors
+            vectors = [v.shuffle(range(0, lanes, 2)) + v.shuffle(range(1, lanes, 2))]
+        else:
+            even, odd = range(0, 2 * lanes, 2), range(1, 2 * lanes, 2)
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [u.shuffle(even, v) + u.shuffle(odd, v) for u, v in pairs]
+    return vectors[0]
+
+
+def _sums(f: Function, t: Type, x: list[Value], w: list[Value], k: Value) -> list[Value]:
+    """``x[i] . w[j]`` for all pairs, a vector of partial sums each, x-major."""
+    lanes = f.lanes(t)
+    zero = f.const(t, 0, lanes)
+    whole = k / lanes * lanes * t.bytes
+
+    def step(at: Value, acc, mask: Value | None):
+        left = [f.load(f.offset(p, at), t, lanes, mask) for p in x]
+        for j, p in enumerate(w):
+            right = f.load(f.offset(p, at), t, lanes, mask)
+            for i in range(len(x)):
+                acc[i * len(w) + j] = multiply_add(f, left[i], right, acc[i * len(w) + j])
+        return acc
+
+    with f.loop(0, whole, lanes * t.bytes, carry=[zero] * (len(x) * len(w))) as L:
+        L.carry = step(L.index, list(L.carry), None)
+    with f.loop(whole, k * t.bytes, lanes * t.bytes, carry=list(L.carry)) as L:  # at most once
+        L.carry = step(L.index, list(L.carry), f.first(k - L.index / t.bytes, lanes))
+    return list(L.carry)
+
+
+@kernel
+def matmul_dot(f: Function, dtype: str) -> None:
+    """Few rows against many, both contiguous along k; see :data:`DOT_ARGS`. The range counts blocks of ``qc``."""
+    t = TYPES[dtype]
+    q = rows_at_once(f.lanes(t))
+    g = {name: f.size(i) for i, name in enumerate(DOT_ARGS)}
+    blocks = (g["q"] + g["qc"] - 1) / g["qc"]
+
+    def finish(sums: list[Value], rows: int, out: Value, d: Value, left: Value) -> None:
+        for i in range(rows):
+            total = fold(sums[i * q : (i + 1) * q])
+            to, add = f.offset(out, g["o_i"] * i), f.offset(d, g["d_i"] * i)
+            with f.branch(g["init"] == 1) as B:
+                one = total + f.gather(add, g["d_j"], t, q, left)
+                f.scatter(to, g["o_j"], one, left)
+                B.otherwise()
+                with f.branch(g["o_j"] == t.bytes) as B2:
+                    f.store(to, total, f.first(left, q))
+                    B2.otherwise()
+                    f.scatter(to, g["o_j"], total, left)
+
+    def block(rows: int, i: Value, j: Value, left: Value, x: Value, w: Value, out: Value, d: Value) -> None:
+        # A row past the end is the last one again; its sum is not stored.
+        last = left - 1
+        ws = [f.offset(w, smaller(f, f.i64(n), last) * g["w_j"]) for n in range(q)]
+        xs = [f.offset(x, g["x_i"] * (i + n)) for n in range(rows)]
+        to = f.offset(out, i * g["o_i"] + j * g["o_j"])
+        add = f.offset(d, i * g["d_i"] + j * g["d_j"])
+        if rows * q > 16:  # too many accumulators for one pass
+            half = q // 2
+            first, second = (_sums(f, t, xs, part, g["k"]) for part in (ws[:half], ws[half:]))
+            sums = [s for n in range(rows) for part in (first, second) for s in part[n * half : (n + 1) * half]]
+        else:
+            sums = _sums(f, t, xs, ws, g["k"])
+        finish(sums, rows, to, add, left)
+
+    with f.loop(f.begin, f.end) as T:
+        batch, piece = T.index / blocks, T.index % blocks
+        outer, inner = batch / g["n1"], batch % g["n1"]
+        x, w, out, d = (
+            f.offset(f.data(n), outer * g[f"{s}_b0"] + inner * g[f"{s}_b1"])
+            for n, s in ((1, "x"), (2, "w"), (0, "o"), (3, "d"))
+        )
+        start = piece * g["qc"]
+        with f.loop(start, smaller(f, start + g["qc"], g["q"]), q) as J:
+            left = smaller(f, g["q"] - J.index, q)
+            here = f.offset(w, J.index * g["w_j"])
+            with f.loop(0, g["p"] - 3, 4) as P:
+                block(4, P.index, J.index, left, x, here, out, d)
+            with f.loop(P.index, g["p"]) as P:
+                block(1, P.index, J.index, left, x, here, out, d)
+
+
+@kernel
+def dot(f: Function, dtype: str) -> None:
+    """Inner product of two contiguous vectors of ``arg[0]`` elements: one sum per chunk of :data:`DOT_CHUNK`."""
+    t = TYPES[dtype]
+    lanes, streams = f.lanes(t), 8
+    n, step = f.size(0), streams * lanes
+    with f.loop(f.begin, f.end) as C:
+        start = C.index * DOT_CHUNK
+        stop = smaller(f, start + DOT_CHUNK, n)
+        x, y = f.data(1), f.data(2)
+        with f.loop(start, stop - (step - 1), step, carry=[f.const(t, 0, lanes)] * streams) as L:
+            acc = list(L.carry)
+            for s in range(streams):
+                at = (L.index + s * lanes) * t.bytes
+                acc[s] = multiply_add(f, f.load(f.offset(x, at), t, lanes), f.load(f.offset(y, at), t, lanes), acc[s])
+            L.carry = acc
+        acc = list(L.carry)
+        with f.loop(L.index, stop, lanes, carry=[acc[0]]) as R:
+            mask, at = f.first(stop - R.index, lanes), R.index * t.bytes
+            a, b = f.load(f.offset(x, at), t, lanes, mask), f.load(f.offset(y, at), t, lanes, mask)
+            R.carry = [multiply_add(f, a, b, R.carry[0])]
+        acc[0] = R.carry[0]
+        while len(acc) > 1:
+            acc = [acc[i] + acc[i + 1] for i in range(0, len(acc), 2)]
+        f.store(f.offset(f.data(0), C.index * t.bytes), acc[0].reduce(lambda a, b: a + b))
