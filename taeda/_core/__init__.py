@@ -44,8 +44,10 @@ from .tensor import (
     record_custom,
     record_custom_into,
     reinterpret,
+    require_device,
     result_type,
     run_backward,
+    save,
     set_anomaly,
     set_data,
     set_default_dtype,
@@ -54,6 +56,9 @@ from .tensor import (
     set_version,
     strided,
     strided_view,
+    unsave,
+    unsave_output,
+    zero,
 )
 from .tensor import _dtype_by_name as dtype_by_name
 

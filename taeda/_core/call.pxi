@@ -547,6 +547,11 @@ def copy_tensor(Tensor target, Tensor source):
     copy_into(target, source)
 
 
+def require_device(where):
+    """Raise where ``where`` (a device, a string, an index) is not a device that tensors can be on."""
+    check_device(where)
+
+
 def zero(Tensor t):
     """Set every element to zero; neither recorded nor counted as a write."""
     if is_dense(t):

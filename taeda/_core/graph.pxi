@@ -461,3 +461,19 @@ NEEDED = Node()  # a target that stands for "compute this gradient"
 cdef Node _detached_first(Node node, bint needed):
     node.targets = (NEEDED if needed else None,) + node.targets[1:]
     return node
+
+
+def save(Tensor t, bint is_output):
+    """A tensor saved for backward, for ``autograd.Function``."""
+    return save_tensor(t, is_output, t.storage.version)
+
+
+def unsave(Saved saved, Node node):
+    """The tensor that :func:`save` kept."""
+    return unpack_tensor(saved, node)
+
+
+def unsave_output(Saved saved, Node node, int nr):
+    """The output that :func:`save` kept, as output ``nr`` of ``node``."""
+    saved.nr = nr
+    return unpack_tensor(saved, node)

@@ -129,6 +129,7 @@ def pointwise(
 
 
 def primitive(
+    body: Callable | None = None,
     *,
     mutates: bool = False,
     outputs: Sequence[str] = ("out",),
@@ -144,6 +145,7 @@ def primitive(
     """Declare an op whose body is Python that launches kernels.
 
     Args:
+        body: what computes, where it is not the function itself (whose signature and docstring count all the same).
         mutates: the body writes into its first argument and gives nothing; ``name_`` writes, ``name`` clones first.
         outputs: names of the results, as derivatives ask for them.
         differentiable: which results have gradients (default: all floating-point ones). With exactly one, derivatives get
@@ -163,11 +165,11 @@ def primitive(
         kind = "mutates" if mutates else "host"
         label = name or function.__name__
         op = _make(
-            function, kind, None, name=label, variadic=spread, has_out=out and not mutates, result_type=result_type, traits=shared
+            function, kind, body, name=label, variadic=spread, has_out=out and not mutates, result_type=result_type, traits=shared
         )
         _register(label, op, method)
         if mutates:
-            form = _make(function, kind, None, inplace=True, name=label + "_", variadic=spread, traits={**shared, "functional": op})
+            form = _make(function, kind, body, inplace=True, name=label + "_", variadic=spread, traits={**shared, "functional": op})
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
             _register(label + "_", form, True)

@@ -1,0 +1,58 @@
+"""Anomaly detection: where in the forward pass did the gradient that fails, or is NaN, come from."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from typing import Any
+
+from .. import _core
+
+
+class detect_anomaly:  # noqa: N801 - PyTorch's name
+    """Within it, every node remembers the line that recorded it and every gradient is checked for NaN.
+
+    Args:
+        check_nan: raise a RuntimeError naming the node and its forward line when a derivative gives NaN.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        self.previous = _core.set_anomaly(True, self.check_nan)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_anomaly(*self.previous)
+
+
+class set_detect_anomaly:  # noqa: N801
+    """Turn anomaly detection on or off at once; as a context manager, until its end."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.previous = _core.set_anomaly(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_anomaly(*self.previous)
+
+
+def _check_nan(name: str, grads: list, trace: Any) -> None:
+    """Raise if a gradient made by node ``name`` is NaN; ``trace`` is where the node was recorded."""
+    previous = _core.set_grad_enabled(False)
+    try:
+        for i, g in enumerate(grads):
+            if g is not None and (g.is_floating_point() or g.is_complex()) and bool((g != g).any()):
+                where = "" if trace is None else " It was recorded at:\n" + "".join(traceback.format_list(trace[-6:]))
+                raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.{where}")
+    finally:
+        _core.set_grad_enabled(previous)
+
+
+_core.HELPERS["check_nan"] = _check_nan

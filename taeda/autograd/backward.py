@@ -1,0 +1,171 @@
+"""``backward`` and ``grad``: the two entrances of the engine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+
+
+def _as_tuple(x: Any) -> tuple:
+    return (x,) if isinstance(x, Tensor) or x is None else tuple(x)
+
+
+def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
+    """One gradient per output, checked against it; ones for scalars where none is given."""
+    grads = (None,) * len(outputs) if grads is None else _as_tuple(grads)
+    if len(grads) != len(outputs):
+        raise RuntimeError(f"{name}: got {len(outputs)} tensors and {len(grads)} gradients")
+    made = []
+    for out, g in zip(outputs, grads, strict=True):
+        if g is None:
+            if not out.requires_grad:
+                made.append(None)
+                continue
+            if out.numel() != 1:
+                raise RuntimeError(
+                    f"grad can be implicitly created only for scalar outputs, got an output of shape {list(out.shape)}; "
+                    f"pass its gradient, or reduce it first, as with out.sum()"
+                )
+            if not out.is_floating_point():
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+            made.append(_one(out))
+            continue
+        if not isinstance(g, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        if g.shape != out.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
+                f"{out.shape}."
+            )
+        if g.is_complex() != out.is_complex():
+            raise RuntimeError(
+                f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                f"grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype of {out.dtype}."
+            )
+        made.append(g)
+    return made
+
+
+def _one(out: Tensor) -> Tensor:
+    one = _core.empty(out.shape, out.dtype)
+    return one.fill_(1)
+
+
+def _check_outputs(outputs: tuple) -> None:
+    for i, out in enumerate(outputs):
+        if not out.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Accumulate the gradients of ``tensors``, weighted by ``grad_tensors``, into ``.grad`` of the leaves.
+
+    Args:
+        tensors: what to differentiate.
+        grad_tensors: a gradient for each; may be None for a scalar.
+        retain_graph: keep what the graph saved. Default: the value of ``create_graph``.
+        create_graph: record the derivative computation, for higher derivatives.
+        inputs: accumulate into these tensors only.
+    """
+    tensors = _as_tuple(tensors)
+    if inputs is not None:
+        inputs = list(_as_tuple(inputs))
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        for i, x in enumerate(inputs):
+            if not x.requires_grad:
+                raise RuntimeError(f"One of the differentiated Tensors (inputs[{i}]) does not require grad")
+    grads = _initial_gradients(tensors, grad_tensors, "backward")
+    _check_outputs(tensors)
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+            "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+            "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+            "the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=3,
+        )
+    keep = create_graph if retain_graph is None else retain_graph
+    _core.run_backward(list(tensors), grads, keep, create_graph, inputs, True)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``; ``.grad`` is left alone.
+
+    Args:
+        outputs, inputs: what to differentiate, and with respect to what.
+        grad_outputs: a gradient for each output; may be None for a scalar.
+        retain_graph, create_graph: as in :func:`backward`.
+        allow_unused: give None for an input that the outputs do not depend on, rather than raise.
+        is_grads_batched: ``grad_outputs`` have a leading batch dimension; the gradients get one too.
+        materialize_grads: give zeros rather than None (implies ``allow_unused``).
+    """
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if not inputs:
+        raise ValueError("grad requires non-empty inputs.")
+    if materialize_grads:
+        if allow_unused is False:
+            raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True")
+        allow_unused = True
+    for i, x in enumerate(inputs):
+        if not x.requires_grad:
+            raise RuntimeError(f"One of the differentiated Tensors does not require grad (inputs[{i}])")
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(outputs, inputs, _as_tuple(grad_outputs), keep, create_graph, allow_unused, materialize_grads)
+    grads = _initial_gradients(outputs, grad_outputs, "grad")
+    _check_outputs(outputs)
+    result = _core.run_backward(list(outputs), grads, keep, create_graph, list(inputs), False)
+    for i, g in enumerate(result):
+        if g is None:
+            if not allow_unused:
+                raise RuntimeError(
+                    f"One of the differentiated Tensors appears to not have been used in the graph (inputs[{i}]). Set "
+                    f"allow_unused=True if this is the desired behavior."
+                )
+            if materialize_grads:
+                result[i] = inputs[i].new_zeros(inputs[i].shape)
+    return tuple(result)
+
+
+def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, materialize):
+    """One pass per element of the leading dimension."""
+    n = grad_outputs[0].shape[0]
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            tuple(None if g is None else g[i] for g in grad_outputs),
+            retain_graph=keep or i + 1 < n,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize,
+        )
+        for i in range(n)
+    ]
+    stack = _core.HELPERS["stack"]
+    return tuple(None if column[0] is None else stack(list(column), 0) for column in zip(*rows, strict=True))
+
+
+_core.HELPERS["backward"] = backward

@@ -1,0 +1,140 @@
+"""Switches of recording: ``no_grad``, ``enable_grad``, ``set_grad_enabled`` and ``inference_mode``.
+
+Each is a context manager and a decorator. The switch itself is one thread-local word in the core.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+
+is_grad_enabled = _core.is_grad_enabled
+is_inference_mode_enabled = _core.is_inference_mode_enabled
+
+
+class _Mode:
+    """A context manager that is also a decorator of functions, generators and classes."""
+
+    def _clone(self) -> _Mode:
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: Callable) -> Callable:
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self._clone():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _wrap_generator(self, function: Callable) -> Callable:
+        """The mode holds while the generator runs, not while its caller does."""
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            try:
+                with self._clone():
+                    item = next(generator)
+                while True:
+                    try:
+                        request = yield item
+                    except GeneratorExit:
+                        with self._clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self._clone():
+                            item = generator.throw(error)
+                    else:
+                        with self._clone():
+                            item = generator.send(request)
+            except StopIteration as stop:
+                return stop.value
+
+        return wrapped
+
+
+class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+    """Ops inside are not recorded. ``with no_grad():``, ``@no_grad()`` or ``@no_grad``."""
+
+    def __new__(cls, function: Callable | None = None):
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+    def __enter__(self) -> None:
+        self.previous = _core.set_grad_enabled(False)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_grad_enabled(self.previous)
+
+
+class enable_grad(_Mode):  # noqa: N801
+    """Ops inside are recorded, also within ``no_grad``."""
+
+    def __new__(cls, function: Callable | None = None):
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+    def __enter__(self) -> None:
+        self.previous = _core.set_grad_enabled(True)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_grad_enabled(self.previous)
+
+
+class set_grad_enabled(_Mode):  # noqa: N801
+    """Turn recording on or off at once; as a context manager, until its end."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.previous = _core.set_grad_enabled(self.mode)
+
+    def _clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+    def __call__(self, function: Callable) -> Callable:
+        _core.set_grad_enabled(self.previous)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _core.set_grad_enabled(self.mode)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_grad_enabled(self.previous)
+
+
+class inference_mode(_Mode):  # noqa: N801
+    """Like ``no_grad``; tensors made inside can never take part in recording later."""
+
+    def __new__(cls, mode: bool | Callable = True):
+        made = super().__new__(cls)
+        if callable(mode):
+            made.mode = True
+            return made(mode)
+        return made
+
+    def __init__(self, mode: bool | Callable = True) -> None:
+        self.mode = bool(mode)
+
+    def _clone(self) -> inference_mode:
+        return type(self)(self.mode)
+
+    def __enter__(self) -> None:
+        self.previous = (_core.set_inference(self.mode), _core.set_grad_enabled(not self.mode))
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_inference(self.previous[0])
+        _core.set_grad_enabled(self.previous[1])

@@ -1,0 +1,286 @@
+"""Changing dtype and device: ``to`` and its relatives, and what makes a tensor from another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import HELPERS, Tensor
+from .table import composite
+from .views import clone, convert, to_dtype
+
+
+def _check_device(where: Any) -> None:
+    if where is not None:
+        _core.require_device(where)
+
+
+@composite(method=True)
+def to(input, *args, **kwargs):
+    """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
+
+    Forms: ``to(dtype, non_blocking=False, copy=False)``, ``to(device, dtype=None, ...)``, ``to(other)``, and keywords
+    ``dtype``, ``device``, ``non_blocking``, ``copy``, ``memory_format``.
+    """
+    dtype = kwargs.pop("dtype", None)
+    device = kwargs.pop("device", None)
+    other = kwargs.pop("other", None)
+    copy = kwargs.pop("copy", False)
+    kwargs.pop("non_blocking", False)
+    memory_format = kwargs.pop("memory_format", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid combination of arguments: unexpected keyword '{next(iter(kwargs))}'")
+    flags = []
+    for a in args:
+        if isinstance(a, _core.dtype):
+            dtype = a
+        elif isinstance(a, Tensor):
+            other = a
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif isinstance(a, (_core.device, str, int)):
+            device = a
+        elif a is not None:
+            raise TypeError(f"to() received an invalid combination of arguments: got {type(a).__name__}, expected a dtype, a device or a Tensor")
+    if len(flags) > 1:
+        copy = flags[1]
+    if other is not None:
+        dtype = other.dtype
+    _check_device(device)
+    if dtype is None:
+        dtype = input.dtype
+    if memory_format is not None and memory_format is not _core.preserve_format and not input.is_contiguous(memory_format=memory_format):
+        return clone(convert(input, dtype), memory_format=memory_format)
+    if dtype is not input.dtype:
+        return to_dtype(input, dtype)
+    return clone(input) if copy else input
+
+
+@composite()
+def type(input, dtype=None, non_blocking=False, **kwargs):
+    """The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
+    if dtype is None:
+        return TYPE_NAMES[input.dtype.name]
+    if isinstance(dtype, str):
+        for name, label in TYPE_NAMES.items():
+            if label == dtype:
+                return to(input, _core.dtype_by_name(name))
+        raise ValueError(f"invalid type: {dtype!r}")
+    if not isinstance(dtype, _core.dtype):
+        dtype = dtype.dtype
+    return to(input, dtype)
+
+
+TYPE_NAMES = {
+    "float32": "torch.FloatTensor",
+    "float64": "torch.DoubleTensor",
+    "float16": "torch.HalfTensor",
+    "bfloat16": "torch.BFloat16Tensor",
+    "uint8": "torch.ByteTensor",
+    "int8": "torch.CharTensor",
+    "int16": "torch.ShortTensor",
+    "int32": "torch.IntTensor",
+    "int64": "torch.LongTensor",
+    "uint16": "torch.UInt16Tensor",
+    "uint32": "torch.UInt32Tensor",
+    "uint64": "torch.UInt64Tensor",
+    "bool": "torch.BoolTensor",
+    "complex64": "torch.ComplexFloatTensor",
+    "complex128": "torch.ComplexDoubleTensor",
+}
+
+
+@composite()
+def type_as(input, other):
+    """``input`` in the dtype of ``other``."""
+    return to(input, other.dtype)
+
+
+def _caster(name: str, dtype: Any) -> None:
+    def cast(input, memory_format=None):
+        return to(input, dtype, memory_format=memory_format)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"``input`` as {dtype.name}."
+    composite()(cast)
+
+
+for _name, _dtype in {
+    "float": _core.float32,
+    "double": _core.float64,
+    "half": _core.float16,
+    "bfloat16": _core.bfloat16,
+    "int": _core.int32,
+    "long": _core.int64,
+    "short": _core.int16,
+    "char": _core.int8,
+    "byte": _core.uint8,
+    "bool": _core.bool_,
+    "cfloat": _core.complex64,
+    "cdouble": _core.complex128,
+}.items():
+    _caster(_name, _dtype)
+
+
+@composite()
+def cpu(input, memory_format=None):
+    """``input`` on the CPU."""
+    return to(input, memory_format=memory_format)
+
+
+@composite()
+def cuda(input, device=None, non_blocking=False, memory_format=None):
+    """``input`` on a CUDA device."""
+    _check_device("cuda" if device is None else device)
+    return input
+
+
+@composite()
+def resolve_conj(input):
+    """``input``: conjugation is never lazy here."""
+    return input
+
+
+@composite()
+def resolve_neg(input):
+    """``input``: negation is never lazy here."""
+    return input
+
+
+@composite()
+def pin_memory(input, device=None):
+    """``input``: without a GPU there is nothing to pin for."""
+    return input
+
+
+@composite()
+def is_pinned(input, device=None):
+    """False: without a GPU there is nothing to pin for."""
+    return False
+
+
+@composite()
+def share_memory_(input):
+    """``input``, ready to be passed to another process (its memory is copied when it is pickled)."""
+    return input
+
+
+@composite()
+def new_empty(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """An uninitialised tensor with the dtype of ``input``."""
+    _check_device(device)
+    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    return _core.empty(shape, dtype or input.dtype).requires_grad_(requires_grad)
+
+
+@composite()
+def new_zeros(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Zeros with the dtype of ``input``."""
+    result = new_empty(input, *size, dtype=dtype, device=device)
+    _core.zero(result)
+    return result.requires_grad_(requires_grad)
+
+
+@composite()
+def new_ones(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """Ones with the dtype of ``input``."""
+    return new_empty(input, *size, dtype=dtype, device=device).fill_(1).requires_grad_(requires_grad)
+
+
+@composite()
+def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """``fill_value`` everywhere, with the dtype of ``input``."""
+    return new_empty(input, size, dtype=dtype, device=device).fill_(fill_value).requires_grad_(requires_grad)
+
+
+@composite()
+def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A copy of ``data`` with the dtype of ``input``."""
+    return HELPERS["tensor"](data, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
+
+
+@composite()
+def is_same_size(input, other):
+    """Whether the sizes are equal."""
+    return input.shape == other.shape
+
+
+@composite()
+def is_set_to(input, tensor):
+    """Whether both are the same window on the same storage."""
+    return (
+        input.untyped_storage() is tensor.untyped_storage()
+        and input.shape == tensor.shape
+        and input.stride() == tensor.stride()
+        and input.storage_offset() == tensor.storage_offset()
+    )
+
+
+@composite()
+def set_(input, source=None, storage_offset=0, size=None, stride=None):
+    """Make ``input`` a window on the memory of ``source``."""
+    if source is None:
+        _core.set_data(input, _core.empty((0,), input.dtype))
+        return input
+    if isinstance(source, Tensor):
+        if source.dtype is not input.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {input.dtype}")
+        if size is not None:
+            source = _core.from_storage(source.untyped_storage(), source.dtype, size, stride or _contiguous_strides(size), storage_offset)
+        _core.set_data(input, source)
+        return input
+    size = (source.nbytes() // input.element_size(),) if size is None else size
+    _core.set_data(input, _core.from_storage(source, input.dtype, size, stride or _contiguous_strides(size), storage_offset))
+    return input
+
+
+def _contiguous_strides(size):
+    strides, step = [], 1
+    for n in reversed(tuple(size)):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+@composite()
+def resize_(input, *sizes, memory_format=None):
+    """Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
+    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if input.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    count = 1
+    for n in shape:
+        count *= n
+    storage = input.untyped_storage()
+    offset = input.storage_offset()
+    if (offset + count) * input.element_size() > storage.nbytes():
+        if not storage.resizable:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        storage.resize_((offset + count) * input.element_size())
+    _core.set_data(input, _core.from_storage(storage, input.dtype, shape, _contiguous_strides(shape), offset))
+    return input
+
+
+@composite()
+def resize_as_(input, the_template, memory_format=None):
+    """:func:`resize_` to the sizes of ``the_template``."""
+    return resize_(input, tuple(the_template.shape))
+
+
+
+
+def operand(x: Any) -> Any:
+    """``x`` as something an op computes with: a NumPy scalar becomes a number, an array a tensor; None for anything else."""
+    if hasattr(x, "__array__"):
+        if getattr(x, "shape", None) == ():
+            return x.item()
+        return HELPERS["from_numpy"](x)
+    return None
+
+
+def operand_tensor(x: Any, like: Tensor) -> Tensor:
+    """``x``, a number or an array, as a tensor to be written into ``like``."""
+    return HELPERS["tensor"](x)
+
+
+HELPERS.update(operand=operand, operand_tensor=operand_tensor)
