@@ -1,0 +1,406 @@
+"""The tests that follow from an op's stanza: what every op must do, whatever it computes.
+
+Each ``check_*`` function takes an op of the table and raises AssertionError where the op falls short. They are run over
+the whole table by ``tests/ops/test_table.py`` and over a freshly declared op by ``tests/ops/test_new_op.py``.
+
+What is read from the stanza: its parameters and defaults, and the traits ``reference`` (a NumPy function), ``domain``
+((lo, hi), or one pair per operand), ``samples`` (a function from a Maker to a list of (args, kwargs)), ``random``,
+``second`` (False: no second derivative) and ``dtypes``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import taeda
+from taeda._core import REQUIRED, Op
+from taeda.ops.table import METHODS, OPS
+
+FLOATING = "float16 bfloat16 float32 float64".split()
+COMPLEX = "complex64 complex128".split()
+INTEGER = "uint8 int8 int16 int32 int64 uint16 uint32 uint64".split()
+DTYPES = ["bool", *INTEGER, *FLOATING, *COMPLEX]
+
+Args = tuple[tuple, dict[str, Any]]
+
+
+class Maker:
+    """Makes the same operands again for the same seed; what a ``samples`` trait is given."""
+
+    def __init__(self, dtype: str = "float64", seed: int = 0):
+        self.dtype = dtype
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, *shape: int, low: float = -2.0, high: float = 2.0) -> taeda.Tensor:
+        """Numbers between ``low`` and ``high``; of an integer dtype small positive ones."""
+        if self.dtype == "bool":
+            array: Any = self.rng.random(shape) < 0.5
+        elif self.dtype in INTEGER:
+            array = self.rng.integers(1, 8, shape)
+        elif self.dtype in COMPLEX:
+            array = self.rng.uniform(low, high, shape) + 1j * self.rng.uniform(low, high, shape)
+        else:
+            array = self.rng.uniform(low, high, shape)
+        return taeda.from_numpy(np.asarray(array)).to(getattr(taeda, self.dtype))
+
+    def index(self, *shape: int, high: int) -> taeda.Tensor:
+        """Integers in ``[0, high)``."""
+        return taeda.from_numpy(np.asarray(self.rng.integers(0, high, shape)))
+
+    def mask(self, *shape: int) -> taeda.Tensor:
+        """Random truth values."""
+        return taeda.from_numpy(np.asarray(self.rng.random(shape) < 0.5))
+
+
+# ---- which ops -------------------------------------------------------------------------------------------------------
+
+
+def pointwise_ops() -> dict[str, Op]:
+    """The pointwise ops, each under its first name, without the in-place forms."""
+    found: dict[int, str] = {}
+    for name, op in OPS.items():
+        if isinstance(op, Op) and op.traits.get("pointwise") and "functional" not in op.traits:
+            found.setdefault(id(op), name)
+    return {name: OPS[name] for name in found.values()}
+
+
+def sampled_ops() -> dict[str, Op]:
+    """The other ops that carry samples."""
+    found: dict[int, str] = {}
+    for name, op in OPS.items():
+        if isinstance(op, Op) and "samples" in op.traits and "functional" not in op.traits:
+            found.setdefault(id(op), name)
+    return {name: OPS[name] for name in found.values()}
+
+
+def _domain(op: Op, i: int) -> tuple[float, float]:
+    domain = op.traits.get("domain") or (-2.0, 2.0)
+    if isinstance(domain[0], tuple | list):
+        domain = domain[min(i, len(domain) - 1)]
+    low, high = domain
+    return max(low, -4.0 if high > -4.0 else low), min(high, 4.0 if low < 4.0 else high)
+
+
+def operands(op: Op, make: Maker, *shapes: tuple[int, ...]) -> list[taeda.Tensor]:
+    """One tensor per operand of a pointwise op, inside its domain; the shapes are used in turn."""
+    n = op.traits["operands"]
+    return [make(*shapes[i % len(shapes)], low=_domain(op, i)[0], high=_domain(op, i)[1]) for i in range(n)]
+
+
+def needs_attributes(op: Op) -> bool:
+    """Whether a pointwise op cannot be called with its operands alone."""
+    return any(d is REQUIRED for d in op.defaults[op.traits["operands"] :])
+
+
+def samples(op: Op, dtype: str = "float64") -> list[Args]:
+    """Calls of ``op``: those of its stanza, or for a pointwise op those that follow from its operands."""
+    make = Maker(dtype)
+    if "samples" in op.traits:
+        return list(op.traits["samples"](make))
+    if needs_attributes(op):
+        return []
+    return [
+        (tuple(operands(op, make, (3, 4))), {}),
+        (tuple(operands(op, make, (2, 1, 3), (4, 1))), {}),
+        (tuple(operands(op, make, ())), {}),
+    ]
+
+
+def accepts(op: Op, dtype: str) -> bool:
+    """Whether ``op`` computes on ``dtype``; a refusal must be a RuntimeError, NotImplementedError or TypeError."""
+    calls = samples(op, dtype)
+    if not calls:
+        return False
+    args, kwargs = calls[0]
+    try:
+        op(*args, **kwargs)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True
+
+
+# ---- comparing -------------------------------------------------------------------------------------------------------
+
+
+def _results(result: Any) -> list[taeda.Tensor]:
+    return [result] if isinstance(result, taeda.Tensor) else [r for r in result if isinstance(r, taeda.Tensor)]
+
+
+def array(t: taeda.Tensor) -> np.ndarray:
+    """The values of ``t``; the small floats as float32."""
+    t = t.detach()
+    return (t.float() if t.dtype in (taeda.float16, taeda.bfloat16) else t).numpy()
+
+
+def assert_same(a: Any, b: Any, what: str) -> None:
+    """Equal dtypes, shapes and bits (any NaN equals any other)."""
+    for x, y in zip(_results(a), _results(b), strict=True):
+        assert x.dtype == y.dtype, f"{what}: dtype {x.dtype}, expected {y.dtype}"
+        assert x.shape == y.shape, f"{what}: shape {x.shape}, expected {y.shape}"
+        np.testing.assert_array_equal(array(x), array(y), err_msg=what)
+
+
+# ---- the checks of pointwise ops -------------------------------------------------------------------------------------
+
+
+def check_value(op: Op) -> None:
+    """float64 and float32 results are those of the reference."""
+    reference = op.traits["reference"]
+    for dtype, tolerance in (("float64", 1e-12), ("float32", 2e-6)):
+        for args, kwargs in samples(op, dtype):
+            got = op(*args, **kwargs)
+            with np.errstate(all="ignore"):
+                want = reference(*[array(a).astype(np.float64) if isinstance(a, taeda.Tensor) else a for a in args])
+            for g, w in zip(_results(got), want if isinstance(want, tuple) else (want,), strict=True):
+                np.testing.assert_allclose(array(g), w, rtol=tolerance, atol=tolerance, err_msg=f"{op.name} {dtype}")
+
+
+def check_dtypes(op: Op) -> None:
+    """Every dtype gives a result or a Python exception; float16 and bfloat16 give the rounded float32 result."""
+    accepted = [d for d in DTYPES if accepts(op, d)]
+    assert accepted, f"{op.name} refuses every dtype"
+    for dtype in accepted:
+        for args, kwargs in samples(op, dtype):
+            result = _results(op(*args, **kwargs))
+            if dtype not in ("float16", "bfloat16"):
+                continue
+            wide = [a.float() if isinstance(a, taeda.Tensor) and a.is_floating_point() else a for a in args]
+            for small, large in zip(result, _results(op(*wide, **kwargs)), strict=True):
+                if small.is_floating_point():
+                    assert small.dtype == getattr(taeda, dtype), f"{op.name}: {dtype} gives {small.dtype}"
+                    assert_same(small, large.to(small.dtype), f"{op.name} {dtype}")
+
+
+def check_layouts(op: Op) -> None:
+    """Strides do not matter: transposed, stepped, reversed and expanded operands give the bits of contiguous ones."""
+    dtype = "float32" if accepts(op, "float32") else next(d for d in DTYPES if accepts(op, d))
+    xs = operands(op, Maker(dtype), (5, 7))
+    want = op(*xs)
+    wide = [taeda.stack([x, x], 2).reshape(5, 14) for x in xs]
+    forms = {
+        "transposed": [x.t().contiguous().t() for x in xs],
+        "stepped": [w[:, ::2] for w in wide],
+        "reversed": [x.flip(0, 1)[::-1, ::-1] for x in xs],
+        "mixed": [x if i % 2 else x.t().contiguous().t() for i, x in enumerate(xs)],
+    }
+    for form, args in forms.items():
+        assert_same(op(*args), want, f"{op.name} {form}")
+    row = [x[:1] for x in xs]
+    assert_same(op(*[r.expand(5, 7) for r in row]), op(*[r.repeat(5, 1) for r in row]), f"{op.name} expanded")
+
+
+def check_broadcast(op: Op) -> None:
+    """Operands of different shapes meet as their expansions would."""
+    dtype = "float64" if accepts(op, "float64") else next(d for d in DTYPES if accepts(op, d))
+    xs = operands(op, Maker(dtype), (4, 1, 3), (5, 1), (3,))
+    full = taeda.broadcast_tensors(*xs)
+    assert_same(op(*xs), op(*[x.contiguous() for x in full]), f"{op.name} broadcast")
+    if len(xs) > 1:
+        try:
+            op(*operands(op, Maker(dtype), (2, 3), (4,)))
+        except RuntimeError as error:
+            assert "4" in str(error) and "3" in str(error), f"{op.name}: {error} does not give the sizes"
+        else:
+            raise AssertionError(f"{op.name} broadcasts sizes 3 and 4")
+
+
+def check_empty(op: Op) -> None:
+    """No elements in, none out, with the right dtype."""
+    dtype = "float32" if accepts(op, "float32") else next(d for d in DTYPES if accepts(op, d))
+    full = _results(op(*operands(op, Maker(dtype), (2, 3))))
+    for shape in ((0,), (2, 0, 3)):
+        for result, like in zip(_results(op(*operands(op, Maker(dtype), shape))), full, strict=True):
+            assert result.shape == shape and result.dtype == like.dtype, f"{op.name}: {result.shape} {result.dtype}"
+
+
+def check_out(op: Op) -> None:
+    """``out=`` gives the same values and the same object, whatever its strides; an empty one grows."""
+    dtype = "float32" if accepts(op, "float32") else next(d for d in DTYPES if accepts(op, d))
+    xs = operands(op, Maker(dtype), (5, 7))
+    want = op(*xs)
+    if not isinstance(want, taeda.Tensor):
+        return
+    strided = taeda.empty(7, 5, dtype=want.dtype).t()
+    for out in (taeda.empty(5, 7, dtype=want.dtype), strided, taeda.empty(0, dtype=want.dtype)):
+        assert op(*xs, out=out) is out
+        assert_same(out, want, f"{op.name} out=")
+    if want.is_floating_point():
+        try:
+            op(*xs, out=taeda.empty(5, 7, dtype=taeda.int64))
+        except RuntimeError as error:
+            assert "cast" in str(error)
+        else:
+            raise AssertionError(f"{op.name} wrote floating point numbers into integers")
+
+
+def check_inplace(op: Op) -> None:
+    """``name_`` changes its first operand, counts a version and gives it back; it does not grow it."""
+    form = op.traits["inplace"]
+    dtype = "float32" if accepts(op, "float32") else next(d for d in DTYPES if accepts(op, d))
+    xs = operands(op, Maker(dtype), (5, 7))
+    want = op(*xs)
+    if want.dtype != xs[0].dtype and want.dtype != taeda.bool:
+        return
+    first = xs[0].clone()
+    version = first._version
+    assert form(first, *xs[1:]) is first
+    assert first._version > version
+    assert_same(first, want.to(first.dtype), f"{form.name}")
+    if len(xs) > 1:
+        try:
+            form(xs[0][:1].clone(), *xs[1:])
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError(f"{form.name} grew its first operand")
+
+
+def check_method(op: Op) -> None:
+    """The method is the function."""
+    if METHODS.get(op.name) is not op:
+        return
+    dtype = "float32" if accepts(op, "float32") else next(d for d in DTYPES if accepts(op, d))
+    args, kwargs = samples(op, dtype)[0]
+    assert_same(getattr(args[0], op.name)(*args[1:], **kwargs), op(*args, **kwargs), f"Tensor.{op.name}")
+
+
+def check_bad_input(op: Op) -> None:
+    """Wrong arguments raise TypeError or RuntimeError with the op's name, and never anything worse."""
+    args, kwargs = samples(op, "float32")[0] if accepts(op, "float32") else samples(op, "int64")[0]
+    calls: list[Args] = [
+        ((), {}),
+        (("text", *args[1:]), kwargs),
+        (([], *args[1:]), kwargs),
+        ((*args, *[1] * 40), kwargs),
+        (args, {**kwargs, "no_such_argument": 1}),
+    ]
+    for bad_args, bad_kwargs in calls:
+        try:
+            op(*bad_args, **bad_kwargs)
+        except (TypeError, RuntimeError, ValueError) as error:
+            assert str(error), f"{op.name}: an error without a text"
+        else:
+            raise AssertionError(f"{op.name} took {bad_args!r} {bad_kwargs!r}")
+
+
+# ---- gradients -------------------------------------------------------------------------------------------------------
+
+
+def _leaves(args: tuple, kwargs: dict) -> tuple[list[taeda.Tensor], tuple, dict]:
+    """Copies of the floating-point tensors among the arguments that require grad, and the arguments with them."""
+    leaves: list[taeda.Tensor] = []
+
+    def copy(a: Any) -> Any:
+        if isinstance(a, taeda.Tensor) and a.is_floating_point():
+            leaves.append(a.detach().clone().requires_grad_())
+            return leaves[-1]
+        if isinstance(a, list | tuple) and a and isinstance(a[0], taeda.Tensor):
+            return type(a)([copy(x) for x in a])
+        return a
+
+    new_args = tuple(copy(a) for a in args)
+    return leaves, new_args, {k: copy(v) for k, v in kwargs.items()}
+
+
+def _weighted(result: Any, seed: int = 1) -> taeda.Tensor | None:
+    """A random linear combination of everything in ``result`` that has a gradient."""
+    rng = np.random.default_rng(seed)
+    total = None
+    for r in _results(result):
+        if r.requires_grad:
+            part = (r * taeda.from_numpy(rng.uniform(0.5, 1.5, tuple(r.shape))).to(r.dtype)).sum()
+            part = part.real if part.is_complex() else part
+            total = part if total is None else total + part
+    return total
+
+
+def _slope(f: Any, leaves: list[taeda.Tensor], directions: list[taeda.Tensor], step: float) -> float:
+    """Derivative of ``f()`` along ``directions`` by a central difference of fourth order."""
+    values = []
+    for k in (-2, -1, 1, 2):
+        with taeda.no_grad():
+            for x, d in zip(leaves, directions, strict=True):
+                x.add_(d, alpha=k * step)
+        values.append(f().item())
+        with taeda.no_grad():
+            for x, d in zip(leaves, directions, strict=True):
+                x.sub_(d, alpha=k * step)
+    m2, m1, p1, p2 = values
+    return (8 * (p1 - m1) - (p2 - m2)) / (12 * step)
+
+
+def check_gradient(op: Op, second: bool = False) -> None:
+    """The gradient (or second gradient) along a random direction is that of finite differences, in float64."""
+    checked = 0
+    for args, kwargs in samples(op, "float64"):
+        leaves, new_args, new_kwargs = _leaves(args, kwargs)
+        rng = np.random.default_rng(7)
+        directions = [taeda.from_numpy(rng.uniform(-1, 1, tuple(x.shape))) for x in leaves]
+
+        def value(new_args=new_args, new_kwargs=new_kwargs, leaves=leaves):
+            total = _weighted(op(*new_args, **new_kwargs))
+            if total is None or not second:
+                return total
+            grads = taeda.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+            return _weighted([g for g in grads if g is not None], 2)
+
+        total = value()
+        if total is None or not total.requires_grad:
+            continue
+        grads = taeda.autograd.grad(total, leaves, allow_unused=True)
+        ours = sum((g * d).sum().item() for g, d in zip(grads, directions, strict=True) if g is not None)
+        expected = _slope(lambda: value().detach(), leaves, directions, 1e-3 if second else 1e-4)
+        if not math.isfinite(expected):
+            continue
+        scale = max(1.0, abs(expected), abs(ours))
+        assert abs(ours - expected) < (1e-5 if second else 1e-6) * scale, (
+            f"{op.name}: {'second ' if second else ''}gradient {ours}, by finite differences {expected}"
+        )
+        checked += 1
+    assert checked or second, f"{op.name}: no sample has a gradient"
+
+
+def check_second_gradient(op: Op) -> None:
+    """The same for the gradient of the gradient."""
+    check_gradient(op, second=True)
+
+
+def check_gradient_dtype(op: Op) -> None:
+    """Gradients have the dtype and shape of what they are gradients of, mixed dtypes and broadcasting included."""
+    xs = operands(op, Maker("float32"), (2, 3), (3,))
+    if len(xs) > 1 and accepts(op, "float64"):
+        xs[1] = xs[1].double()
+    leaves, args, _ = _leaves(tuple(xs), {})
+    total = _weighted(op(*args))
+    if total is None:
+        return
+    for x, g in zip(leaves, taeda.autograd.grad(total, leaves, allow_unused=True), strict=True):
+        assert g is None or (g.dtype == x.dtype and g.shape == x.shape), f"{op.name}: {g.dtype} {g.shape} for {x.dtype}"
+
+
+def checks(op: Op) -> dict[str, Any]:
+    """The checks that apply to ``op``, by name."""
+    chosen: dict[str, Any] = {}
+    pointwise = bool(op.traits.get("pointwise")) and not needs_attributes(op)
+    if op.traits.get("random"):
+        return chosen
+    if "reference" in op.traits and (pointwise or "samples" in op.traits):
+        chosen["value"] = check_value
+    if pointwise or "samples" in op.traits:
+        chosen["dtypes"] = check_dtypes
+        chosen["bad_input"] = check_bad_input
+        chosen["method"] = check_method
+    if pointwise:
+        chosen.update(layouts=check_layouts, broadcast=check_broadcast, empty=check_empty, out=check_out)
+        if isinstance(op.traits.get("inplace"), Op):
+            chosen["inplace"] = check_inplace
+    if op.differentiable and (pointwise or "samples" in op.traits) and accepts(op, "float64"):
+        chosen["gradient"] = check_gradient
+        if pointwise:
+            chosen["gradient_dtype"] = check_gradient_dtype
+        if op.traits.get("second", True):
+            chosen["second_gradient"] = check_second_gradient
+    return chosen

@@ -1,0 +1,52 @@
+"""Every op of the table does what its stanza promises; nothing here names an op."""
+
+import inspect
+
+import derived
+import pytest
+
+import taeda
+from taeda._core import Op
+from taeda.ops.table import METHODS, OPS
+
+
+def _cases():
+    for name, op in {**derived.pointwise_ops(), **derived.sampled_ops()}.items():
+        for label, check in derived.checks(op).items():
+            yield pytest.param(op, check, id=f"{name}-{label}")
+
+
+@pytest.mark.parametrize(("op", "check"), _cases())
+def test_op(op, check):
+    check(op)
+
+
+@pytest.mark.parametrize("name", sorted(OPS))
+def test_every_op_is_documented(name):
+    assert (OPS[name].__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_method_is_on_the_tensor(name):
+    assert hasattr(taeda.Tensor, name)
+
+
+def test_every_pointwise_op_is_checked():
+    unchecked = [
+        n for n, op in derived.pointwise_ops().items() if not derived.checks(op) and not op.traits.get("random")
+    ]
+    unchecked = [n for n in unchecked if not derived.needs_attributes(OPS[n])]
+    assert unchecked == []
+
+
+def test_derivatives_ask_for_what_exists():
+    for name, op in OPS.items():
+        if isinstance(op, Op) and op.differentiable:
+            assert op.params, name
+
+
+def test_composites_have_signatures():
+    for name, function in OPS.items():
+        if not isinstance(function, Op):
+            inspect.signature(function)
+            assert callable(function), name
