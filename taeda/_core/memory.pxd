@@ -14,6 +14,7 @@ cdef class Storage:
     cdef int device            # 0 is the CPU
     cdef readonly bint resizable        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
+    cdef int exports           # Python buffers on it: it must not move while there are any
     cdef object __weakref__
 
 # Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.

@@ -20,6 +20,7 @@ nanoseconds, except while the system is asked for more.
 """
 
 cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -404,6 +405,14 @@ cdef class Storage:
         if self.owner is None and self.data != NULL:
             release(self.data, self.nbytes)
 
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        """The bytes, writable."""
+        PyBuffer_FillInfo(buffer, self, self.data, self.nbytes, 0, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* buffer):
+        self.exports -= 1
+
     def data_ptr(self):
         """The address of the first byte."""
         return <uintptr_t>self.data
@@ -460,6 +469,11 @@ cdef int resize_storage(Storage storage, int64_t nbytes) except -1:
         raise RuntimeError(
             f"resize: expected a storage of taeda's own, got one of {storage.nbytes} bytes that belongs to "
             f"{type(storage.owner).__name__}; clone the tensor first"
+        )
+    if storage.exports:
+        raise BufferError(
+            f"resize: expected a storage of {storage.nbytes} bytes that nothing else uses, but a NumPy array or "
+            "memoryview shares it; clone the tensor first"
         )
     if nbytes >= 0 and class_of(nbytes) == class_of(storage.nbytes):
         storage.nbytes = nbytes

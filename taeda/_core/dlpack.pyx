@@ -1,0 +1,245 @@
+"""DLPack, by which array libraries share memory: tensors out (``__dlpack__``) and in (``from_dlpack``).
+
+The structures are those of DLPack 1.0 and of the versions before it, which some libraries still speak. A tensor that is
+exported lives until the consumer calls the deleter; an array that is imported, until no Storage uses it.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from .memory cimport foreign_storage
+from .tensor cimport ITEMSIZE, Tensor, check_device
+
+from .tensor import from_storage, install
+from .tensor import _dtype_by_name as dtype_by_name
+
+cdef list CODES = [dtype_by_name(n) for n in (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128")]
+
+cdef struct DLDevice:
+    int32_t kind
+    int32_t index
+
+cdef struct DLDataType:
+    uint8_t kind
+    uint8_t bits
+    uint16_t lanes
+
+cdef struct DLTensor:
+    void* data
+    DLDevice device
+    int32_t ndim
+    DLDataType dtype
+    int64_t* shape
+    int64_t* strides
+    uint64_t byte_offset
+
+cdef struct DLManagedTensor:
+    DLTensor tensor
+    void* context
+    void (*deleter)(DLManagedTensor*) noexcept
+
+cdef struct DLVersion:
+    uint32_t major
+    uint32_t minor
+
+cdef struct DLManagedTensorVersioned:
+    DLVersion version
+    void* context
+    void (*deleter)(DLManagedTensorVersioned*) noexcept
+    uint64_t flags
+    DLTensor tensor
+
+cdef enum:
+    DL_CPU = 1
+    DL_READ_ONLY = 1
+    DL_IS_COPIED = 2
+
+#: (kind, bits) by code: kinds are 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool.
+cdef list DL_TYPES = [
+    (6, 8), (1, 8), (0, 8), (0, 16), (0, 32), (0, 64), (1, 16), (1, 32), (1, 64), (2, 16), (4, 16), (2, 32), (2, 64),
+    (5, 64), (5, 128),
+]
+
+
+cdef void free_plain(DLManagedTensor* m) noexcept with gil:
+    Py_DECREF(<object>m.context)
+    free(m.tensor.shape)
+    free(m)
+
+
+cdef void free_versioned(DLManagedTensorVersioned* m) noexcept with gil:
+    Py_DECREF(<object>m.context)
+    free(m.tensor.shape)
+    free(m)
+
+
+cdef void drop_plain(object capsule) noexcept:
+    """A capsule that nobody consumed."""
+    cdef DLManagedTensor* m
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        m = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
+        m.deleter(m)
+
+
+cdef void drop_versioned(object capsule) noexcept:
+    cdef DLManagedTensorVersioned* m
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        m = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        m.deleter(m)
+
+
+cdef int describe(Tensor t, DLTensor* d) except -1:
+    cdef int i
+    d.data = t.ptr
+    d.device.kind, d.device.index = DL_CPU, 0
+    d.ndim = t.nd
+    d.dtype.kind, d.dtype.bits = DL_TYPES[t.code]
+    d.dtype.lanes = 1
+    d.byte_offset = 0
+    d.shape = <int64_t*>malloc(2 * (t.nd + 1) * sizeof(int64_t))
+    if d.shape == NULL:
+        raise MemoryError()
+    d.strides = d.shape + t.nd
+    for i in range(t.nd):
+        d.shape[i] = t.sizes[i]
+        d.strides[i] = t.strides[i] if t.sizes[i] > 1 else 1
+    return 0
+
+
+def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    """A DLPack capsule over the same memory (array API standard 2024.12).
+
+    Args:
+        stream: must be None on the CPU.
+        max_version: the newest version that the consumer understands.
+        dl_device: where the consumer wants it; only the CPU, ``(1, 0)``.
+        copy: True copies first.
+    Raises:
+        BufferError: the tensor requires a gradient, or it is wanted elsewhere.
+    """
+    cdef Tensor t = self
+    cdef DLManagedTensor* m
+    cdef DLManagedTensorVersioned* v
+    if t.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
+        raise BufferError(f"__dlpack__: expected device (1, 0), where this tensor is, got {tuple(dl_device)}")
+    if copy:
+        t = t.clone()
+    if max_version is not None and max_version[0] >= 1:
+        v = <DLManagedTensorVersioned*>malloc(sizeof(DLManagedTensorVersioned))
+        if v == NULL:
+            raise MemoryError()
+        v.version.major, v.version.minor = 1, 0
+        v.flags = DL_IS_COPIED if copy else 0
+        v.deleter = free_versioned
+        describe(t, &v.tensor)
+        v.context = <void*>t
+        Py_INCREF(t)
+        return PyCapsule_New(v, "dltensor_versioned", drop_versioned)
+    m = <DLManagedTensor*>malloc(sizeof(DLManagedTensor))
+    if m == NULL:
+        raise MemoryError()
+    m.deleter = free_plain
+    describe(t, &m.tensor)
+    m.context = <void*>t
+    Py_INCREF(t)
+    return PyCapsule_New(m, "dltensor", drop_plain)
+
+
+def dlpack_device(self):
+    """``(1, 0)``: the CPU, as DLPack numbers devices."""
+    return (DL_CPU, 0)
+
+
+cdef class Borrowed:
+    """Another library's DLPack tensor, released when no Storage uses it any more."""
+
+    cdef DLManagedTensor* plain
+    cdef DLManagedTensorVersioned* versioned
+
+    def __dealloc__(self):
+        if self.plain != NULL and self.plain.deleter != NULL:
+            self.plain.deleter(self.plain)
+        if self.versioned != NULL and self.versioned.deleter != NULL:
+            self.versioned.deleter(self.versioned)
+
+
+cdef object adopt(DLTensor* d, Borrowed owner):
+    cdef int64_t low = 0, high = 0, expected = 1
+    cdef bint empty = False
+    cdef int i, code
+    if d.device.kind != DL_CPU:
+        raise BufferError(f"from_dlpack: expected a tensor on the CPU (device type 1), got device type {d.device.kind}")
+    kind = (d.dtype.kind, d.dtype.bits)
+    if d.dtype.lanes != 1 or kind not in DL_TYPES:
+        raise BufferError(
+            f"from_dlpack: no dtype is DLPack's type {d.dtype.kind} of {d.dtype.bits} bits and {d.dtype.lanes} lanes"
+        )
+    code = DL_TYPES.index(kind)
+    sizes = [d.shape[i] for i in range(d.ndim)]
+    strides = [0] * d.ndim
+    for i in range(d.ndim - 1, -1, -1):
+        strides[i] = expected if d.strides == NULL else d.strides[i]
+        expected *= max(sizes[i], 1)
+        empty = empty or sizes[i] == 0
+        if sizes[i] > 1:
+            if strides[i] < 0:
+                low += strides[i] * (sizes[i] - 1)
+            else:
+                high += strides[i] * (sizes[i] - 1)
+    cdef int64_t item = ITEMSIZE[code]
+    cdef char* base = <char*>d.data + d.byte_offset + low * item
+    storage = foreign_storage(base, 0 if empty else (high - low + 1) * item, owner)
+    return from_storage(storage, CODES[code], tuple(sizes), tuple(strides), -low)
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor over the memory of another library's array, through DLPack.
+
+    Args:
+        ext_tensor: an object with ``__dlpack__``, or a DLPack capsule.
+        device: where it is wanted.
+        copy: True copies, False forbids to.
+    Raises:
+        BufferError: the data is not on the CPU, or of a type that tensors do not have.
+        TypeError: ``ext_tensor`` does not speak DLPack.
+    """
+    cdef Borrowed owner = Borrowed.__new__(Borrowed)
+    if device is not None:
+        check_device(device)
+    if isinstance(ext_tensor, Tensor):
+        return ext_tensor.detach().clone() if copy else (<Tensor>ext_tensor).detach()
+    capsule = ext_tensor
+    if hasattr(ext_tensor, "__dlpack__"):
+        try:
+            wanted = {} if copy is None else {"copy": copy}
+            capsule = ext_tensor.__dlpack__(max_version=(1, 0), **wanted)
+        except TypeError:  # a producer from before version 1.0
+            capsule = ext_tensor.__dlpack__()
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        owner.versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        PyCapsule_SetName(capsule, "used_dltensor_versioned")
+        if owner.versioned.version.major > 1:
+            raise BufferError(f"from_dlpack: expected version 1 of DLPack, got {owner.versioned.version.major}")
+        return adopt(&owner.versioned.tensor, owner)
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        owner.plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
+        PyCapsule_SetName(capsule, "used_dltensor")
+        return adopt(&owner.plain.tensor, owner)
+    raise TypeError(
+        f"from_dlpack: expected an object with __dlpack__ or a fresh DLPack capsule, got {type(ext_tensor).__name__}"
+    )
+
+
+def to_dlpack(tensor):
+    """A DLPack capsule over the memory of ``tensor``."""
+    return dlpack(tensor)
+
+
+install("__dlpack__", dlpack)
+install("__dlpack_device__", dlpack_device)

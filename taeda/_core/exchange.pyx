@@ -1,0 +1,669 @@
+"""Data in and out of tensors: Python numbers and lists, NumPy arrays and buffers.
+
+Nothing is copied where memory can be shared: ``from_numpy``, ``as_tensor``, ``frombuffer`` and ``Tensor.numpy`` give
+another view of the same bytes, kept alive by whoever still needs them. ``tensor`` always copies.
+"""
+
+from cpython.bool cimport PyBool_Check
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+from cpython.bytes cimport PyBytes_Check
+from cpython.complex cimport PyComplex_Check, PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
+from cpython.list cimport PyList_Check, PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_Check
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from .memory cimport Storage, foreign_storage
+from .tensor cimport (
+    BF16, BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, Tensor,
+    check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
+)
+
+from .tensor import HELPERS, from_storage, promote_types, install
+from .tensor import _dtype_by_name as dtype_by_name
+
+cdef extern from "Python.h":
+    double PyFloat_Unpack2(const char*, int) except? -1
+    int PyFloat_Pack2(double, char*, int) except -1
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    unsigned long long PyLong_AsUnsignedLongLong(object) except? 0xFFFFFFFFFFFFFFFF
+    double PyLong_AsDouble(object) except? -1
+    bint PySequence_Check(object)
+    bint PyIndex_Check(object)
+
+cdef list CODES = [dtype_by_name(n) for n in (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128")]
+cdef dict CODE_BY_NAME = {d.name: (<dtype>d).code for d in CODES}
+cdef list NUMPY = []             # NumPy dtypes by code; None for bfloat16; filled when first needed
+cdef dict NUMPY_CODES = {}       # dtype.name is slow
+cdef object ndarray = None       # numpy.ndarray and numpy.generic, likewise
+cdef object generic = None
+
+
+cdef int need_numpy() except -1:
+    global ndarray, generic
+    if ndarray is None:
+        import numpy
+
+        for d in CODES:
+            NUMPY.append(None if d.name == "bfloat16" else numpy.dtype(d.name))
+        generic = numpy.generic
+        ndarray = numpy.ndarray
+    return 0
+
+
+cdef inline bint numpy_loaded() except -1:
+    """Whether anything can be a NumPy object; importing NumPy to find out would cost what it saves."""
+    if ndarray is not None:
+        return True
+    import sys
+
+    if "numpy" not in sys.modules:
+        return False
+    need_numpy()
+    return True
+
+
+cdef int code_of_numpy(object described) except -1:
+    """The dtype code of a NumPy dtype."""
+    cdef object code = NUMPY_CODES.get(described)
+    if code is not None:
+        return code
+    code = CODE_BY_NAME.get(described.name)
+    if code is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {described.type.__module__}.{described.type.__name__}; the supported "
+            f"types are {', '.join(sorted(CODE_BY_NAME))}. Convert it with .astype() first"
+        )
+    if not described.isnative:
+        raise ValueError(
+            f"from_numpy: expected an array in the machine's byte order, got {described!r}; convert it with "
+            ".astype(array.dtype.newbyteorder('='))"
+        )
+    NUMPY_CODES[described] = code
+    return code
+
+
+# ---- Python numbers and sequences ------------------------------------------------------------------------------------
+cdef int out_of_range(int code, object x) except -1:
+    raise RuntimeError(f"value cannot be converted to type {CODES[code].name} without overflow: {x!r}")
+
+
+cdef int store_integer(char* p, int code, object x) except -1:
+    """An int into an integer dtype. Unsigned ones take negative numbers of their width, modulo, as PyTorch does."""
+    cdef int overflow = 0
+    cdef int64_t v, limit
+    if code == U64:
+        v = PyLong_AsLongLongAndOverflow(x, &overflow)
+        (<uint64_t*>p)[0] = PyLong_AsUnsignedLongLong(x) if overflow > 0 else <uint64_t>v
+        if overflow < 0:
+            raise OverflowError(f"tensor: {x} does not fit uint64")
+        return 0
+    v = PyLong_AsLongLongAndOverflow(x, &overflow)
+    if overflow:
+        raise ValueError(f"Overflow when unpacking long long: {x} does not fit int64")
+    if code == I64:
+        (<int64_t*>p)[0] = v
+        return 0
+    limit = <int64_t>1 << (8 * ITEMSIZE[code] - (1 if code in (I8, I16, I32) else 0))
+    if v >= limit or v < (-limit if code in (I8, I16, I32) else 1 - limit):
+        out_of_range(code, x)
+    if ITEMSIZE[code] == 1:
+        (<uint8_t*>p)[0] = <uint8_t>v
+    elif ITEMSIZE[code] == 2:
+        (<uint16_t*>p)[0] = <uint16_t>v
+    else:
+        (<uint32_t*>p)[0] = <uint32_t>v
+    return 0
+
+
+cdef inline void store_bfloat16(char* p, float x) noexcept:
+    cdef uint32_t bits
+    memcpy(&bits, &x, 4)
+    if x != x:
+        bits = 0x7FC00000
+    else:
+        bits += 0x7FFF + ((bits >> 16) & 1)
+    (<uint16_t*>p)[0] = <uint16_t>(bits >> 16)
+
+
+cdef int store_real(char* p, int code, double v) except -1:
+    cdef float single = <float>v
+    if code == F32:
+        (<float*>p)[0] = single
+    elif code == F64:
+        (<double*>p)[0] = v
+    elif code == BF16:
+        store_bfloat16(p, single)
+    elif single >= 65520.0 or single <= -65520.0:  # what PyFloat_Pack2 would refuse is infinite
+        (<uint16_t*>p)[0] = 0x7C00 if single > 0 else 0xFC00
+    else:
+        PyFloat_Pack2(single, p, 1)
+    return 0
+
+
+cdef int store_float_as_integer(char* p, int code, double v) except -1:
+    if not (v > -9223372036854775808.0 and v < 18446744073709551616.0) or (v < 0 and code in (U8, U16, U32, U64)):
+        out_of_range(code, v)
+    return store_integer(p, code, int(v))
+
+
+cdef int store(char* p, int code, object x) except -1:
+    """One Python number (or anything that turns into one) as an element."""
+    cdef double re, im = 0.0
+    cdef int kind = KIND[code]
+    if PyFloat_Check(x):
+        re = PyFloat_AS_DOUBLE(x)
+    elif PyLong_Check(x):
+        if kind == 1:
+            return store_integer(p, code, x)
+        if kind == 0:
+            p[0] = x != 0
+            return 0
+        try:
+            re = PyLong_AsDouble(x)
+        except OverflowError:
+            raise ValueError(f"Overflow when unpacking long long: {x} does not fit a float") from None
+    elif PyComplex_Check(x):
+        if kind < 3 and kind != 0:
+            raise TypeError(f"tensor: expected real numbers for {CODES[code]}, got {x!r}")
+        re, im = PyComplex_RealAsDouble(x), PyComplex_ImagAsDouble(x)
+    else:
+        return store_other(p, code, x)
+    if kind == 2:
+        return store_real(p, code, re)
+    if code == C64:
+        (<float*>p)[0], (<float*>p)[1] = <float>re, <float>im
+    elif code == C128:
+        (<double*>p)[0], (<double*>p)[1] = re, im
+    elif kind == 0:
+        p[0] = re != 0 or im != 0
+    else:
+        return store_float_as_integer(p, code, re)
+    return 0
+
+
+cdef int store_other(char* p, int code, object x) except -1:
+    """What is not a Python number: NumPy scalars, one-element tensors, objects with a number's protocol."""
+    if isinstance(x, Tensor):
+        if (<Tensor>x).count != 1:
+            raise ValueError(f"only one element tensors can be converted to Python scalars, got sizes {x.shape}")
+        return store(p, code, x.item())
+    if numpy_loaded() and isinstance(x, (generic, ndarray)):
+        return store(p, code, x.item())
+    if PyIndex_Check(x):
+        return store(p, code, x.__index__())
+    if KIND[code] == 3 and hasattr(x, "__complex__"):
+        return store(p, code, complex(x))
+    if hasattr(x, "__float__"):
+        return store(p, code, float(x))
+    raise TypeError(f"tensor: expected a number, got {type(x).__name__}")
+
+
+cdef bint nested(object x) except -1:
+    """Whether ``x`` is a sequence to look into rather than an element."""
+    if PyList_Check(x) or PyTuple_Check(x):
+        return True
+    if PyFloat_Check(x) or PyLong_Check(x) or PyUnicode_Check(x) or PyBytes_Check(x) or isinstance(x, dict):
+        return False
+    if isinstance(x, Tensor):
+        return (<Tensor>x).nd > 0
+    if numpy_loaded() and isinstance(x, (ndarray, generic)):
+        return x.ndim > 0
+    return PySequence_Check(x) and hasattr(x, "__len__")
+
+
+cdef int find_sizes(object data, int64_t* sizes) except -1:
+    """Sizes by the first element of each level; the number of dimensions."""
+    cdef int nd = 0
+    while nested(data):
+        if nd == MAXDIM:
+            raise ValueError(f"tensor: expected at most {MAXDIM} levels of nesting")
+        sizes[nd] = len(data)
+        nd += 1
+        if sizes[nd - 1] == 0:
+            break
+        data = data[0]
+    if PyUnicode_Check(data) or PyBytes_Check(data):
+        if nd == 0:
+            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+        raise ValueError(f"too many dimensions '{type(data).__name__}'")
+    return nd
+
+
+cdef int element_code(object x) except -1:
+    """The dtype of one element of a sequence."""
+    if PyFloat_CheckExact(x) or PyBool_Check(x) or PyLong_CheckExact(x) or PyComplex_CheckExact(x):
+        return scalar_code(x)
+    if isinstance(x, Tensor):
+        return (<Tensor>x).code
+    if numpy_loaded() and isinstance(x, (generic, ndarray)):
+        return code_of_numpy(x.dtype)
+    if PyFloat_Check(x) or PyLong_Check(x) or PyComplex_Check(x):
+        return scalar_code(x)
+    if PyIndex_Check(x):
+        return I64
+    if hasattr(x, "__float__"):
+        return scalar_code(0.0)
+    raise RuntimeError(f"Could not infer dtype of {type(x).__name__}: expected numbers, nested sequences or arrays")
+
+
+cdef inline int promote(int a, int b) except -1:
+    if a < 0 or a == b:
+        return b
+    if b < 0:
+        return a
+    return (<dtype>promote_types(CODES[a], CODES[b])).code
+
+
+cdef int ragged(object item, int64_t expected, int depth) except -1:
+    if not nested(item):
+        raise TypeError(f"not a sequence: expected one of length {expected} at dim {depth}, got {type(item).__name__}")
+    raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {len(item)})")
+
+
+cdef int find_code(object data, int depth, int nd, int code) except -2:
+    """The dtype that all elements promote to; ``code`` is that of the elements seen before, -1 for none."""
+    cdef Py_ssize_t i, n
+    cdef object item
+    cdef int real = scalar_code(0.0)
+    if depth == nd or not (PyList_Check(data) or PyTuple_Check(data)):
+        if depth < nd and not isinstance(data, Tensor) and not (numpy_loaded() and isinstance(data, ndarray)):
+            if not nested(data):
+                return promote(code, element_code(data))
+            return find_code(list(data), depth, nd, code)
+        return promote(code, element_code(data))
+    n = PyList_GET_SIZE(data) if PyList_Check(data) else PyTuple_GET_SIZE(data)
+    for i in range(n):
+        item = <object>PyList_GET_ITEM(data, i) if PyList_Check(data) else <object>PyTuple_GET_ITEM(data, i)
+        if depth + 1 < nd:
+            code = find_code(item, depth + 1, nd, code)
+        elif not (code == real and PyFloat_CheckExact(item)) and not (code == I64 and PyLong_CheckExact(item)):
+            code = promote(code, element_code(item))
+    return code
+
+
+cdef char* fill(object data, int depth, int nd, const int64_t* sizes, int code, char* p) except NULL:
+    """Store the elements in order from ``p``; where the next one would go."""
+    cdef Py_ssize_t i, n
+    cdef object item
+    cdef int size = ITEMSIZE[code]
+    cdef bint is_list = PyList_Check(data)
+    if depth == nd:
+        store(p, code, data)
+        return p + size
+    if not is_list and not PyTuple_Check(data):
+        if not nested(data):
+            ragged(data, sizes[depth], depth)
+        return fill(data.tolist() if hasattr(data, "tolist") else list(data), depth, nd, sizes, code, p)
+    n = PyList_GET_SIZE(data) if is_list else PyTuple_GET_SIZE(data)
+    if n != sizes[depth]:
+        ragged(data, sizes[depth], depth)
+    for i in range(n):
+        if is_list and PyList_GET_SIZE(data) != n:
+            raise RuntimeError("tensor: the list changed its length while it was read")
+        item = <object>PyList_GET_ITEM(data, i) if is_list else <object>PyTuple_GET_ITEM(data, i)
+        if depth + 1 < nd:
+            p = fill(item, depth + 1, nd, sizes, code, p)
+        else:
+            if code == F32 and PyFloat_CheckExact(item):
+                (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(item)
+            elif PyList_Check(item) or PyTuple_Check(item):
+                raise TypeError(f"'{type(item).__name__}' object cannot be interpreted as a number")
+            else:
+                store(p, code, item)
+            p += size
+    return p
+
+
+cdef Tensor from_sequence(object data, int code):
+    """A new tensor of a number or nested sequences; ``code`` -1 infers the dtype."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int nd = find_sizes(data, sizes)
+    cdef Tensor t
+    if code < 0:
+        code = find_code(data, 0, nd, -1)
+        if code < 0:
+            code = scalar_code(0.0)
+    t = empty_tensor(code, nd, sizes)
+    if nd and sizes[nd - 1] == 0:
+        check_empty(data, 0, nd, sizes)
+    else:
+        fill(data, 0, nd, sizes, code, t.ptr)
+    return t
+
+
+cdef int check_empty(object data, int depth, int nd, const int64_t* sizes) except -1:
+    if not nested(data) or len(data) != sizes[depth]:
+        ragged(data, sizes[depth], depth)
+    if depth + 1 < nd:
+        for item in data:
+            check_empty(item, depth + 1, nd, sizes)
+    return 0
+
+
+# ---- tensor, as_tensor, asarray --------------------------------------------------------------------------------------
+cdef int code_of(object d) except -2:
+    if d is None:
+        return -1
+    if isinstance(d, dtype):
+        return (<dtype>d).code
+    if d is float:
+        return scalar_code(0.0)
+    if d is int:
+        return I64
+    if d is bool:
+        return BOOL
+    if d is complex:
+        return scalar_code(0j)
+    raise TypeError(f"dtype: expected a taeda.dtype, got {type(d).__name__}")
+
+
+cdef Tensor cast(Tensor source, int code):
+    """A contiguous copy with another dtype."""
+    cdef Tensor t = empty_tensor(code if code >= 0 else source.code, source.nd, source.sizes)
+    copy_into(t, source)
+    return t
+
+
+cdef inline bint plain(object x):
+    """Whether ``x`` certainly has no memory to share."""
+    return (PyList_Check(x) or PyTuple_Check(x) or PyFloat_CheckExact(x) or PyLong_Check(x) or PyUnicode_Check(x)
+            or PyBytes_Check(x) or PyComplex_CheckExact(x))
+
+
+cdef Tensor shared_array(object data):
+    """``data`` as a tensor over its own memory, where it offers that; else None."""
+    if numpy_loaded():
+        if isinstance(data, ndarray):
+            return array_tensor(data, False)
+        if isinstance(data, generic):
+            return array_tensor(data.reshape(()), False)
+    if hasattr(data, "__dlpack__"):
+        from .dlpack import from_dlpack
+
+        return from_dlpack(data)
+    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+        need_numpy()
+        import numpy
+
+        return array_tensor(numpy.asarray(data), False)
+    return None
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new tensor with the values of ``data``, which is always copied.
+
+    Args:
+        data: a number, nested sequences of numbers, a NumPy array or scalar, or anything with ``__array__``.
+        dtype: of the result. Default: from the data; Python floats have the default dtype.
+        device: of the result.
+        requires_grad: whether operations on the result are recorded.
+        pin_memory: accepted; memory of the CPU needs none.
+    Raises:
+        ValueError: nested sequences of unequal length.
+        TypeError: elements that are no numbers.
+        RuntimeError: a value that the dtype cannot hold.
+    """
+    cdef int code = code_of(dtype)
+    cdef Tensor t, source
+    if device is not None:
+        check_device(device)
+    if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
+        t = from_sequence(data, code)
+    elif isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than taeda.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        t = cast(data, code)
+    else:
+        source = None if plain(data) else shared_array(data)
+        t = from_sequence(data, code) if source is None else cast(source, code)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def as_tensor(data, dtype=None, device=None):
+    """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
+    cdef int code = code_of(dtype)
+    cdef Tensor t
+    if device is not None:
+        check_device(device)
+    if isinstance(data, Tensor):
+        return data if code < 0 or code == (<Tensor>data).code else data.to(CODES[code])
+    if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
+        return from_sequence(data, code)
+    t = None if plain(data) else shared_array(data)
+    if t is None:
+        return from_sequence(data, code)
+    return t if code < 0 or code == t.code else cast(t, code)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """``obj`` as a tensor, sharing memory where that is possible.
+
+    Args:
+        obj: a tensor, a NumPy array, an object with DLPack or the buffer protocol, a number or nested sequences.
+        dtype: of the result. Default: that of the data.
+        device: of the result.
+        copy: True always copies, False never does (and raises where it must), None copies only where it must.
+        requires_grad: whether operations on the result are recorded.
+    Raises:
+        ValueError: ``copy=False`` and the data cannot be shared.
+    """
+    cdef int code = code_of(dtype)
+    cdef Tensor t
+    if device is not None:
+        check_device(device)
+    if isinstance(obj, Tensor):
+        t = obj
+    elif plain(obj):
+        t = None
+    else:
+        t = shared_array(obj)
+        if t is None and PyObject_CheckBuffer(obj):
+            t = frombuffer(obj, dtype=CODES[code if code >= 0 else scalar_code(0.0)])
+    if t is None or (code >= 0 and code != t.code):
+        if copy is False:
+            raise ValueError(f"asarray: can't share the memory of a {type(obj).__name__} here; use copy=None")
+        t = from_sequence(obj, code) if t is None else (t.to(CODES[code]) if t is obj else cast(t, code))
+    elif copy:
+        t = cast(t, -1)
+    elif t is obj and t.requires_grad and not requires_grad:
+        t = t.detach()
+    if requires_grad and not t.requires_grad:
+        t = t.detach() if t is obj else t
+        t.requires_grad = True
+    return t
+
+
+# ---- NumPy -----------------------------------------------------------------------------------------------------------
+cdef class Exported:
+    """Holds the buffer of another object for as long as a Storage uses it."""
+
+    cdef Py_buffer view
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)  # does nothing if there is none
+
+
+cdef Tensor array_tensor(object array, bint warn):
+    """A tensor over the memory of a NumPy array; its strides may be negative."""
+    cdef int code = code_of_numpy(array.dtype)
+    cdef Exported held = Exported.__new__(Exported)
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t low = 0, high = 0, step
+    cdef int i, item = ITEMSIZE[code]
+    cdef Py_buffer* view = &held.view
+    PyObject_GetBuffer(array, view, PyBUF_STRIDED_RO | PyBUF_FORMAT)
+    if warn and view.readonly:
+        import warnings
+
+        warnings.warn(
+            "The given NumPy array is not writable: writing to the tensor would write to memory that the array "
+            "promises not to change. Copy the array to silence this warning.",
+            UserWarning,
+            stacklevel=3,
+        )
+    for i in range(view.ndim):
+        sizes[i] = view.shape[i]
+        step = view.strides[i]
+        if sizes[i] > 1 and step % item:
+            raise ValueError(
+                f"from_numpy: expected strides that are multiples of the element size {item}, got {step} bytes in "
+                f"dimension {i}; copy the array first"
+            )
+        if sizes[i] > 1:
+            if step < 0:
+                low += step * (sizes[i] - 1)
+            else:
+                high += step * (sizes[i] - 1)
+    cdef bint empty = view.len == 0
+    cdef Storage storage = foreign_storage(<char*>view.buf + low, 0 if empty else high - low + item, held)
+    strides = tuple([view.strides[i] // item for i in range(view.ndim)])
+    return from_storage(storage, CODES[code], tuple([sizes[i] for i in range(view.ndim)]), strides, -low // item)
+
+
+def from_numpy(array):
+    """A tensor over the memory of a NumPy array: writing to either changes both.
+
+    Raises:
+        TypeError: ``array`` is no ``numpy.ndarray``, or of a dtype that tensors do not have.
+        ValueError: its byte order is not the machine's, or its strides are not multiples of the element size.
+    """
+    if not numpy_loaded() or not isinstance(array, ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    return array_tensor(array, True)
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """A 1-d tensor over the memory of an object with the buffer protocol.
+
+    Args:
+        buffer: for instance a bytearray, a memoryview, an mmap.
+        dtype: of the result.
+        count: elements to take; -1 takes all.
+        offset: bytes to skip.
+        requires_grad: whether operations on the result are recorded.
+    Raises:
+        ValueError: the buffer is empty, or too short, or its length is no multiple of the element size.
+    """
+    cdef int code = code_of(dtype)
+    cdef Exported held = Exported.__new__(Exported)
+    cdef int64_t item = ITEMSIZE[code], n = count, skip = offset, have
+    PyObject_GetBuffer(buffer, &held.view, PyBUF_SIMPLE)
+    have = held.view.len
+    if have <= 0 or n == 0:
+        raise ValueError(f"both buffer length ({have}) and count ({n}) must not be 0")
+    if skip < 0 or skip >= have:
+        raise ValueError(
+            f"offset ({skip} bytes) must be non-negative and no greater than buffer length ({have} bytes) minus 1"
+        )
+    if n < 0 and (have - skip) % item:
+        raise ValueError(
+            f"buffer length ({have} bytes) after offset ({skip} bytes) must be a multiple of element size ({item})"
+        )
+    if n < 0:
+        n = (have - skip) // item
+    if n > (have - skip) // item:
+        raise ValueError(
+            f"requested buffer length ({n} * {item} bytes) after offset ({skip} bytes) must not be greater than actual "
+            f"buffer length ({have} bytes)"
+        )
+    if held.view.readonly:
+        import warnings
+
+        warnings.warn(
+            "The given buffer is not writable: writing to the tensor would write to memory that its owner promises "
+            "not to change. Copy the buffer to silence this warning.",
+            UserWarning,
+            stacklevel=2,
+        )
+    cdef Tensor t = from_storage(foreign_storage(<char*>held.view.buf + skip, n * item, held), CODES[code], (n,), (1,))
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+cdef object make_array(Tensor t):
+    """A NumPy array over the memory of ``t``."""
+    cdef int i, item = ITEMSIZE[t.code]
+    need_numpy()
+    if t.code == BF16:
+        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such type; convert with .float() first")
+    shape = tuple([t.sizes[i] for i in range(t.nd)])
+    if t.count == 0:
+        import numpy
+
+        return numpy.empty(shape, NUMPY[t.code])
+    offset = t.ptr - t.storage.data
+    if t.contiguous:
+        return ndarray(shape, NUMPY[t.code], t.storage, offset)
+    return ndarray(shape, NUMPY[t.code], t.storage, offset, tuple([t.strides[i] * item for i in range(t.nd)]))
+
+
+def numpy_(self, *, force=False):
+    """A NumPy array over the same memory: writing to either changes both.
+
+    Args:
+        force: also give an array (possibly of a copy) where the tensor is part of a graph.
+    Raises:
+        RuntimeError: the tensor requires a gradient, and ``force`` is false.
+        TypeError: it is bfloat16, which NumPy does not have.
+    """
+    if self.requires_grad:
+        if not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        self = self.detach()
+    return make_array(self)
+
+
+def to_array(self, dtype=None, copy=None):
+    """``__array__``: see :meth:`numpy`."""
+    array = numpy_(self)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"__array__: cannot make a {dtype} array of a {self.dtype} tensor without a copy")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+# ---- to Python -------------------------------------------------------------------------------------------------------
+cdef object listed(Tensor t, int dim, const char* p):
+    cdef int64_t i, n, step
+    cdef object item
+    cdef list result
+    if dim == t.nd:
+        return read_scalar(p, t.code)
+    n, step = t.sizes[dim], t.strides[dim] * ITEMSIZE[t.code]
+    result = PyList_New(n)
+    for i in range(n):
+        item = listed(t, dim + 1, p + i * step)
+        Py_INCREF(item)
+        PyList_SET_ITEM(result, i, item)
+    return result
+
+
+def tolist(Tensor self):
+    """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
+    if self.nd == 0:
+        return self.item()
+    return listed(self, 0, self.ptr)
+
+
+HELPERS["array"] = to_array
+install("numpy", numpy_)
+install("tolist", tolist)
