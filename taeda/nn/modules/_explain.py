@@ -1,0 +1,102 @@
+"""Adds to an exception that leaves a module where it happened: the module's path and the user's line."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+
+_PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("nn", "modules", "_explain.py"))
+_REWRITTEN = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
+
+
+def _ours(filename: str) -> bool:
+    """Whether a frame's file belongs to this package (extension modules carry relative names)."""
+    return filename.startswith((_PACKAGE, "taeda/", "<frozen"))
+
+
+def _line(frame, number: int) -> str:
+    code = frame.f_code
+    text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
+    where = f"{code.co_filename}:{number}, in {code.co_name}"
+    return f"{where}: {text}" if text else where
+
+
+def _user_line(failure: BaseException) -> tuple[str, bool]:
+    """The innermost line that is not ours, and whether the exception was raised by our code."""
+    frames = []
+    traceback = failure.__traceback__
+    while traceback is not None:
+        frames.append((traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    raised_here = bool(frames) and _ours(frames[-1][0].f_code.co_filename)
+    for frame, number in reversed(frames):
+        if not _ours(frame.f_code.co_filename):
+            return _line(frame, number), raised_here
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not _ours(frame.f_code.co_filename):
+            return _line(frame, frame.f_lineno), raised_here
+        frame = frame.f_back
+    return "", raised_here
+
+
+def _path_to(parent, child: int) -> str | None:
+    """The dotted name of the module whose id is ``child`` under ``parent``."""
+    stack, seen = [("", parent)], set()
+    while stack:
+        prefix, module = stack.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        for name, sub in module._modules.items():
+            if sub is None:
+                continue
+            if id(sub) == child:
+                return f"{prefix}{name}"
+            stack.append((f"{prefix}{name}.", sub))
+    return None
+
+
+def _describe(module) -> str:
+    name = module._get_name()
+    return name if module._modules else f"{name}({module.extra_repr()})"
+
+
+def explain(module, failure: Exception) -> None:
+    """Record that ``failure`` has just left ``module``. Called once per module on the way out; never raises.
+
+    An error of an op is told where it happened in its own text; to anybody else's exception a note is added, and its
+    text stays as it is.
+    """
+    if isinstance(failure, (StopIteration, StopAsyncIteration)):
+        return
+    try:
+        state = failure.__dict__.get("_taeda_where")
+        if state is None:
+            line, ours = _user_line(failure)
+            rewrite = ours and type(failure) in _REWRITTEN and len(failure.args) == 1 and type(failure.args[0]) is str
+            state = {
+                "child": id(module), "path": "", "leaf": _describe(module), "line": line,
+                "text": failure.args[0] if rewrite else None, "note": None,
+            }  # fmt: skip
+        else:
+            name = _path_to(module, state["child"])
+            if name is not None:
+                state["path"] = f"{name}.{state['path']}" if state["path"] else name
+                state["child"] = id(module)
+        path, leaf = state["path"], state["leaf"]
+        where = f"module: {path} = {leaf} of {module._get_name()}" if path else f"module: {leaf}"
+        if state["line"]:
+            where += f"\n  line: {state['line']}"
+        if state["text"] is not None:
+            failure.args = (f"{state['text']}\n  {where}",)
+        else:
+            notes = failure.__dict__.setdefault("__notes__", [])
+            if state["note"] in notes:
+                notes.remove(state["note"])
+            state["note"] = f"  {where}"
+            notes.append(state["note"])
+        failure.__dict__["_taeda_where"] = state
+    except Exception:  # explaining must not hide the failure itself
+        return

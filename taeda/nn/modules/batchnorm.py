@@ -1,0 +1,231 @@
+"""Batch normalisation in one to three dimensions, its lazy and synchronised forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "SyncBatchNorm",
+]  # fmt: skip
+
+
+class _NormBase(Module):
+    """Scale, shift and running statistics per channel: what batch and instance normalisation share."""
+
+    _version = 2  # from version 2 on, num_batches_tracked is saved
+    __constants__ = ("track_running_stats", "momentum", "eps", "num_features", "affine")
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            empty = Parameter(taeda.empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, empty)
+        if track_running_stats:
+            self.register_buffer("running_mean", taeda.zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", taeda.ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", taeda.tensor(0, dtype=taeda.int64, device=device))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget the statistics."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Forget the statistics; scale one, shift zero."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
+        version = local_metadata.get("version")
+        if (version is None or version < 2) and self.track_running_stats:
+            key = prefix + "num_batches_tracked"
+            if key not in state_dict:
+                known = self.num_batches_tracked
+                state_dict[key] = known if known is not None else taeda.tensor(0, dtype=taeda.int64)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        factor = 0.0 if self.momentum is None else self.momentum
+        training, tracking = self.training, self.track_running_stats
+        if training and tracking and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # a cumulative mean rather than an exponential one
+                factor = 1.0 / float(self.num_batches_tracked)
+        mean, var = self.running_mean, self.running_var
+        from_batch = training or (mean is None and var is None)
+        if training and not tracking:
+            mean = var = None
+        return F.batch_norm(input, mean, var, self.weight, self.bias, from_batch, factor, self.eps)
+
+
+def _expect_dims(input: Tensor, *dims: int) -> None:
+    if input.dim() not in dims:
+        raise ValueError(f"expected {' or '.join(f'{d}D' for d in dims)} input (got {input.dim()}D input)")
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation (Ioffe & Szegedy 2015) of ``(N, C)`` or ``(N, C, L)``, per channel.
+
+    Args:
+        num_features: ``C``.
+        eps: added to the variance.
+        momentum: weight of the new batch in the running statistics; None for their cumulative mean.
+        affine: learn a scale and a shift.
+        track_running_stats: keep running statistics and use them in evaluation mode.
+        device: where the tensors live.
+        dtype: their dtype.
+        bias: whether ``affine`` includes the shift.
+    """
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _expect_dims(input, 2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of ``(N, C, H, W)``, per channel; arguments as :class:`BatchNorm1d`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _expect_dims(input, 4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of ``(N, C, D, H, W)``, per channel; arguments as :class:`BatchNorm1d`."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        _expect_dims(input, 5)
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """Takes ``num_features`` from the first input."""
+
+    def __init__(
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = taeda.tensor(0, dtype=taeda.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if not self.has_uninitialized_params():
+            return
+        self.num_features = input.shape[1]
+        for t in (self.weight, self.bias, self.running_mean, self.running_var):
+            if t is not None:
+                t.materialize((self.num_features,))
+        self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm1d that takes ``num_features`` from its first input."""
+
+    cls_to_become = BatchNorm1d
+    _check_input_dim = BatchNorm1d._check_input_dim
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm2d that takes ``num_features`` from its first input."""
+
+    cls_to_become = BatchNorm2d
+    _check_input_dim = BatchNorm2d._check_input_dim
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm3d that takes ``num_features`` from its first input."""
+
+    cls_to_become = BatchNorm3d
+    _check_input_dim = BatchNorm3d._check_input_dim
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation whose statistics are those of all processes; in a single process that of the one batch.
+
+    Args:
+        num_features: number of channels; the other arguments are those of :class:`BatchNorm1d`.
+        process_group: the processes that share statistics.
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device=None, dtype=None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Replace every batch normalisation in ``module`` by a synchronised one with the same tensors."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group
+            )
+            if module.affine:
+                result.weight = module.weight
+                result.bias = module.bias
+            result.running_mean = module.running_mean
+            result.running_var = module.running_var
+            result.num_batches_tracked = module.num_batches_tracked
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

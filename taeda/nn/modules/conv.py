@@ -1,0 +1,435 @@
+"""Convolutions in one, two and three dimensions, their transposes and lazy forms."""
+
+from __future__ import annotations
+
+import math
+
+import taeda
+from taeda import Tensor
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
+from .utils import _pair, _reverse_repeat_tuple, _single, _triple
+
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]  # fmt: skip
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    """What all convolutions share: arguments, parameters and their initialisation.
+
+    ``weight`` is ``(out_channels, in_channels / groups, *kernel_size)``, transposed
+    ``(in_channels, out_channels / groups, *kernel_size)``; both parameters start uniform in ``+- 1/sqrt(fan_in)``.
+    """
+
+    __constants__ = (
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels",
+        "kernel_size",
+    )  # fmt: skip
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
+        bias, padding_mode, device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
+            if padding == "same" and any(s != 1 for s in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = self._pads()
+        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(taeda.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(taeda.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _pads(self) -> list[int]:
+        """The padding as ``functional.pad`` takes it: last dimension first, both sides."""
+        if self.padding == "valid":
+            return [0, 0] * len(self.kernel_size)
+        if self.padding == "same":
+            pads: list[int] = []
+            for d, k in zip(reversed(self.dilation), reversed(self.kernel_size), strict=True):
+                left = d * (k - 1) // 2
+                pads += (left, d * (k - 1) - left)
+            return pads
+        return list(_reverse_repeat_tuple(self.padding, 2))
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def _padded(self, input: Tensor) -> tuple[Tensor, object]:
+        """The input and the padding left to do, for modes other than zeros."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        return F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * len(self.padding):
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * len(self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.output_padding):
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+
+class Conv1d(_ConvNd):
+    """Convolution over one dimension: input ``(N, C_in, L)`` or ``(C_in, L)``.
+
+    Args:
+        in_channels: ``C_in``.
+        out_channels: ``C_out``.
+        kernel_size: width of the kernel.
+        stride: step between windows.
+        padding: on both sides; or ``"same"``, ``"valid"``.
+        dilation: step between the kernel's elements.
+        groups: number of blocks of channels that do not see each other.
+        bias: whether to add one.
+        padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+        device: where the parameters live.
+        dtype: their dtype.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _single(kernel_size), _single(stride),
+            padding if isinstance(padding, str) else _single(padding), _single(dilation), False, _single(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv2d(_ConvNd):
+    """Convolution over two dimensions: input ``(N, C_in, H, W)`` or ``(C_in, H, W)``; arguments as :class:`Conv1d`.
+
+    Shape:
+        output height ``(H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1``, width alike.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _pair(kernel_size), _pair(stride),
+            padding if isinstance(padding, str) else _pair(padding), _pair(dilation), False, _pair(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv3d(_ConvNd):
+    """Convolution over three dimensions: input ``(N, C_in, D, H, W)`` or ``(C_in, D, H, W)``; arguments as Conv1d."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _triple(kernel_size), _triple(stride),
+            padding if isinstance(padding, str) else _triple(padding), _triple(dilation), False, _triple(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class _ConvTransposeNd(_ConvNd):
+    """What transposed convolutions share: the ``output_size`` argument of ``forward``."""
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
+        bias, padding_mode, device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(
+        self, input, output_size, stride, padding, kernel_size, num_spatial_dims: int, dilation=None
+    ) -> tuple[int, ...]:
+        """The ``output_padding`` that makes the output ``output_size``.
+
+        Raises:
+            ValueError: no output padding gives that size.
+        """
+        if output_size is None:
+            return _single(self.output_padding)
+        n = num_spatial_dims
+        leading = input.dim() - n
+        if len(output_size) == leading + n:
+            output_size = output_size[leading:]
+        if len(output_size) != n:
+            raise ValueError(
+                f"{type(self).__name__}: for {input.dim()}D input, output_size must have {n} or {leading + n} elements "
+                f"(got {len(output_size)})"
+            )
+        low = [
+            (input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
+            + (dilation[d] if dilation is not None else 1) * (kernel_size[d] - 1) + 1
+            for d in range(n)
+        ]  # fmt: skip
+        high = [low[d] + stride[d] - 1 for d in range(n)]
+        for size, lo, hi in zip(output_size, low, high, strict=True):
+            if not lo <= size <= hi:
+                raise ValueError(
+                    f"requested an output size of {output_size}, but valid sizes range from {low} to {high} (for an "
+                    f"input of {input.size()[2:]})"
+                )
+        return tuple(output_size[d] - low[d] for d in range(n))
+
+    def _extra(self, input: Tensor, output_size) -> tuple[int, ...]:
+        n = len(self.kernel_size)
+        return self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, n, self.dilation)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The gradient of Conv1d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding), _single(dilation), True,
+            _single(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
+        extra = self._extra(input, output_size)
+        return F.conv_transpose1d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The gradient of Conv2d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding), _pair(dilation), True,
+            _pair(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
+        extra = self._extra(input, output_size)
+        return F.conv_transpose2d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """The gradient of Conv3d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding), _triple(dilation), True,
+            _triple(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
+        extra = self._extra(input, output_size)
+        return F.conv_transpose3d(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """Takes ``in_channels`` from the first input."""
+
+    _dims = 0
+
+    def _lazy(self, out_channels: int, bias: bool, device, dtype) -> None:
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor, *args, **kwargs) -> None:
+        if not self.has_uninitialized_params():
+            return
+        if input.dim() not in (self._dims + 1, self._dims + 2):
+            raise RuntimeError(
+                f"Expected {self._dims + 1}D (unbatched) or {self._dims + 2}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {input.shape}"
+            )
+        self.in_channels = input.shape[-self._dims - 1]
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if self.transposed:
+            channels = (self.in_channels, self.out_channels // self.groups)
+        else:
+            channels = (self.out_channels, self.in_channels // self.groups)
+        self.weight.materialize((*channels, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+
+class LazyConv1d(_LazyConvXdMixin, Conv1d):
+    """A Conv1d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv1d
+    _dims = 1
+
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv2d(_LazyConvXdMixin, Conv2d):
+    """A Conv2d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv2d
+    _dims = 2
+
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv3d(_LazyConvXdMixin, Conv3d):
+    """A Conv3d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv3d
+    _dims = 3
+
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._lazy(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
+    """A ConvTranspose1d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose1d
+    _dims = 1
+
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
+        self._lazy(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
+    """A ConvTranspose2d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose2d
+    _dims = 2
+
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
+        self._lazy(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
+    """A ConvTranspose3d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose3d
+    _dims = 3
+
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
+        self._lazy(out_channels, bias, device, dtype)

@@ -1,0 +1,506 @@
+"""Module: a tree of named parameters, buffers and children with a ``forward``.
+
+Attribute access and calls are in ``taeda/_core/module.pyx``; hooks in ``_hooks.py``; state dictionaries in ``_state.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import taeda
+from taeda import Tensor
+from taeda._core.module import ModuleBase, configure, quicken
+
+from . import _hooks
+from ._explain import explain
+from ._hooks import RemovableHandle
+from ._state import StateMixin
+from ..parameter import Buffer, Parameter, is_lazy
+
+configure(
+    Parameter,
+    Buffer,
+    Tensor,
+    _hooks.call_hooked,
+    explain,
+    [_hooks.forward_hooks, _hooks.forward_pre_hooks, _hooks.backward_hooks, _hooks.backward_pre_hooks],
+    [_hooks.parameter_registration_hooks, _hooks.buffer_registration_hooks, _hooks.module_registration_hooks],
+)
+
+
+def _check_name(module, name, what: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"{what} name should be a string. Got {type(name).__name__}")
+    if "." in name:
+        raise KeyError(f'{what} name can\'t contain ".", got: {name}')
+    if name == "":
+        raise KeyError(f'{what} name can\'t be empty string ""')
+
+
+def _indent(text: str) -> str:
+    """All lines but the first, moved right."""
+    return text.replace("\n", "\n  ")
+
+
+class Module(StateMixin, ModuleBase):
+    """Base class of every layer and model.
+
+    A subclass calls ``super().__init__()``, assigns Parameters, Buffers and Modules to attributes, and defines
+    ``forward``. Calling the module runs ``forward`` with its hooks.
+    """
+
+    dump_patches = False
+    training: bool
+    call_super_init = False
+    _compiled_call_impl: Callable | None = None
+
+    def __init_subclass__(cls, **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        quicken(cls)
+
+    def __init__(self, *args, **kwargs) -> None:
+        if not self.call_super_init and (args or kwargs):
+            got = f"{len(args)} positional arguments" if args else f"an unexpected keyword argument '{next(iter(kwargs))}'"
+            raise TypeError(f"{type(self).__name__}.__init__() got {got}")
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _backward_pre_hooks={},
+            _backward_hooks={},
+            _is_full_backward_hook=None,
+            _forward_hooks={},
+            _forward_hooks_with_kwargs={},
+            _forward_hooks_always_called={},
+            _forward_pre_hooks={},
+            _forward_pre_hooks_with_kwargs={},
+            _state_dict_hooks={},
+            _state_dict_pre_hooks={},
+            _load_state_dict_pre_hooks={},
+            _load_state_dict_post_hooks={},
+            _modules={},
+        )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        """What the module computes; every subclass defines it."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    # ---- registration -----------------------------------------------------------------------------------------------
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that moves and is saved with the module but is no parameter.
+
+        Args:
+            name: the attribute.
+            tensor: its value, or None.
+            persistent: whether it is part of ``state_dict``.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        _check_name(self, name, "buffer")
+        if name not in self._buffers and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (taeda Tensor or None required)"
+            )
+        for hook in _hooks.buffer_registration_hooks.values():
+            result = hook(self, name, tensor)
+            tensor = tensor if result is None else result
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter under ``name`` (None for one that is absent)."""
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        _check_name(self, name, "parameter")
+        if name not in self._parameters and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                    "(taeda.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                )
+            for hook in _hooks.parameter_registration_hooks.values():
+                result = hook(self, name, param)
+                param = param if result is None else result
+        self._parameters[name] = param
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a child under ``name``."""
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+        _check_name(self, name, "module")
+        if name not in self._modules and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        for hook in _hooks.module_registration_hooks.values():
+            result = hook(self, name, module)
+            module = module if result is None else result
+        self._modules[name] = module
+
+    register_module = add_module
+
+    # ---- lookup -----------------------------------------------------------------------------------------------------
+    def get_submodule(self, target: str) -> Module:
+        """The module at the dotted path ``target``; ``self`` for the empty one.
+
+        Raises:
+            AttributeError: there is none, or what is there is no Module.
+        """
+        module: Module = self
+        for part in target.split(".") if target else ():
+            if not hasattr(module, part):
+                raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
+            module = getattr(module, part)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put ``module`` at the dotted path ``target``; with ``strict`` only in place of one that is there."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at the dotted path ``target``."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        param = getattr(module, name)
+        if not isinstance(param, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return param
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at the dotted path ``target``."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return getattr(module, name)
+
+    def _named_members(self, members: Callable, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+        seen: set = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in members(module):
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield (f"{path}.{name}" if path else name), value
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once; of the children too if ``recurse``."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """(dotted name, parameter) pairs."""
+        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once; of the children too if ``recurse``."""
+        for _, buf in self.named_buffers(recurse=recurse):
+            yield buf
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """(dotted name, buffer) pairs."""
+        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def children(self) -> Iterator[Module]:
+        """The direct children, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """(name, child) pairs of the direct children."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it, depth first, each once."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True):
+        """(dotted name, module) pairs, this module first under the name ``prefix``."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    # ---- conversion -------------------------------------------------------------------------------------------------
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace every parameter, gradient and buffer by ``fn`` of it; a Parameter stays the same object."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            with taeda.no_grad():
+                applied = fn(param)
+            if applied is not param:
+                param.data = applied
+            if param.grad is not None:
+                with taeda.no_grad():
+                    grad = fn(param.grad)
+                if grad is not param.grad:
+                    grad = grad.requires_grad_(param.grad.requires_grad)
+                    param.grad = grad
+        for name, buf in self._buffers.items():
+            if buf is not None:
+                self._buffers[name] = fn(buf)
+        return self
+
+    def apply(self, fn: Callable[[Module], None]) -> Self:
+        """Call ``fn`` on every child and then on this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def to(self, *args, **kwargs) -> Self:
+        """Move and cast in place: ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``.
+
+        ``dtype`` must be floating point or complex and concerns only tensors that are.
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+
+        def convert(t):
+            wanted = dtype if t.is_floating_point() or t.is_complex() else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device=device, dtype=wanted, non_blocking=non_blocking, memory_format=memory_format)
+            return t.to(device=device, dtype=wanted, non_blocking=non_blocking)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse: bool = True) -> Self:
+        """Move to ``device`` without copying: the values are uninitialised."""
+        return self._apply(lambda t: taeda.empty_like(t, device=device), recurse=recurse)
+
+    def cpu(self) -> Self:
+        """Move to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None) -> Self:
+        """Move to a GPU."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def type(self, dst_type) -> Self:
+        """Cast every parameter and buffer."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self) -> Self:
+        """Cast floating-point parameters and buffers to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Self:
+        """Cast floating-point parameters and buffers to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self) -> Self:
+        """Cast floating-point parameters and buffers to float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self) -> Self:
+        """Cast floating-point parameters and buffers to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def share_memory(self) -> Self:
+        """Move every tensor to shared memory."""
+        return self._apply(lambda t: t.share_memory_())
+
+    # ---- modes ------------------------------------------------------------------------------------------------------
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode (dropout, batch statistics) here and below."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set evaluation mode: ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Whether the parameters want gradients."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zero."""
+        for param in self.parameters():
+            if param.grad is not None:
+                if set_to_none:
+                    param.grad = None
+                else:
+                    if param.grad.grad_fn is not None:
+                        param.grad.detach_()
+                    else:
+                        param.grad.requires_grad_(False)
+                    param.grad.zero_()
+
+    def compile(self, *args, **kwargs) -> None:
+        """Compile ``forward`` in place with :func:`taeda.compile`."""
+        self.forward = taeda.compile(self.forward, *args, **kwargs)
+
+    # ---- hooks ------------------------------------------------------------------------------------------------------
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` (``(module, args, kwargs)``) before ``forward``; a result replaces the input."""
+        flags = {"kwargs": self._forward_pre_hooks_with_kwargs} if with_kwargs else {}
+        return _hooks.add(self._forward_pre_hooks, hook, prepend, **flags)
+
+    def register_forward_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` (``(module, args, kwargs, output)``) after ``forward``."""
+        flags = {}
+        if with_kwargs:
+            flags["kwargs"] = self._forward_hooks_with_kwargs
+        if always_call:
+            flags["always"] = self._forward_hooks_always_called
+        return _hooks.add(self._forward_hooks, hook, prepend, **flags)
+
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the module's backward; a result replaces the gradients."""
+        return _hooks.add(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` after the module's backward; a result replaces grad_input."""
+        if self._is_full_backward_hook is False:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one "
+                "of them."
+            )
+        self._is_full_backward_hook = True
+        return _hooks.add(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """The older kind of backward hook, on the node of the output; prefer :meth:`register_full_backward_hook`."""
+        if self._is_full_backward_hook is True:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one "
+                "of them."
+            )
+        self._is_full_backward_hook = False
+        return _hooks.add(self._backward_hooks, hook)
+
+    # ---- Python -----------------------------------------------------------------------------------------------------
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fresh = Module.__new__(Module)
+        Module.__init__(fresh)
+        missing = {k: v for k, v in fresh.__dict__.items() if k not in state and k != "training"}
+        self.__dict__.update(state)
+        self.__dict__.update(missing)
+
+    def __dir__(self):
+        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of the repr; a subclass overrides it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_indent(repr(module))}" for name, module in self._modules.items()]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+    def _replicate_for_data_parallel(self):
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True
+        return replica
+
+
+quicken(Module)
+
+
+def _parse_to(*args, **kwargs):
+    """(device, dtype, non_blocking, memory_format) of the forms of ``to``."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    non_blocking, memory_format = kwargs.pop("non_blocking", False), kwargs.pop("memory_format", None)
+    kwargs.pop("copy", None)
+    other = kwargs.pop("tensor", kwargs.pop("other", None))
+    if kwargs:
+        raise TypeError(f"to() received an unexpected keyword argument '{next(iter(kwargs))}'")
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and (isinstance(rest[0], str | int | taeda.device) or rest[0] is None):
+        device = rest.pop(0)
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    if rest and isinstance(rest[0], taeda.dtype):
+        dtype = rest.pop(0)
+    elif rest and rest[0] is None:
+        rest.pop(0)
+    if rest:
+        non_blocking = rest.pop(0)
+    if device is not None and not isinstance(device, taeda.device):
+        device = taeda.device(device)
+    return device, dtype, non_blocking, memory_format
+
+
+def is_lazy_module(module: Module) -> bool:
+    """Whether a parameter or buffer of ``module`` itself has no shape yet."""
+    return any(is_lazy(t) for t in [*module._parameters.values(), *module._buffers.values()])

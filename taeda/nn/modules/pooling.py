@@ -1,0 +1,347 @@
+"""Pooling layers: maximum, average, power average, fractional and adaptive, and the inverse of maximum pooling."""
+
+from __future__ import annotations
+
+from taeda import Tensor
+
+from .. import functional as F
+from .module import Module
+from .utils import _ntuple
+
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d",
+    "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d",
+]  # fmt: skip
+
+
+class _MaxPoolNd(Module):
+    """Arguments of maximum pooling.
+
+    Args:
+        kernel_size: size of the window.
+        stride: step between windows; ``kernel_size`` if None.
+        padding: minus infinity on both sides, at most half the window.
+        dilation: step between the window's elements.
+        return_indices: also return where the maxima were.
+        ceil_mode: round the output size up rather than down.
+    """
+
+    __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
+
+    def __init__(
+        self, kernel_size, stride=None, padding=0, dilation=1, return_indices: bool = False, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPoolNd):
+    """Maximum over windows of ``(N, C, L)`` or ``(C, L)``; arguments: see :class:`_MaxPoolNd`."""
+
+    def forward(self, input: Tensor):
+        return F.max_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
+
+
+class MaxPool2d(_MaxPoolNd):
+    """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``; arguments: see :class:`_MaxPoolNd`."""
+
+    def forward(self, input: Tensor):
+        return F.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
+
+
+class MaxPool3d(_MaxPoolNd):
+    """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments: see :class:`_MaxPoolNd`."""
+
+    def forward(self, input: Tensor):
+        return F.max_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
+
+
+class _MaxUnpoolNd(Module):
+    _dims = 0
+
+    def __init__(self, kernel_size, stride=None, padding=0) -> None:
+        super().__init__()
+        full = _ntuple(self._dims)
+        self.kernel_size = full(kernel_size)
+        self.stride = full(stride if stride is not None else kernel_size)
+        self.padding = full(padding)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts pooled values back where :class:`MaxPool1d` found them (its indices), zero elsewhere."""
+
+    _dims = 1
+
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Puts pooled values back where :class:`MaxPool2d` found them (its indices), zero elsewhere."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Puts pooled values back where :class:`MaxPool3d` found them (its indices), zero elsewhere."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class _AvgPoolNd(Module):
+    """Arguments of average pooling.
+
+    Args:
+        kernel_size: size of the window.
+        stride: step between windows; ``kernel_size`` if None.
+        padding: zeros on both sides.
+        ceil_mode: round the output size up rather than down.
+        count_include_pad: whether padding counts in the mean.
+        divisor_override: divide by this instead (not in one dimension).
+    """
+
+    __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
+    """Mean over windows of ``(N, C, L)`` or ``(C, L)``; arguments: see :class:`_AvgPoolNd`."""
+
+    __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
+    ) -> None:
+        full = _ntuple(1)
+        stride = stride if stride is not None else kernel_size
+        super().__init__(full(kernel_size), full(stride), full(padding), ceil_mode, count_include_pad)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+
+class AvgPool2d(_AvgPoolNd):
+    """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``; arguments: see :class:`_AvgPoolNd`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
+
+class AvgPool3d(_AvgPoolNd):
+    """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments: see :class:`_AvgPoolNd`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
+
+class _FractionalMaxPoolNd(Module):
+    """Arguments of fractional maximum pooling (Graham 2014).
+
+    Args:
+        kernel_size: size of the window.
+        output_size: output size; or
+        output_ratio: its ratio to the input's, between 0 and 1.
+        return_indices: also return where the maxima were.
+    """
+
+    __constants__ = ("kernel_size", "return_indices", "output_size", "output_ratio")
+    _dims = 0
+
+    def __init__(
+        self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+    ) -> None:
+        super().__init__()
+        full = _ntuple(self._dims)
+        self.kernel_size = full(kernel_size)
+        if any(k <= 0 for k in self.kernel_size):
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = full(output_size) if output_size is not None else None
+        self.output_ratio = full(output_ratio) if output_ratio is not None else None
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maximum over windows at random, uneven steps; arguments: see :class:`_FractionalMaxPoolNd`."""
+
+    _dims = 2
+
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool2d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Maximum over windows at random, uneven steps; arguments: see :class:`_FractionalMaxPoolNd`."""
+
+    _dims = 3
+
+    def forward(self, input: Tensor):
+        return F.fractional_max_pool3d(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
+
+class _LPPoolNd(Module):
+    __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
+
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPoolNd):
+    """``(sum of x^p)^(1/p)`` over windows of ``(N, C, L)``, ``p`` being ``norm_type``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(_LPPoolNd):
+    """``(sum of x^p)^(1/p)`` over windows of ``(N, C, H, W)``, ``p`` being ``norm_type``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool3d(_LPPoolNd):
+    """``(sum of x^p)^(1/p)`` over windows of ``(N, C, D, H, W)``, ``p`` being ``norm_type``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class _AdaptiveMaxPoolNd(Module):
+    __constants__ = ("output_size", "return_indices")
+
+    def __init__(self, output_size, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class _AdaptiveAvgPoolNd(Module):
+    __constants__ = ("output_size",)
+
+    def __init__(self, output_size) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    def forward(self, input: Tensor):
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    def forward(self, input: Tensor):
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    def forward(self, input: Tensor):
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)

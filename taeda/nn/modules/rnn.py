@@ -1,0 +1,451 @@
+"""Recurrent layers: RNN, LSTM, GRU over whole sequences, and their single-step cells."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+
+import taeda
+from taeda import Tensor
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
+from ._recurrent import recurrent
+from .module import Module
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """``tensor.index_select(dim, permutation)``."""
+    return tensor.index_select(dim, permutation)
+
+
+class RNNBase(Module):
+    """What RNN, LSTM and GRU share.
+
+    Args:
+        mode: ``"LSTM"``, ``"GRU"``, ``"RNN_TANH"`` or ``"RNN_RELU"`` (the subclasses fill it in).
+        input_size: size of each input element.
+        hidden_size: size of the hidden state.
+        num_layers: layers one above the other.
+        bias: whether there are ``bias_ih`` and ``bias_hh``.
+        batch_first: sequences are ``(N, L, *)`` rather than ``(L, N, *)``.
+        dropout: probability of dropout between layers, in training.
+        bidirectional: a second set of weights reads the sequence backwards.
+        proj_size: project the hidden state to this size (LSTM only).
+        device: where the parameters live.
+        dtype: their dtype.
+
+    All parameters start uniform in ``+- 1/sqrt(hidden_size)``.
+    """
+
+    __constants__ = (
+        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
+        "proj_size",
+    )  # fmt: skip
+
+    def __init__(
+        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None,
+        dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        gates = _GATES[mode] * hidden_size
+        state = proj_size or hidden_size
+        directions = 2 if bidirectional else 1
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            for suffix in ("", "_reverse")[:directions]:
+                width = input_size if layer == 0 else state * directions
+                shapes = {"weight_ih": (gates, width), "weight_hh": (gates, state)}
+                if bias:
+                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                names = []
+                for name, shape in shapes.items():
+                    names.append(f"{name}_l{layer}{suffix}")
+                    setattr(self, names[-1], Parameter(taeda.empty(shape, device=device, dtype=dtype)))
+                self._all_weights.append(names)
+        self.reset_parameters()
+
+    @staticmethod
+    def _check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size) -> None:
+        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
+                f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                stacklevel=4,
+            )
+        for name, value, kind in (
+            ("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int),
+            ("hidden_size", hidden_size, int),
+        ):  # fmt: skip
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+        for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        if proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if mode not in _GATES:
+            raise ValueError("Unrecognized RNN mode: " + mode)
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The parameters by layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """PyTorch packs the parameters for cuDNN here; taeda's kernels take them where they are."""
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    # ---- checks -----------------------------------------------------------------------------------------------------
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise unless ``input`` has the right dtype, dimensions and width."""
+        weight = getattr(self, self._all_weights[0][0])
+        if input.dtype != weight.dtype and not taeda.is_autocast_enabled():
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
+                f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
+            )
+        dims = 2 if batch_sizes is not None else 3
+        if input.dim() != dims:
+            raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")
+        if self.input_size != input.size(-1):
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)} (input "
+                f"shape {tuple(input.shape)})"
+            )
+
+    def _state_shape(self, input: Tensor, batch_sizes: Tensor | None, width: int) -> tuple[int, int, int]:
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return (self.num_layers * (2 if self.bidirectional else 1), batch, width)
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the hidden state for ``input``."""
+        return self._state_shape(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        """Raise unless ``hx`` has that shape."""
+        if tuple(hx.size()) != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input: Tensor, hidden, batch_sizes: Tensor | None) -> None:
+        """Raise unless input and state fit."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx, permutation: Tensor | None):
+        """The state with its batch in another order."""
+        return hx if permutation is None else apply_permutation(hx, permutation)
+
+    # ---- forward ----------------------------------------------------------------------------------------------------
+    def _zero_state(self, input: Tensor, batch_sizes: Tensor | None):
+        return input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
+
+    def _state_dims(self, hx) -> tuple[int, ...]:
+        return (hx.dim(),)
+
+    def _map_state(self, hx, fn):
+        return fn(hx)
+
+    def forward(self, input, hx=None):
+        """The output of the last layer at every step, and the final state of every layer.
+
+        Args:
+            input: ``(L, N, input_size)``, ``(N, L, input_size)`` if ``batch_first``, ``(L, input_size)``, or a
+                PackedSequence.
+            hx: the first state, ``(num_layers * directions, N, hidden_size)``; zero if None. For an LSTM the pair
+                ``(h, c)``.
+        """
+        packed = input if isinstance(input, PackedSequence) else None
+        batched = True
+        if packed is not None:
+            x, sizes, order, back = packed
+            hx = self._zero_state(x, sizes) if hx is None else self.permute_hidden(hx, order)
+        else:
+            x, sizes, back = input, None, None
+            if x.dim() not in (2, 3):
+                raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {x.dim()}D instead")
+            batched = x.dim() == 3
+            if hx is not None and any(d != (3 if batched else 2) for d in self._state_dims(hx)):
+                what, dims = ("batched 3-D", 3) if batched else ("unbatched 2-D", 2)
+                got = ", ".join(f"{d}-D" for d in self._state_dims(hx))
+                raise RuntimeError(f"For {what} input, hx should also be {dims}-D but got {got} tensor")
+            if not batched:
+                x = x.unsqueeze(0 if self.batch_first else 1)
+                hx = hx if hx is None else self._map_state(hx, lambda t: t.unsqueeze(1))
+            hx = self._zero_state(x, None) if hx is None else hx
+        self.check_forward_args(x, hx, sizes)
+        output, state = recurrent(
+            self.mode, x, hx, self.all_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional, self.batch_first and packed is None, None if sizes is None else sizes.tolist(),
+        )  # fmt: skip
+        if packed is not None:
+            return PackedSequence(output, sizes, order, back), self.permute_hidden(state, back)
+        if not batched:
+            output = output.squeeze(0 if self.batch_first else 1)
+            state = self._map_state(state, lambda t: t.squeeze(1))
+        return output, state
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size != 0:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if self.batch_first is not False:
+            text += f", batch_first={self.batch_first}"
+        if self.dropout != 0:
+            text += f", dropout={self.dropout}"
+        if self.bidirectional is not False:
+            text += f", bidirectional={self.bidirectional}"
+        return text
+
+
+class RNN(RNNBase):
+    """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with ReLU; further arguments: see :class:`RNNBase`."""
+
+    def __init__(self, *args, **kwargs) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if len(args) > 3:  # nonlinearity stands fourth
+            self.nonlinearity = args[3]
+            args = args[:3] + args[4:]
+        else:
+            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
+        super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
+
+
+class GRU(RNNBase):
+    """Gated recurrent unit (Cho et al. 2014), the reset gate applied after the product; arguments: see RNNBase.
+
+    ``r, z = sigmoid(...)``, ``n = tanh(W_in x + b_in + r (W_hn h + b_hn))``, ``h' = (1 - z) n + z h``.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", *args, **kwargs)
+
+
+class LSTM(RNNBase):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997; gates i, f, g, o); arguments: see :class:`RNNBase`.
+
+    ``c' = f c + i g``, ``h' = o tanh(c')``, projected by ``weight_hr`` if ``proj_size``.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the cell state for ``input``."""
+        return self._state_shape(input, batch_sizes, self.hidden_size)
+
+    def check_forward_args(self, input: Tensor, hidden, batch_sizes: Tensor | None) -> None:
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(
+            hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
+        )
+        self.check_hidden_size(
+            hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}"
+        )
+
+    def permute_hidden(self, hx, permutation: Tensor | None):
+        return hx if permutation is None else tuple(apply_permutation(t, permutation) for t in hx)
+
+    def _zero_state(self, input: Tensor, batch_sizes: Tensor | None):
+        return (
+            input.new_zeros(self.get_expected_hidden_size(input, batch_sizes)),
+            input.new_zeros(self.get_expected_cell_size(input, batch_sizes)),
+        )
+
+    def _state_dims(self, hx) -> tuple[int, ...]:
+        return tuple(t.dim() for t in hx)
+
+    def _map_state(self, hx, fn):
+        return tuple(fn(t) for t in hx)
+
+
+class RNNCellBase(Module):
+    """What the cells share: ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` for ``num_chunks`` gates."""
+
+    __constants__ = ("input_size", "hidden_size", "bias")
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        gates = num_chunks * hidden_size
+        self.weight_ih = Parameter(taeda.empty((gates, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(taeda.empty((gates, hidden_size), device=device, dtype=dtype))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(taeda.empty(gates, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _dims(self, name: str, t: Tensor) -> None:
+        if t.dim() not in (1, 2):
+            raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {t.dim()}D instead")
+
+    def _fits(self, input: Tensor, *states: Tensor) -> None:
+        """Raise unless the widths are right; only reached before the products would fail."""
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {input.size(-1)} expected {self.input_size}")
+        for i, state in enumerate(states):
+            if input.size(0) != state.size(0):
+                raise RuntimeError(
+                    f"Input batch size {input.size(0)} doesn't match hidden{i} batch size {state.size(0)}"
+                )
+            if state.size(1) != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{i} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
+                )
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        if nonlinearity != "tanh":
+            text += f", nonlinearity={nonlinearity}"
+        return text
+
+
+class RNNCell(RNNCellBase):
+    """One step of an RNN: ``tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with ReLU.
+
+    Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
+        nonlinearity: ``"tanh"`` or ``"relu"``.
+        device: where the parameters live.
+        dtype: their dtype.
+    """
+
+    __constants__ = ("input_size", "hidden_size", "bias", "nonlinearity")
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        self._dims("input", input)
+        if hx is not None:
+            self._dims("hidden", hx)
+        batched = input.dim() == 2
+        x = input if batched else input.unsqueeze(0)
+        if hx is None:
+            hx = x.new_zeros((x.size(0), self.hidden_size))
+        elif not batched:
+            hx = hx.unsqueeze(0)
+        self._fits(x, hx)
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        act = taeda.tanh if self.nonlinearity == "tanh" else F.relu
+        result = act(F.linear(x, self.weight_ih, self.bias_ih) + F.linear(hx, self.weight_hh, self.bias_hh))
+        return result if batched else result.squeeze(0)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM: ``(h', c')`` of ``x`` and ``(h, c)``; arguments as :class:`RNNCell`."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
+        super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        self._dims("input", input)
+        if hx is not None:
+            self._dims("hx[0]", hx[0])
+            self._dims("hx[1]", hx[1])
+        batched = input.dim() == 2
+        x = input if batched else input.unsqueeze(0)
+        if hx is None:
+            zero = x.new_zeros((x.size(0), self.hidden_size))
+            h, c = zero, zero
+        else:
+            h, c = hx if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
+        self._fits(x, h, c)
+        gates = F.linear(x, self.weight_ih, self.bias_ih) + F.linear(h, self.weight_hh, self.bias_hh)
+        i, f, g, o = gates.chunk(4, 1)
+        c = taeda.sigmoid(f) * c + taeda.sigmoid(i) * taeda.tanh(g)
+        h = taeda.sigmoid(o) * taeda.tanh(c)
+        return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU: ``h'`` of ``x`` and ``h``; arguments as :class:`RNNCell`."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
+        super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        self._dims("input", input)
+        if hx is not None:
+            self._dims("hidden", hx)
+        batched = input.dim() == 2
+        x = input if batched else input.unsqueeze(0)
+        if hx is None:
+            hx = x.new_zeros((x.size(0), self.hidden_size))
+        elif not batched:
+            hx = hx.unsqueeze(0)
+        self._fits(x, hx)
+        ri, zi, ni = F.linear(x, self.weight_ih, self.bias_ih).chunk(3, 1)
+        rh, zh, nh = F.linear(hx, self.weight_hh, self.bias_hh).chunk(3, 1)
+        r, z = taeda.sigmoid(ri + rh), taeda.sigmoid(zi + zh)
+        n = taeda.tanh(ni + r * nh)
+        result = (hx - n) * z + n
+        return result if batched else result.squeeze(0)

@@ -1,0 +1,200 @@
+"""Embedding and EmbeddingBag: learnt vectors looked up by index."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import taeda
+from taeda import Tensor
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["Embedding", "EmbeddingBag"]
+
+
+def _normal_index(padding_idx: int | None, num_embeddings: int) -> int | None:
+    """``padding_idx`` counted from the front, checked."""
+    if padding_idx is None:
+        return None
+    if not -num_embeddings <= padding_idx < num_embeddings:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % num_embeddings
+
+
+class _EmbeddingBase(Module):
+    """The table of vectors: a standard normal draw, or given."""
+
+    def _table(self, _weight, freeze: bool, device, dtype) -> None:
+        if _weight is None:
+            empty = taeda.empty((self.num_embeddings, self.embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(empty, requires_grad=not freeze)
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != (self.num_embeddings, self.embedding_dim):
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(_weight, requires_grad=not freeze)
+
+    def reset_parameters(self) -> None:
+        """Draw the vectors anew."""
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        if self.padding_idx is not None:
+            with taeda.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_EmbeddingBase):
+    """A table of ``num_embeddings`` vectors of size ``embedding_dim``, looked up by integer indices.
+
+    Args:
+        num_embeddings: rows of the table.
+        embedding_dim: size of each vector.
+        padding_idx: a row that starts at zero and gets no gradient.
+        max_norm: renormalise rows whose norm is larger when they are looked up.
+        norm_type: the p of that norm.
+        scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch.
+        sparse: accepted for PyTorch's sake; gradients are dense.
+        device: where the table lives.
+        dtype: its dtype.
+
+    Shape:
+        input ``(*)`` of int32 or int64, output ``(*, embedding_dim)``.
+    """
+
+    __constants__ = (
+        "num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse",
+    )  # fmt: skip
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
+        _freeze: bool = False, device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = _normal_index(padding_idx, num_embeddings)
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self._table(_weight, _freeze, device, dtype)
+        self.sparse = sparse
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq is not False:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        if self.sparse is not False:
+            text += ", sparse=True"
+        return text
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Self:  # fmt: skip
+        """An Embedding over a given table; without gradient if ``freeze``."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, cols = embeddings.shape
+        return cls(
+            rows, cols, _weight=embeddings, _freeze=freeze, padding_idx=padding_idx, max_norm=max_norm,
+            norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+        )  # fmt: skip
+
+
+class EmbeddingBag(_EmbeddingBase):
+    """Sums, means or maxima of bags of embeddings, without the embeddings themselves.
+
+    Args:
+        num_embeddings: rows of the table.
+        embedding_dim: size of each vector.
+        max_norm: renormalise rows whose norm is larger when they are looked up.
+        norm_type: the p of that norm.
+        scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch.
+        mode: ``"sum"``, ``"mean"`` or ``"max"``.
+        sparse: accepted for PyTorch's sake; gradients are dense.
+        include_last_offset: ``offsets`` has one more element, the end of the last bag.
+        padding_idx: a row that bags leave out.
+        device: where the table lives.
+        dtype: its dtype.
+
+    Shape:
+        input ``(B, N)`` (bags of N), or ``(M)`` with ``offsets`` ``(B)``, the start of each bag; output
+        ``(B, embedding_dim)``.
+    """
+
+    __constants__ = (
+        "num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",
+        "include_last_offset", "padding_idx",
+    )  # fmt: skip
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = _normal_index(padding_idx, num_embeddings)
+        self._table(_weight, False, device, dtype)
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq is not False:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += f", mode={self.mode!r}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        return text
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:  # fmt: skip
+        """An EmbeddingBag over a given table; without gradient if ``freeze``."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, cols = embeddings.shape
+        bag = cls(
+            rows, cols, _weight=embeddings, max_norm=max_norm, norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse, include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+        )  # fmt: skip
+        bag.weight.requires_grad = not freeze
+        return bag

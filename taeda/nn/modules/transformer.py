@@ -1,0 +1,331 @@
+"""The transformer of Vaswani et al. 2017: encoder, decoder, their layers and the whole."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from .. import functional as F
+from .. import init
+from .attention import MultiheadAttention
+from .container import ModuleList
+from .dropout import Dropout
+from .linear import Linear
+from .module import Module
+from .normalization import LayerNorm
+
+__all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
+
+
+def _causal_mask(size: int, device=None, dtype=None) -> Tensor:
+    """Minus infinity above the diagonal, zero elsewhere."""
+    return taeda.triu(taeda.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
+
+
+def _activation(activation: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return F.relu if activation == "relu" else F.gelu
+
+
+def _sequence_length(x: Tensor, batch_first: bool) -> int:
+    return x.size(0) if x.dim() == 2 else x.size(1 if batch_first else 0)
+
+
+def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
+    """Whether the mask is the causal one; looked up in its values where the caller does not say."""
+    if is_causal is not None or mask is None:
+        return is_causal is True
+    causal = _causal_mask(size, device=mask.device, dtype=mask.dtype)
+    return mask.size() == causal.size() and bool((mask == causal).all())
+
+
+def _clones(module: Module, n: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(n)])
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a two-layer network, each with dropout, residual and layer norm.
+
+    Args:
+        d_model: size of the features.
+        nhead: number of heads.
+        dim_feedforward: width between the two linear layers.
+        dropout: probability of dropout.
+        activation: ``"relu"``, ``"gelu"`` or a function.
+        layer_norm_eps: added to the variance in layer norm.
+        batch_first: batch dimension first.
+        norm_first: normalise before attention and network rather than after.
+        bias: whether linear layers and norms have one.
+        device: where the parameters live.
+        dtype: their dtype.
+    """
+
+    __constants__ = ("norm_first",)
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        where = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **where
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **where)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **where)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def __setstate__(self, state) -> None:
+        super().__setstate__(state)
+        if not hasattr(self, "activation"):
+            self.activation = F.relu
+
+    def forward(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        other = src_mask.dtype if src_mask is not None else None
+        padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "src_mask", src.dtype)
+        mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
+        if self.norm_first:
+            x = src + self._sa_block(self.norm1(src), mask, padding, is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(src + self._sa_block(src, mask, padding, is_causal))
+        return self.norm2(x + self._ff_block(x))
+
+    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False) -> Tensor:
+        x = self.self_attn(
+            x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
+        )[0]
+        return self.dropout1(x)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's output, and a two-layer network; arguments as the encoder layer."""
+
+    __constants__ = ("norm_first",)
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        where = {"device": device, "dtype": dtype}
+        heads = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **where}
+        self.self_attn = MultiheadAttention(d_model, nhead, **heads)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, **heads)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **where)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **where)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def __setstate__(self, state) -> None:
+        state.setdefault("activation", F.relu)
+        super().__setstate__(state)
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        cross = (memory_mask, memory_key_padding_mask, memory_is_causal)
+        if self.norm_first:
+            x = tgt + self._sa_block(self.norm1(tgt), *own)
+            x = x + self._mha_block(self.norm2(x), memory, *cross)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(tgt + self._sa_block(tgt, *own))
+        x = self.norm2(x + self._mha_block(x, memory, *cross))
+        return self.norm3(x + self._ff_block(x))
+
+    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False) -> Tensor:
+        x = self.self_attn(
+            x, x, x, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal, need_weights=False
+        )[0]
+        return self.dropout1(x)
+
+    def _mha_block(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        x = self.multihead_attn(
+            x, memory, memory, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal, need_weights=False
+        )[0]
+        return self.dropout2(x)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerEncoder(Module):
+    """A stack of encoder layers.
+
+    Args:
+        encoder_layer: copied ``num_layers`` times.
+        num_layers: how often.
+        norm: applied at the end.
+        enable_nested_tensor: accepted for PyTorch's sake; padding is computed, not skipped.
+        mask_check: likewise.
+    """
+
+    __constants__ = ("norm",)
+
+    def __init__(
+        self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.layers = _clones(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(
+        self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:  # fmt: skip
+        other = mask.dtype if mask is not None else None
+        padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
+        mask = F._canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
+        is_causal = _is_causal(mask, is_causal, _sequence_length(src, self.layers[0].self_attn.batch_first))
+        for layer in self.layers:
+            src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """A stack of decoder layers; arguments as :class:`TransformerEncoder`."""
+
+    __constants__ = ("norm",)
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _clones(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        tgt_is_causal = _is_causal(
+            tgt_mask, tgt_is_causal, _sequence_length(tgt, self.layers[0].self_attn.batch_first)
+        )
+        for layer in self.layers:
+            tgt = layer(
+                tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+                memory_is_causal=memory_is_causal,
+            )  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """Encoder and decoder.
+
+    Args:
+        d_model: size of the features.
+        nhead: number of heads.
+        num_encoder_layers: encoder layers.
+        num_decoder_layers: decoder layers.
+        dim_feedforward: width between the two linear layers of each.
+        dropout: probability of dropout.
+        activation: ``"relu"``, ``"gelu"`` or a function.
+        custom_encoder: used instead of an own encoder.
+        custom_decoder: used instead of an own decoder.
+        layer_norm_eps: added to the variance in layer norm.
+        batch_first: batch dimension first.
+        norm_first: normalise before attention and network rather than after.
+        bias: whether linear layers and norms have one.
+        device: where the parameters live.
+        dtype: their dtype.
+    """
+
+    def __init__(
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu, custom_encoder: Any = None,
+        custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
+        bias: bool = True, device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        where = {"device": device, "dtype": dtype}
+        layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias
+        )  # fmt: skip
+        if custom_encoder is not None:
+            self.encoder = custom_encoder
+        else:
+            encoder_layer = TransformerEncoderLayer(*layer, **where)
+            norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+            self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm)
+        if custom_decoder is not None:
+            self.decoder = custom_decoder
+        else:
+            decoder_layer = TransformerDecoderLayer(*layer, **where)
+            norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **where)
+            self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        for p in self.parameters():
+            if p.dim() > 1:
+                init.xavier_uniform_(p)
+
+    def forward(
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """The decoder's output ``(T, N, d_model)`` for source ``(S, N, d_model)`` and target ``(T, N, d_model)``."""
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError(
+                "the batch number of src and tgt must be equal, "
+                f"got shapes {tuple(src.shape)} and {tuple(tgt.shape)} with batch_first={self.batch_first}"
+            )
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError(
+                f"the feature number of src and tgt must be equal to d_model ({self.d_model}), got shapes "
+                f"{tuple(src.shape)} and {tuple(tgt.shape)}"
+            )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+        """A mask ``(sz, sz)`` that lets position i see positions up to i."""
+        return _causal_mask(sz, device, dtype)

@@ -1,0 +1,39 @@
+"""DataParallel: the same program on one device or several; with one device it passes everything through."""
+
+from __future__ import annotations
+
+from ..modules.module import Module
+
+__all__ = ["DataParallel", "data_parallel"]
+
+
+class DataParallel(Module):
+    """Wraps ``module``, whose inputs would be split along ``dim`` among devices. On one device it just calls it.
+
+    Args:
+        module: what to run.
+        device_ids: devices to run on; at most one here.
+        output_device: where results go.
+        dim: dimension of the batch.
+    """
+
+    def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0) -> None:
+        super().__init__()
+        ids = list(device_ids) if device_ids is not None else []
+        if len({str(i) for i in ids}) > 1:
+            raise ValueError(
+                f"DataParallel: expected at most one device, got device_ids={ids}; run one process per device instead"
+            )
+        self.module = module
+        self.device_ids = ids
+        self.output_device = output_device
+        self.dim = dim
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module: Module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):
+    """``module(*inputs, **module_kwargs)`` as DataParallel runs it."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))

@@ -1,0 +1,140 @@
+"""Tensors that a Module registers when they are assigned to it: Parameter, Buffer and their uninitialised forms."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from copy import deepcopy
+
+import taeda
+from taeda import Tensor
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+
+
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance) -> bool:
+        """Also true of a Tensor of another subclass that calls itself a parameter through ``_is_param``."""
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A Tensor that becomes a parameter of the Module it is assigned to.
+
+    Args:
+        data: the values; a Tensor that shares its memory. An empty Tensor if None.
+        requires_grad: whether gradients are wanted.
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
+        if data is None:
+            data = taeda.empty(0)
+        if type(data) is Tensor or type(data) is Parameter:
+            return data.detach().as_subclass(cls).requires_grad_(requires_grad)
+        t = data.detach().requires_grad_(requires_grad)
+        if type(t) is not type(data):
+            raise RuntimeError(
+                f"Parameter: expected detach() of {type(data).__name__} to give the same class, got {type(t).__name__}; "
+                "define detach() or pass a plain Tensor"
+            )
+        t._is_param = True
+        return t
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.data.clone(memory_format=taeda.preserve_format), self.requires_grad)
+        memo[id(self)] = result
+        return result
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    return Parameter(data, requires_grad)
+
+
+class Buffer(Tensor):
+    """A Tensor that becomes a buffer of the Module it is assigned to.
+
+    Args:
+        data: the values; an empty Tensor if None.
+        persistent: whether it is part of the module's ``state_dict``.
+    """
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
+        if data is None:
+            data = taeda.empty(0)
+        t = data.detach().requires_grad_(data.requires_grad)
+        if type(t) is Tensor or type(t) is Parameter:
+            t = t.as_subclass(cls)
+        t.persistent = persistent
+        t._is_buffer = True
+        return t
+
+
+class UninitializedTensorMixin:
+    """A tensor whose shape is not known until a lazy module's first call."""
+
+    def materialize(self, shape, device=None, dtype=None) -> None:
+        """Give the tensor its shape and memory (uninitialised) and its real class."""
+        fresh = taeda.empty(shape, device=device or self.device, dtype=dtype or self.dtype)  # type: ignore[attr-defined]
+        self.data = fresh
+        self.__class__ = self.cls_to_become  # type: ignore[attr-defined]
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self.requires_grad,)  # type: ignore[attr-defined]
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter that gets its shape from the first input of a lazy module."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device=None, dtype=None):
+        return taeda.empty(0, device=device, dtype=dtype).as_subclass(cls).requires_grad_(requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        result = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        memo[id(self)] = result
+        return result
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer that gets its shape from the first input of a lazy module."""
+
+    cls_to_become = Buffer  # not Tensor: an instance cannot change its class to an extension type
+
+    def __new__(cls, requires_grad: bool = False, device=None, dtype=None, persistent: bool = True):
+        result = taeda.empty(0, device=device, dtype=dtype).as_subclass(cls).requires_grad_(requires_grad)
+        result.persistent = persistent
+        return result
+
+
+def is_lazy(param) -> bool:
+    """Whether ``param`` has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

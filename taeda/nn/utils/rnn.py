@@ -1,0 +1,256 @@
+"""Sequences of different lengths: packing, padding and their inverses."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable, Sequence
+
+import taeda
+from taeda import Tensor
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
+]  # fmt: skip
+
+_Packed = namedtuple(
+    "PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"], defaults=(None, None, None)
+)
+
+
+class PackedSequence(_Packed):
+    """Sequences of different lengths without their padding, step by step: what recurrent layers take.
+
+    ``data`` holds the first elements of all sequences (longest first), then the second ones, and so on;
+    ``batch_sizes[t]`` says how many sequences are longer than ``t``. ``sorted_indices`` and ``unsorted_indices`` order
+    the batch by length and back; None where it was in order.
+    """
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes is None:
+            if not isinstance(data, list | tuple) or len(data) != 2:
+                raise AssertionError("PackedSequence: expected data and batch_sizes, or one pair of them")
+            data, batch_sizes = data
+        elif batch_sizes.device.type != "cpu":
+            raise ValueError(
+                f"batch_sizes should always be on CPU. Got {batch_sizes.device}. Use pack_sequence or "
+                "pack_padded_sequence rather than making a PackedSequence directly"
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def pin_memory(self):
+        """A copy in pinned memory."""
+        return type(self)(self.data.pin_memory(), *self[1:])
+
+    def to(self, *args, **kwargs):
+        """A copy whose data is moved or cast, the indices moved along; itself if nothing changes."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        kwargs = {k: v for k, v in kwargs.items() if k not in ("device", "dtype")}
+        moved = [i if i is None else i.to(data.device, **kwargs) for i in self[2:]]
+        return type(self)(data, self.batch_sizes, *moved)
+
+    def cuda(self, *args, **kwargs):
+        """A copy on a GPU."""
+        return self.to(*args, device="cuda", **kwargs)
+
+    def cpu(self, *args, **kwargs):
+        """A copy on the CPU."""
+        return self.to(*args, device="cpu", **kwargs)
+
+    def double(self):
+        """The data as float64."""
+        return self.to(dtype=taeda.float64)
+
+    def float(self):
+        """The data as float32."""
+        return self.to(dtype=taeda.float32)
+
+    def half(self):
+        """The data as float16."""
+        return self.to(dtype=taeda.float16)
+
+    def long(self):
+        """The data as int64."""
+        return self.to(dtype=taeda.int64)
+
+    def int(self):
+        """The data as int32."""
+        return self.to(dtype=taeda.int32)
+
+    def short(self):
+        """The data as int16."""
+        return self.to(dtype=taeda.int16)
+
+    def char(self):
+        """The data as int8."""
+        return self.to(dtype=taeda.int8)
+
+    def byte(self):
+        """The data as uint8."""
+        return self.to(dtype=taeda.uint8)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data is on a GPU."""
+        return self.data.device.type == "cuda"
+
+    def is_pinned(self) -> bool:
+        """Whether the data is in pinned memory."""
+        return self.data.is_pinned()
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes ``permutation``."""
+    if permutation is None:
+        return None
+    output = taeda.empty_like(permutation, memory_format=taeda.contiguous_format)
+    output.scatter_(0, permutation, taeda.arange(0, permutation.numel(), device=permutation.device))
+    return output
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack a padded batch.
+
+    Args:
+        input: ``(T, B, *)``, or ``(B, T, *)`` if ``batch_first``.
+        lengths: the length of each sequence, a list or a CPU tensor.
+        batch_first: which of the two.
+        enforce_sorted: the sequences come longest first; else they are sorted here.
+
+    Raises:
+        RuntimeError: a length is not positive, or they are not in order though ``enforce_sorted``.
+    """
+    if isinstance(lengths, Tensor) and lengths.device.type != "cpu":
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D {lengths.device} "
+            f"{lengths.dtype} tensor"
+        )
+    sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+    sorted_indices = None
+    if not enforce_sorted:
+        ordered, sorted_indices = taeda.sort(taeda.tensor(sizes, dtype=taeda.int64), descending=True)
+        sizes = ordered.tolist()
+        sorted_indices = sorted_indices.to(input.device)
+        input = input.index_select(0 if batch_first else 1, sorted_indices)
+    steps = input.transpose(0, 1) if batch_first else input
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if len(sizes) != steps.size(1):
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={steps.size(1)})")
+    if sizes[-1] <= 0:
+        raise RuntimeError(
+            f"Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0: {min(sizes)}"
+        )
+    if any(a < b for a, b in zip(sizes, sizes[1:], strict=False)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
+            "not need ONNX exportability."
+        )
+    if sizes[0] > steps.size(0):
+        raise RuntimeError(f"Expected `lengths` of at most {steps.size(0)}, the padded length, got {sizes[0]}")
+    data, batch_sizes, start = [], [], 0
+    for n in range(len(sizes), 0, -1):  # the n longest sequences share steps start..sizes[n-1]
+        end = sizes[n - 1]
+        if end > start:
+            data.append(steps[start:end, :n].flatten(0, 1))
+            batch_sizes += [n] * (end - start)
+            start = end
+    return PackedSequence(taeda.cat(data), taeda.tensor(batch_sizes, dtype=taeda.int64), sorted_indices, None)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The padded batch of a packed one, and the lengths.
+
+    Args:
+        sequence: what :func:`pack_padded_sequence` made.
+        batch_first: give ``(B, T, *)`` rather than ``(T, B, *)``.
+        padding_value: fills the padding.
+        total_length: pad to this length, at least the longest sequence.
+    """
+    sizes = sequence.batch_sizes.tolist()
+    length = len(sizes)
+    if total_length is not None:
+        if total_length < length:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got total_length="
+                f"{total_length} and max sequence length being {length}"
+            )
+        length = total_length
+    blocks, at = [], 0
+    step = 0
+    batch, rest = sizes[0], tuple(sequence.data.shape[1:])
+    while step < len(sizes):  # runs of steps with equally many sequences
+        run = step
+        while run < len(sizes) and sizes[run] == sizes[step]:
+            run += 1
+        n = sizes[step] * (run - step)
+        block = sequence.data[at : at + n].view(run - step, sizes[step], *rest)
+        if sizes[step] < batch:
+            fill = sequence.data.new_full((run - step, batch - sizes[step], *rest), padding_value)
+            block = taeda.cat([block, fill], 1)
+        blocks.append(block)
+        at, step = at + n, run
+    if length > len(sizes):
+        blocks.append(sequence.data.new_full((length - len(sizes), batch, *rest), padding_value))
+    padded = taeda.cat(blocks)
+    lengths = taeda.tensor([sum(n > i for n in sizes) for i in range(batch)], dtype=taeda.int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    if sequence.unsorted_indices is not None:
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
+        lengths = lengths[sequence.unsorted_indices.cpu()]
+    return padded, lengths
+
+
+def pad_sequence(
+    sequences: Tensor | Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:  # fmt: skip
+    """Stack sequences ``(L_i, *)`` into ``(T, B, *)`` (``(B, T, *)`` if ``batch_first``), padded to the longest."""
+    if isinstance(sequences, Tensor):
+        sequences = sequences.unbind(0)
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f'Expected padding_side to be one of left or right, but got {padding_side}.')
+    sequences = tuple(sequences)
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    longest = max(s.size(0) for s in sequences)
+    padded = []
+    for s in sequences:
+        if s.size(0) < longest:
+            fill = s.new_full((longest - s.size(0), *s.shape[1:]), padding_value)
+            s = taeda.cat([s, fill] if padding_side == "right" else [fill, s])
+        padded.append(s)
+    return taeda.stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences of a padded batch, each of its length."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [s[: int(n)] for s, n in zip(padded_sequences.unbind(0), lengths, strict=True)]
+
+
+def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack a list of sequences ``(L_i, *)``."""
+    lengths = taeda.tensor([s.size(0) for s in sequences], dtype=taeda.int64)
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences of a packed batch."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
