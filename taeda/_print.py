@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_repr"]
 
 
-@dataclass
 class _Options:
-    """What :func:`set_printoptions` sets."""
+    """What :func:`set_printoptions` sets."""  # no dataclass: importing those costs as much as all of this module
 
-    precision: int = 4
-    threshold: float = 1000
-    edgeitems: int = 3
-    linewidth: int = 80
-    sci_mode: bool | None = None
+    def __init__(self) -> None:
+        self.precision: int = 4
+        self.threshold: float = 1000
+        self.edgeitems: int = 3
+        self.linewidth: int = 80
+        self.sci_mode: bool | None = None
 
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -70,19 +69,18 @@ def set_printoptions(
 
 def get_printoptions() -> dict[str, Any]:
     """The print options now in force, as :func:`set_printoptions` takes them."""
-    return asdict(_options)
+    return dict(vars(_options))
 
 
 @contextmanager
 def printoptions(**kwargs: Any) -> Iterator[None]:
     """Set print options inside a ``with`` block; takes :func:`set_printoptions`'s arguments."""
-    before = asdict(_options)
+    before = get_printoptions()
     try:
         set_printoptions(**kwargs)
         yield
     finally:
-        for field in fields(_options):
-            setattr(_options, field.name, before[field.name])
+        vars(_options).update(before)
 
 
 class _Column:
