@@ -601,6 +601,15 @@ def install(name, function):
     PyType_Modified(t)
 
 
+cdef int _prepare_tensor_type() except -1:
+    """Give Tensor a lazily made instance dict, which Cython would make for every object."""
+    cdef Tensor probe = <Tensor>Tensor.__new__(Tensor)
+    cdef PyTypeObject* t = <PyTypeObject*>Tensor
+    t.tp_dictoffset = <char*>&probe.attributes - <char*><void*>probe
+    install("__dict__", property(lambda self: PyObject_GenericGetDict(self, NULL)))
+    return 0
+
+
 cdef int _prepare_op_type() except -1:
     """Give the Op type the vectorcall protocol, which Cython has no syntax for."""
     cdef Op probe = Op.__new__(Op)

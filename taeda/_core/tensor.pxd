@@ -49,7 +49,7 @@ cdef class Tensor:
     cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
     cdef object hooks            # of a leaf: dict id -> function
     cdef object post_hooks       # after accumulation into .grad
-    cdef dict __dict__
+    cdef object attributes       # the instance's __dict__; NULL until an attribute is set
     cdef object __weakref__
 
 cdef class Node:
@@ -71,7 +71,6 @@ cdef class Node:
     cdef str label
     cdef dict notes
     cdef object trace
-    cdef dict __dict__
     cdef object __weakref__
     cdef int64_t seq
     cdef int noutputs

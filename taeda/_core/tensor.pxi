@@ -143,41 +143,51 @@ cdef inline bint wants_grad(Tensor t):
 
 cdef int parse_sizes(object sizes, int64_t* out) except -1:
     """A size given as an int or a sequence of ints; the number of dimensions."""
-    cdef int n = 0
+    cdef Py_ssize_t i, n
+    cdef object s
     if PyLong_Check(sizes):
         out[0] = sizes
         return 1
     if isinstance(sizes, Tensor):
         sizes = sizes.tolist()
-    if not PyTuple_Check(sizes) and not PyList_Check(sizes):
+    if not PyTuple_Check(sizes):
         try:
             sizes = tuple(sizes)
         except TypeError:
             raise TypeError(f"expected sizes as a tuple of ints, got {type(sizes).__name__}") from None
-    if len(sizes) > MAXDIM:
-        raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {len(sizes)}")
-    for s in sizes:
-        try:
-            out[n] = s
-        except TypeError:
-            if not hasattr(s, "__index__"):
-                raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}") from None
-            out[n] = s.__index__()
-        n += 1
-    return n
+    n = PyTuple_GET_SIZE(sizes)
+    if n > MAXDIM:
+        raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {n}")
+    for i in range(n):
+        s = <object>PyTuple_GET_ITEM(sizes, i)
+        if PyLong_Check(s):
+            out[i] = s
+        elif hasattr(s, "__index__"):
+            out[i] = s.__index__()
+        else:
+            raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}")
+    return <int>n
 
 
 cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
     """A dimension in ``[0, ndim)``; a 0-d tensor takes 0 and -1 as well."""
     cdef long d
-    try:
-        d = dim
-    except TypeError:
-        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}") from None
+    if not PyLong_Check(dim):
+        if not hasattr(dim, "__index__"):
+            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        dim = dim.__index__()
+    d = dim
     cdef int n = ndim if ndim > 0 else 1
     if d < -n or d >= n:
         raise IndexError(f"{name}: dimension out of range (expected to be in [{-n}, {n - 1}], got {d})")
     return d + n if d < 0 else d
+
+
+cdef inline void forget_attributes(Tensor t) noexcept:
+    """No dict yet: Python makes one when the first attribute is set (a dict per tensor would cost as much as an op)."""
+    cdef PyObject** slot = <PyObject**>&t.attributes
+    Py_DECREF(<object>slot[0])
+    slot[0] = NULL
 
 
 @cython.freelist(512)
@@ -185,8 +195,8 @@ cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
 cdef class Tensor:
     """A multi-dimensional array that records the operations done on it."""
 
-    def __cinit__(self, *args, **kwargs):
-        self.grad_fn_ = None
+    def __cinit__(self):
+        forget_attributes(self)
         self.sizes = self.dims
         self.strides = self.dims + INLINE
 
@@ -486,7 +496,6 @@ cdef class Tensor:
         """Take this tensor out of the graph."""
         if self.base is not None:
             raise RuntimeError("can't detach views in-place: use detach() instead")
-        self.grad_fn_ = None
         self.leaf_grad = False
         self.nr = 0
         return self

@@ -12,7 +12,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_Check, PyLong_CheckExact, PyLong_FromLongLong
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.slice cimport PySlice_Check
 from cpython.tuple cimport PyTuple_Check, PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
@@ -27,6 +27,7 @@ from .pool cimport kernel_t, parallel_for
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         Py_ssize_t tp_vectorcall_offset
+        Py_ssize_t tp_dictoffset
         object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
         object (*tp_call)(object, object, object)
         unsigned long tp_flags
@@ -37,6 +38,7 @@ cdef extern from "Python.h":
     object PyVectorcall_Call(object, object, object)
     object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)
     object PyMethod_New(object, object)
+    object PyObject_GenericGetDict(object, void*)
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
     Py_ssize_t PyTuple_GET_SIZE(object)
     Py_ssize_t Py_REFCNT(PyObject*)
@@ -78,3 +80,4 @@ include "engine.pxi"
 
 _make_dtypes()
 _prepare_op_type()
+_prepare_tensor_type()
