@@ -15,7 +15,7 @@ from . import scalar as s
 from .build import kernel
 from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
 from .pointwise import COMPLEX, is_complex, part
-from .rowwise import LONG_TILES, Operand, Row, State, rowwise
+from .rowwise import LONG_TILES, Operand, Row, State, by_register, rowwise
 from .scalar import Complex
 from .target import host
 
@@ -380,7 +380,9 @@ def _exponentials(row: Row, x: int, dtype: str) -> State:
         blocked=False,
     )
     top = _finite(f, top)
-    (total,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + s.exp(v - top),), add, unroll=2)
+    (total,) = row.fold(
+        [x], [(dtype, 0.0)], lambda acc, v: (acc[0] + by_register(s.exp_negative, v - top),), add, unroll=2
+    )
     return top, total
 
 

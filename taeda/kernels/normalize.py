@@ -1,0 +1,238 @@
+"""Layer, group, batch and RMS normalisation and their gradients, as row-wise kernels.
+
+What is normalised together is a row, of one dimension (layer norm) or two (group norm: channels of the group by
+positions; batch norm: batch by positions). Weight and bias are operands like any other: their strides say whether they
+run along the row (layer norm), along its outer dimension (group norm), or from row to row (batch norm). Statistics
+and their inverse are kept in float32 for half precision.
+
+A kernel's key is ``(dtypes, columns, levels, affine)``: a dtype name per operand, outputs first, None for one that was
+left out, the mode and levels of the row-wise schedule, and ``affine``, how weight and bias are laid out along vectors
+(``c`` or ``s``).
+"""
+
+from __future__ import annotations
+
+from .build import kernel
+from .ir import F64, Function, Value
+from .pointwise import part
+from .reduce import add, compute
+from .rowwise import Operand, Row, rowwise
+
+Dtypes = tuple[str | None, ...]
+
+
+def _operands(dtypes: Dtypes, columns: bool, letters: str, affine: str, working: str) -> list[Operand]:
+    """``f``: every element; ``r``: one value per row; ``w``: laid out as ``affine`` says."""
+    found = []
+    for dtype, letter in zip(dtypes, letters, strict=True):
+        layout = affine if letter == "w" else "s" if letter == "r" and not columns else "c"
+        found.append(Operand(dtype or "uint8", layout, working if dtype else None))
+    return found
+
+
+def _given(dtypes: Dtypes, *operands: int) -> list[int]:
+    return [i for i in operands if dtypes[i] is not None]
+
+
+def _mean(row: Row, x: int, dtype: str) -> Value:
+    return row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + v,), add)[0] / row.size.to(part(dtype))
+
+
+def _variance(row: Row, x: int, dtype: str, mean: Value) -> Value:
+    def step(acc, v):
+        d = v - mean
+        return (row.f.fma(d, d, acc[0]),)
+
+    return row.fold([x], [(dtype, 0.0)], step, add, fetch=[x])[0] / row.size.to(part(dtype))
+
+
+def _inverse_root(f: Function, variance: Value, eps: Value) -> Value:
+    """``1 / sqrt(variance + eps)``."""
+    return 1.0 / f.unary("sqrt", variance + f.splat(eps, variance.lanes))
+
+
+def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value | None, rstd: Value) -> None:
+    """``(x - mean) * rstd * w + b``."""
+    f, given = row.f, _given(dtypes, w, b)
+
+    def fn(v: Value, *affine: Value) -> Value:
+        v = (v if mean is None else v - mean) * rstd
+        if len(given) == 2:
+            return f.fma(v, affine[0], affine[1])
+        return v * affine[0] if given == [w] else v + affine[0] if given else v
+
+    row.each([x, *given], [y], fn, fetch=[y])
+
+
+@kernel
+def layer_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
+    """Normalise rows. Operands: y, mean, rstd, x, weight, bias. Parameter: eps."""
+    working = compute(dtypes[3])
+
+    def body(row: Row) -> None:
+        eps = row.schedule.param(0, F64).to(part(working))
+        mean = _mean(row, 3, working)
+        rstd = _inverse_root(f, _variance(row, 3, working, mean), eps)
+        row.put(1, mean)
+        row.put(2, rstd)
+        _write(row, dtypes, 0, 3, 4, 5, mean, rstd)
+
+    operands = _operands(dtypes, columns, "frrfww", affine, working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+
+
+@kernel
+def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
+    """Gradient of the input of :func:`layer_norm`. Operands: dx, g, x, mean, rstd, weight."""
+    working = compute(dtypes[2])
+    given = _given(dtypes, 5)
+
+    def body(row: Row) -> None:
+        mean, rstd = row.get(3), row.get(4)
+
+        def step(acc, g, x, *w):
+            g = g * w[0] if w else g
+            return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
+
+        dot, total = row.fold([1, 2, *given], [(working, 0.0)] * 2, step, add, unroll=4)
+        n = row.size.to(part(working))
+        slope, level = dot / n, total / n
+
+        def fn(g, x, *w):
+            g = g * w[0] if w else g
+            return (g - level - (x - mean) * rstd * slope) * rstd
+
+        row.each([1, 2, *given], [0], fn, fetch=[0, 1, 2])
+
+    operands = _operands(dtypes, columns, "fffrrw", affine, working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+
+
+@kernel
+def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, stats: str) -> None:
+    """Gradients of weight and bias: sums of ``g * (x - mean) * rstd`` and of ``g`` over rows of what shares a weight.
+
+    Operands: dw, db, g, x, mean, rstd. ``stats`` is the layout of mean and rstd (``s``: one value per vector); a mean
+    that is left out is 0 (RMS norm).
+    """
+    working = compute(dtypes[3])
+
+    def body(row: Row) -> None:
+        def step(acc, g, x, *moments):
+            centred = x if dtypes[4] is None else x - moments[0]
+            return f.fma(g, centred * moments[-1], acc[0]), acc[1] + g
+
+        dw, db = row.fold([2, 3, *_given(dtypes, 4, 5)], [(working, 0.0)] * 2, step, add, unroll=4)
+        row.put(0, dw)
+        row.put(1, db)
+
+    operands = _operands(dtypes, columns, "rrffww", stats, working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+
+
+@kernel
+def rms_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
+    """``x / sqrt(mean(x ** 2) + eps) * weight``. Operands: y, rstd, x, weight. Parameter: eps."""
+    working = compute(dtypes[2])
+
+    def body(row: Row) -> None:
+        eps = row.schedule.param(0, F64).to(part(working))
+        (square,) = row.fold([2], [(working, 0.0)], lambda acc, v: (f.fma(v, v, acc[0]),), add)
+        rstd = _inverse_root(f, square / row.size.to(part(working)), eps)
+        row.put(1, rstd)
+        given = _given(dtypes, 3)
+        row.each([2, *given], [0], lambda v, *w: v * rstd * w[0] if w else v * rstd)
+
+    operands = _operands(dtypes, columns, "frfw", affine, working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+
+
+@kernel
+def rms_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
+    """Gradient of the input of :func:`rms_norm`. Operands: dx, g, x, rstd, weight."""
+    working = compute(dtypes[2])
+    given = _given(dtypes, 4)
+
+    def body(row: Row) -> None:
+        rstd = row.get(3)
+
+        def step(acc, g, x, *w):
+            return (f.fma(g * w[0] if w else g, x * rstd, acc[0]),)
+
+        (dot,) = row.fold([1, 2, *given], [(working, 0.0)], step, add)
+        slope = dot / row.size.to(part(working))
+        row.each([1, 2, *given], [0], lambda g, x, *w: ((g * w[0] if w else g) - x * rstd * slope) * rstd)
+
+    operands = _operands(dtypes, columns, "fffrw", affine, working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+
+
+@kernel
+def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int) -> None:
+    """Normalise each channel by its own statistics and move the running ones.
+
+    Operands: y, mean, rstd, running mean, running variance (both may be left out), x, weight, bias. Parameters: eps,
+    momentum. The running variance gets the unbiased estimate.
+    """
+    working = compute(dtypes[5])
+    t = part(working)
+
+    def body(row: Row) -> None:
+        eps, momentum = (row.schedule.param(i, F64).to(t) for i in (0, 1))
+        mean = _mean(row, 5, working)
+        variance = _variance(row, 5, working, mean)
+        rstd = _inverse_root(f, variance, eps)
+        row.put(1, mean)
+        row.put(2, rstd)
+        if dtypes[3] is not None:
+            n = row.size
+            unbiased = variance * (n.to(t) / f.select(n > 1, n - 1, n).to(t))
+            for i, new in ((3, mean), (4, unbiased)):
+                row.put(i, row.get(i) * (1.0 - momentum) + new * momentum)
+        _write(row, dtypes, 0, 5, 6, 7, mean, rstd)
+
+    operands = _operands(dtypes, columns, "frrrrfrr", "s", working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))
+
+
+@kernel
+def batch_norm_eval(f: Function, dtypes: Dtypes, columns: bool, levels: int) -> None:
+    """Normalise each channel by given statistics. Operands: y, x, mean, variance, weight, bias. Parameter: eps."""
+    working = compute(dtypes[1])
+
+    def body(row: Row) -> None:
+        eps = row.schedule.param(0, F64).to(part(working))
+        rstd = _inverse_root(f, row.get(3), eps)
+        _write(row, dtypes, 0, 1, 4, 5, row.get(2), rstd)
+
+    operands = _operands(dtypes, columns, "ffrrrr", "s", working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))
+
+
+@kernel
+def batch_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, training: bool) -> None:
+    """Gradients of input, weight and bias. Operands: dx, dw, db, g, x, mean, rstd, weight.
+
+    With ``training`` the statistics are those of the batch and carry gradient themselves.
+    """
+    working = compute(dtypes[4])
+
+    def body(row: Row) -> None:
+        mean, rstd = row.get(5), row.get(6)
+
+        def step(acc, g, x):
+            return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
+
+        dot, total = row.fold([3, 4], [(working, 0.0)] * 2, step, add, unroll=4)
+        row.put(1, dot)
+        row.put(2, total)
+        scale = rstd if dtypes[7] is None else rstd * row.get(7)
+        if not training:
+            row.each([3], [0], lambda g: g * scale)
+            return
+        n = row.size.to(part(working))
+        slope, level = dot / n, total / n
+        row.each([3, 4], [0], lambda g, x: (g - level - (x - mean) * rstd * slope) * scale)
+
+    operands = _operands(dtypes, columns, "frrffrrr", "s", working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))

@@ -1,0 +1,199 @@
+"""Softmax, its logarithm and their gradients, and cross entropy fused with them, as row-wise kernels.
+
+Each kernel is a table from ``(dtypes, columns)`` to an address: a dtype name per operand, outputs first, None for an
+operand that was left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from . import scalar as s
+from .build import kernel
+from .ir import I64, Function, Value
+from .pointwise import part
+from .reduce import add, compute
+from .rowwise import Operand, Row, State, by_register, rowwise
+
+_TILES = (2,)  # exp needs many registers
+
+
+def _operands(dtypes: tuple[str | None, ...], columns: bool, along: str, working: str) -> list[Operand]:
+    """Operands by letter: ``f`` and ``r`` are laid out as usual, ``w`` is one row shared by all."""
+    found = []
+    for dtype, letter in zip(dtypes, along, strict=True):
+        layout = "s" if (letter == "w") == columns and letter != "f" else "c"
+        real = dtype not in (None, "int64")
+        found.append(Operand(dtype or "uint8", layout, working if real else None))
+    return found
+
+
+def _greater(a: State, b: State) -> State:
+    """The larger, and where either is NaN any of them: NaN comes through the sum of exponentials anyway."""
+    return (a[0].fn.select(b[0] > a[0], b[0], a[0]),)
+
+
+def largest(row: Row, x: int, dtype: str) -> Value:
+    """The largest element of the row."""
+    return row.fold([x], [(dtype, -math.inf)], lambda acc, v: _greater(acc, (v,)), _greater, blocked=False)[0]
+
+
+def sum_exp(row: Row, x: int, dtype: str, top: Value, fetch: Sequence[int] = ()) -> Value:
+    """The sum of ``exp(x - top)`` over the row."""
+
+    def step(acc: State, v: Value) -> State:
+        return (acc[0] + by_register(s.exp_negative, v - top),)
+
+    return row.fold([x], [(dtype, 0.0)], step, add, unroll=4, fetch=fetch)[0]
+
+
+@kernel
+def softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
+    """``exp(x) / sum(exp(x))``."""
+    working = compute(dtypes[0])
+    exact = dtypes[0] == working
+
+    def body(row: Row) -> None:
+        top = largest(row, 1, working)
+        if exact:  # the output can hold the exponentials until their sum is known
+
+            def step(acc: State, v: Value):
+                e = by_register(s.exp_negative, v - top)
+                return (acc[0] + e,), (e,)
+
+            (total,) = row.fold([1], [(working, 0.0)], step, add, [0], unroll=4, fetch=[0, 1])
+            scale = 1.0 / total
+            row.each([0], [0], lambda e: e * scale)
+        else:
+            scale = 1.0 / sum_exp(row, 1, working, top, [0, 1])
+            row.each([1], [0], lambda v: by_register(s.exp_negative, v - top) * scale)
+
+    rowwise(f, body, _operands(dtypes, columns, "ff", working), part(working), columns=columns, tiles=_TILES)
+
+
+@kernel
+def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
+    """``x - log(sum(exp(x)))``."""
+    working = compute(dtypes[0])
+
+    def body(row: Row) -> None:
+        top = largest(row, 1, working)
+        total = s.log(sum_exp(row, 1, working, top, [0, 1]))
+        row.each([1], [0], lambda v: (v - top) - total)
+
+    rowwise(f, body, _operands(dtypes, columns, "ff", working), part(working), columns=columns, tiles=_TILES)
+
+
+@kernel
+def softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool) -> None:
+    """``y * (g - sum(g * y))`` of gradient and output."""
+    working = compute(dtypes[0])
+
+    def body(row: Row) -> None:
+        (dot,) = row.fold([1, 2], [(working, 0.0)], lambda acc, g, y: (f.fma(g, y, acc[0]),), add)
+        row.each([1, 2], [0], lambda g, y: y * (g - dot), fetch=[0, 1, 2])
+
+    rowwise(f, body, _operands(dtypes, columns, "fff", working), part(working), columns=columns)
+
+
+@kernel
+def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool) -> None:
+    """``g - exp(y) * sum(g)`` of gradient and output."""
+    working = compute(dtypes[0])
+
+    def body(row: Row) -> None:
+        (total,) = row.fold([1], [(working, 0.0)], lambda acc, g: (acc[0] + g,), add)
+        row.each([1, 2], [0], lambda g, y: g - by_register(s.exp_negative, y) * total, fetch=[0, 1, 2])
+
+    rowwise(f, body, _operands(dtypes, columns, "fff", working), part(working), columns=columns, tiles=_TILES)
+
+
+# ---- cross entropy ---------------------------------------------------------------------------------------------------
+def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, Value]:
+    """The row's class, made safe to index with, and whether the row counts. A class out of range is reported."""
+    f = row.f
+    t = row.get(target)
+    counts = t != ignored
+    inside = (t >= 0) & (t < row.schedule.n0)
+    wrong = counts & ~inside
+    for lane in range(t.lanes):
+        bad = wrong.lane(lane) if t.lanes > 1 else wrong
+        if row.count is not None:
+            bad = bad & (f.i64(lane) < row.count)
+        with f.when(bad):
+            f.store(row.bases[report], t.lane(lane) if t.lanes > 1 else t)
+            f.store(f.offset(row.bases[report], 8), f.i64(1))
+    return f.select(inside, t, 0), counts
+
+
+@kernel
+def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and ``logsumexp(x)``.
+
+    Operands: loss, weight, logsumexp, x, target, w (may be left out), report (a class out of range, and whether there
+    was one). Parameter: the ignored class, as an integer.
+    """
+    working = compute(dtypes[3])
+
+    def body(row: Row) -> None:
+        t, counts = _target(row, 4, row.schedule.param(0, I64), 6)
+        top = largest(row, 3, working)
+        lse = s.log(sum_exp(row, 3, working, top)) + top
+        weight = f.select(counts, row.at(5, t) if dtypes[5] else f.const(part(working), 1.0), 0.0)
+        row.put(0, f.select(counts, (lse - row.at(3, t)) * weight, 0.0))
+        row.put(1, weight)
+        row.put(2, lse)
+
+    operands = _operands(dtypes, columns, "rrrfrwr", working)
+    rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
+
+
+@kernel
+def cross_entropy_backward(f: Function, dtypes: tuple[str, ...], columns: bool) -> None:
+    """``g * (exp(x - logsumexp) - [class is t])`` per element, with ``g`` the row's gradient times its weight.
+
+    Operands: the result, x, g, logsumexp, target.
+    """
+    working = compute(dtypes[1])
+
+    def body(row: Row) -> None:
+        g, lse, t = row.get(2), row.get(3), row.get(4)
+
+        def fn(x: Value, at: Value) -> Value:
+            p = by_register(s.exp_negative, x - lse)
+            return f.select(at == t, p - 1.0, p) * g
+
+        row.each([1], [0], fn, index=I64)
+
+    operands = _operands(dtypes, columns, "ffrrr", working)
+    rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
+
+
+@kernel
+def nll_loss(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """Per row ``-w[t] * x[t]`` and the row's weight ``w[t]``.
+
+    Operands: loss, weight, x, target, w (may be left out), report. Parameter: the ignored class.
+    """
+    working = compute(dtypes[2])
+
+    def body(row: Row) -> None:
+        t, counts = _target(row, 3, row.schedule.param(0, I64), 5)
+        weight = f.select(counts, row.at(4, t) if dtypes[4] else f.const(part(working), 1.0), 0.0)
+        row.put(0, f.select(counts, -row.at(2, t) * weight, 0.0))
+        row.put(1, weight)
+
+    rowwise(f, body, _operands(dtypes, columns, "rrfrwr", working), part(working), columns=columns, tiles=())
+
+
+@kernel
+def pick(f: Function, dtypes: tuple[str, str, str], columns: bool) -> None:
+    """A row that is 0 but for ``g`` at position ``t``. Operands: the result, g, t."""
+    working = compute(dtypes[0])
+
+    def body(row: Row) -> None:
+        g, t = row.get(1), row.get(2)
+        row.each([], [0], lambda at: f.select(at == t, g, 0.0), index=I64)
+
+    rowwise(f, body, _operands(dtypes, columns, "frr", working), part(working), columns=columns)
