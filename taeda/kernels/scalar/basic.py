@@ -76,10 +76,6 @@ def sign(x: Value) -> Value:
     return select(x > 0, like(x, 1), select(x < 0, like(x, -1), like(x, 0)))
 
 
-def positive(x: Value) -> Value:
-    return x
-
-
 # ---- rounding --------------------------------------------------------------------------------------------------------
 def _rounding(name: str, doc: str):
     def apply(x: Value) -> Value:
@@ -183,6 +179,24 @@ def scale(x: Value, n: Value) -> Value:
         suffix = f"p{'s' if x.type is F32 else 'd'}.{8 * width}"
         return _x86(f"llvm.x86.avx512.mask.scalef.{suffix}", x, [x, n, x], width)
     return ldexp_int(x, n.to(SIGNED[x.type]))
+
+
+def frexp(x: Value) -> tuple[Value, Value]:
+    """``(m, e)`` with ``x = m * 2 ** e``, ``m`` in [0.5, 1), ``e`` an int32; 0 for ``e`` at 0, infinity and NaN."""
+    t, shift = x.type, MANTISSA[x.type] + 2
+    small = abs(x) < SMALLEST[t]
+    y = select(small, x * 2.0**shift, x)
+    bits = y.bits(SIGNED[t])
+    field = (bits >> MANTISSA[t]) & (2 * BIAS[t] + 1)
+    e = field - (BIAS[t] - 1) - select(small, like(bits, shift), like(bits, 0))
+    m = (bits & ~((2 * BIAS[t] + 1) << MANTISSA[t]) | ((BIAS[t] - 1) << MANTISSA[t])).bits(t)
+    plain = (x == 0) | (abs(x) == float("inf")) | (x != x)
+    return select(plain, x, m), select(plain, like(e, 0), e).to(I32)
+
+
+def bits_of(x: Value) -> Value:
+    """The bits of a float as a signed integer."""
+    return x.bits(SIGNED[x.type])
 
 
 def power_of_two(n: Value, t: Type) -> Value:

@@ -52,17 +52,21 @@ class Complex:
         return Complex(self.re, -self.im)
 
     def __add__(self, o):
+        if isinstance(o, (Value, int, float)):  # a real number has no imaginary part, not one of +0
+            return Complex(self.re + o, self.im)
         o = self._other(o)
         return Complex(self.re + o.re, self.im + o.im)
 
     __radd__ = __add__
 
     def __sub__(self, o):
+        if isinstance(o, (Value, int, float)):
+            return Complex(self.re - o, self.im)
         o = self._other(o)
         return Complex(self.re - o.re, self.im - o.im)
 
     def __rsub__(self, o):
-        return self._other(o) - self
+        return Complex(o - self.re, -self.im) if isinstance(o, (Value, int, float)) else self._other(o) - self
 
     def __mul__(self, o):
         if isinstance(o, (Value, int, float)):

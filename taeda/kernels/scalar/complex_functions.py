@@ -1,0 +1,266 @@
+"""Elementary functions of a Complex. Branch cuts and signs are C's; formulas are Kahan's (1987) where they matter.
+
+complex64 is worked in double: its parts come within 1 ulp, and products of its size cannot overflow on the way.
+complex128 is good to a few ulp of the larger part.
+"""
+
+from __future__ import annotations
+
+from ..ir import BOOL, F32, F64, Value
+from . import basic, exponential, trigonometric
+from .basic import abs, copysign, fma, like, select
+from .complexes import Complex
+
+INF = float("inf")
+LN2, LN10 = 0.6931471805599453, 2.302585092994046
+
+
+def _wide(function):
+    """Work on float64 parts."""
+
+    def apply(*args):
+        if args[0].type is not F32:
+            return function(*args)
+        result = function(*(a.to(F64) for a in args))
+        return result.to(F32)
+
+    apply.__doc__, apply.__name__ = function.__doc__, function.__name__
+    return apply
+
+
+def hypot(a: Value, b: Value) -> Value:
+    """``sqrt(a^2 + b^2)`` without overflow on the way, within 2 ulp; infinite where either is, NaN or not."""
+    a, b = a._pair(b)
+    if a.type is F32:
+        wide = a.to(F64), b.to(F64)
+        result = exponential.sqrt(fma(wide[0], wide[0], wide[1] * wide[1])).to(F32)
+    else:
+        a, b = abs(a), abs(b)
+        high, low = select(a > b, a, b), select(a > b, b, a)
+        ratio = select(high == 0, like(a, 0.0), low / high)
+        result = high * exponential.sqrt(fma(ratio, ratio, 1.0))
+    return select((abs(a) == INF) | (abs(b) == INF), like(a, INF), result)
+
+
+def modulus(z: Complex) -> Value:
+    """The absolute value."""
+    return hypot(z.re, z.im)
+
+
+def angle(z: Complex) -> Value:
+    """The argument, in (-pi, pi]."""
+    return trigonometric.atan2(z.im, z.re)
+
+
+def sgn(z: Complex) -> Complex:
+    """``z / |z|``, 0 at 0."""
+    size = modulus(z)
+    zero = size == 0
+    size = select(zero, like(size, 1.0), size)
+    return Complex(z.re / size, z.im / size)
+
+
+def polar(size: Value, turn: Value) -> Complex:
+    """The number with this absolute value and argument."""
+    return Complex(size * trigonometric.cos(turn), size * trigonometric.sin(turn))
+
+
+def _times_i(z: Complex) -> Complex:
+    return Complex(-z.im, z.re)
+
+
+def _over_i(z: Complex) -> Complex:
+    return Complex(z.im, -z.re)
+
+
+def choose(condition: Value, a: Complex, b: Complex) -> Complex:
+    """``a`` where ``condition``, else ``b``."""
+    return Complex(select(condition, a.re, b.re), select(condition, a.im, b.im))
+
+
+@_wide
+def exp(z: Complex) -> Complex:
+    size = exponential.exp(z.re)
+    result = polar(size, z.im)
+    result = choose(z.im == 0, Complex(size, z.im), result)
+    return choose(size == 0, Complex(size, like(size, 0.0)), result)
+
+
+@_wide
+def exp2(z: Complex) -> Complex:
+    size = exponential.exp2(z.re)
+    return choose(z.im == 0, Complex(size, z.im), polar(size, z.im * LN2))
+
+
+@_wide
+def expm1(z: Complex) -> Complex:
+    half = trigonometric.sin(z.im * 0.5)
+    re = fma(exponential.expm1(z.re), trigonometric.cos(z.im), half * half * -2.0)
+    im = exponential.exp(z.re) * trigonometric.sin(z.im)
+    return Complex(re, select(z.im == 0, z.im, im))
+
+
+def _log_modulus(x: Value, y: Value) -> Value:
+    """``log(hypot(x, y))``, near the unit circle by ``log1p`` of ``x^2 + y^2 - 1`` without cancellation."""
+    a, b = abs(x), abs(y)
+    high, low = select(a > b, a, b), select(a > b, b, a)
+    near = exponential.log1p(fma(high - 1.0, high + 1.0, low * low)) * 0.5
+    far = exponential.log(hypot(x, y))
+    return select((high < 2.0) & (high > 0.5), near, far)
+
+
+@_wide
+def log(z: Complex) -> Complex:
+    return Complex(_log_modulus(z.re, z.im), angle(z))
+
+
+def log2(z: Complex) -> Complex:
+    return log(z) * (1 / LN2)
+
+
+def log10(z: Complex) -> Complex:
+    return log(z) * (1 / LN10)
+
+
+@_wide
+def log1p(z: Complex) -> Complex:
+    x, y = z.re, z.im
+    small = abs(x) + abs(y) < 0.5
+    near = exponential.log1p(fma(y, y, x * (x + 2.0))) * 0.5
+    return Complex(select(small, near, _log_modulus(x + 1.0, y)), trigonometric.atan2(y, x + 1.0))
+
+
+@_wide
+def sqrt(z: Complex) -> Complex:
+    huge = (abs(z.re) > 2.0**1020) | (abs(z.im) > 2.0**1020)
+    factor = select(huge, like(z.re, 0.25), like(z.re, 1.0))
+    x, y = z.re * factor, z.im * factor
+    t = exponential.sqrt((abs(x) + hypot(x, y)) * 0.5)
+    other = select(t == 0, abs(y), abs(y) / (t + t))
+    left = x < 0
+    re = select(left, other, t)
+    im = select(left, t, other)
+    back = select(huge, like(x, 2.0), like(x, 1.0))
+    endless = abs(z.im) == INF
+    re = select(endless, like(x, INF), re * back)
+    im = select(endless, like(x, INF), im * back)
+    return Complex(re, copysign(im, z.im))
+
+
+def rsqrt(z: Complex) -> Complex:
+    return 1.0 / sqrt(z)
+
+
+def reciprocal(z: Complex) -> Complex:
+    return 1.0 / z
+
+
+def sigmoid(z: Complex) -> Complex:
+    return 1.0 / (exp(-z) + 1.0)
+
+
+@_wide
+def pow(z: Complex, w: Complex) -> Complex:
+    """``z ** w``; 1 where ``w`` is 0, and 0 for ``z`` 0 with the real part of ``w`` positive."""
+    result = exp(w * log(z))
+    zero = (z == 0) & (w.re > 0)
+    nothing = Complex(like(z.re, 0.0))
+    return choose(w == 0, nothing + 1.0, choose(zero, nothing, result))
+
+
+@_wide
+def sin(z: Complex) -> Complex:
+    return Complex(trigonometric.sin(z.re) * exponential.cosh(z.im), trigonometric.cos(z.re) * exponential.sinh(z.im))
+
+
+@_wide
+def cos(z: Complex) -> Complex:
+    return Complex(
+        trigonometric.cos(z.re) * exponential.cosh(z.im), -(trigonometric.sin(z.re) * exponential.sinh(z.im))
+    )
+
+
+@_wide
+def sinh(z: Complex) -> Complex:
+    return _over_i(sin(_times_i(z)))
+
+
+@_wide
+def cosh(z: Complex) -> Complex:
+    return cos(_times_i(z))
+
+
+@_wide
+def tanh(z: Complex) -> Complex:
+    """Kahan's: with ``t = tan(y)``, ``s = sinh(x)``, ``b = 1 + t^2``: ``(b s cosh(x) + i t) / (1 + b s^2)``."""
+    x, y = z.re, z.im
+    t, s = trigonometric.tan(y), exponential.sinh(x)
+    b = fma(t, t, 1.0)
+    bottom = fma(b * s, s, 1.0)
+    near = Complex(b * s * exponential.sqrt(fma(s, s, 1.0)) / bottom, t / bottom)
+    size = exponential.exp(-abs(x))
+    far_im = trigonometric.sin(y) * trigonometric.cos(y) * 4.0 * (size * size)
+    far = Complex(copysign(like(x, 1.0), x), select(abs(y) == INF, like(y, 0.0), far_im))
+    return choose(abs(x) > 20.0, far, near)
+
+
+@_wide
+def tan(z: Complex) -> Complex:
+    return _over_i(tanh(_times_i(z)))
+
+
+@_wide
+def asin(z: Complex) -> Complex:
+    low, high = sqrt(1.0 - z), sqrt(z + 1.0)
+    re = trigonometric.atan2(z.re, fma(low.re, high.re, -(low.im * high.im)))
+    return Complex(re, exponential.asinh(fma(low.re, high.im, -(low.im * high.re))))
+
+
+@_wide
+def acos(z: Complex) -> Complex:
+    low, high = sqrt(1.0 - z), sqrt(z + 1.0)
+    re = trigonometric.atan2(low.re, high.re) * 2.0
+    return Complex(re, exponential.asinh(fma(high.re, low.im, -(high.im * low.re))))
+
+
+@_wide
+def asinh(z: Complex) -> Complex:
+    return _over_i(asin(_times_i(z)))
+
+
+@_wide
+def acosh(z: Complex) -> Complex:
+    low, high = sqrt(z - 1.0), sqrt(z + 1.0)
+    re = exponential.asinh(fma(low.re, high.re, low.im * high.im))
+    return Complex(re, trigonometric.atan2(low.im, high.re) * 2.0)
+
+
+@_wide
+def atanh(z: Complex) -> Complex:
+    x, y = z.re, z.im
+    gap = 1.0 - abs(x)
+    re = exponential.log1p(abs(x) * 4.0 / fma(gap, gap, y * y)) * 0.25
+    im = trigonometric.atan2(y + y, fma(gap, abs(x) + 1.0, -(y * y))) * 0.5
+    return Complex(copysign(re, x), im)
+
+
+@_wide
+def atan(z: Complex) -> Complex:
+    return _over_i(atanh(_times_i(z)))
+
+
+def isnan(z: Complex) -> Value:
+    return basic.isnan(z.re) | basic.isnan(z.im)
+
+
+def isinf(z: Complex) -> Value:
+    return basic.isinf(z.re) | basic.isinf(z.im)
+
+
+def isfinite(z: Complex) -> Value:
+    return basic.isfinite(z.re) & basic.isfinite(z.im)
+
+
+def truth(x: Value | Complex) -> Value:
+    """Whether ``x`` is not 0."""
+    return x if isinstance(x, Value) and x.type is BOOL else x != 0

@@ -1,0 +1,93 @@
+"""Division and its remainders for every type: true, truncating and floored, exact for floats as C's fmod is."""
+
+from __future__ import annotations
+
+from ..ir import F32, Value
+from .basic import (
+    SIGNED,
+    Real,
+    abs,
+    any_lane,
+    copysign,
+    floor,
+    fma,
+    integer_divide,
+    integer_floor_divide,
+    integer_fmod,
+    integer_remainder,
+    like,
+    round,
+    select,
+    trunc,
+)
+
+INF = float("inf")
+
+
+def divide(a: Value, b: Real) -> Value:
+    """``a / b``; integers truncate, and give 0 where ``b`` is 0."""
+    return a / b if not isinstance(a, Value) or a.type.kind == "f" else integer_divide(*a._pair(b))
+
+
+def fmod(a: Value, b: Real) -> Value:
+    """The remainder with the sign of ``a``, exact; integers give 0 where ``b`` is 0."""
+    a, b = a._pair(b)
+    return _float_fmod(a, b) if a.type.kind == "f" else integer_fmod(a, b)
+
+
+def _float_fmod(a: Value, b: Value) -> Value:
+    """Subtract multiples of ``|b|``, exactly, until less than ``|b|`` is left.
+
+    A quotient rounded to 22 bits (float32) or 51 (float64), times the divisor, leaves at most half a last place of that
+    product: so few bits that the fused multiply-add does not round. One pass does while the quotient fits.
+    """
+    t, f = a.type, a.fn
+    size = abs(b)
+    good = (abs(a) < INF) & (size > 0) & (size < INF)
+    size = select(good, size, like(b, 1.0))
+    start = select(good, abs(a), like(a, 0.0))
+    dropped, far_apart = (2, 2.0**100) if t is F32 else (2, 2.0**900)
+    with f.while_([start, size]) as L:
+        rest, step = L.carry
+        L.test(any_lane(abs(rest) >= size))
+        # Far apart, the quotient would overflow: work with a multiple of the divisor first.
+        for _ in range(2):
+            step = select(abs(rest) * (1 / far_apart) > step, step * far_apart, step)
+        bits = round(rest / step).bits(SIGNED[t])
+        cut = ((bits + (1 << (dropped - 1))) & (-1 << dropped)).bits(t)
+        L.carry = (fma(-cut, step, rest), size)
+    rest = L.carry[0]
+    rest = select(rest < 0, rest + size, rest)
+    result = copysign(rest, a)
+    result = select((abs(b) == INF) & (abs(a) < INF), a, result)
+    bad = (a != a) | (b != b) | (abs(a) == INF) | (b == 0)
+    return select(bad, like(a, float("nan")), result)
+
+
+def remainder(a: Value, b: Real) -> Value:
+    """The remainder with the sign of ``b``, as Python's ``%``; integers give 0 where ``b`` is 0."""
+    a, b = a._pair(b)
+    if a.type.kind != "f":
+        return integer_remainder(a, b)
+    rest = _float_fmod(a, b)
+    return select((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+def floor_divide(a: Value, b: Real) -> Value:
+    """``floor(a / b)`` without double rounding, as Python's ``//``; integers give 0 where ``b`` is 0."""
+    a, b = a._pair(b)
+    if a.type.kind != "f":
+        return integer_floor_divide(a, b)
+    rest = _float_fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = select((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1.0, quotient)
+    whole = floor(quotient)
+    whole = select(quotient - whole > 0.5, whole + 1.0, whole)
+    whole = select(quotient == 0, copysign(like(a, 0.0), a / b), whole)
+    return select(b == 0, a / b, whole)
+
+
+def trunc_divide(a: Value, b: Real) -> Value:
+    """``trunc(a / b)``; integers give 0 where ``b`` is 0."""
+    a, b = a._pair(b)
+    return trunc(a / b) if a.type.kind == "f" else integer_divide(a, b)
