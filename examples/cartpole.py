@@ -3,7 +3,7 @@
     python examples/cartpole.py
 
 The cart-pole of Barto, Sutton and Anderson (1983): push left or right fifty times a second, and keep the pole within 12
-degrees. Programs like this make hundreds of thousands of tiny tensor operations, where the cost of a call is everything.
+degrees. Programs like this make hundreds of thousands of tiny operations, where the cost of a call is everything.
 """
 
 import argparse
