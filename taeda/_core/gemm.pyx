@@ -1,0 +1,597 @@
+"""Launcher of matrix products: what decides, from sizes and strides alone, which kernel runs over which blocks.
+
+The Python-visible functions take tensors of any strides and give new ones; they know nothing of gradients.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from .memory cimport allocate, release
+from .pool cimport kernel_t, parallel_for
+from .tensor cimport (
+    BF16, BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, U16, U32, U64, Tensor,
+    alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
+)
+
+cdef enum:
+    PACK_B = 1            # flags of the kernel's argument `packed`
+    PACKED = 2
+    MATMUL_ARGS = 24
+    DOT_ARGS = 20
+    TASK = 1 << 19        # multiplications worth a task of their own
+    FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
+    ROWS = 6              # of a register tile
+    FEW_ROWS = 12         # fewer are done along memory, without packing B
+
+cdef kernel_t _matmul[NDTYPES]
+cdef kernel_t _dot[NDTYPES]
+cdef kernel_t _inner[NDTYPES]
+cdef kernel_t _pack_a[NDTYPES]
+cdef kernel_t _pack_b[NDTYPES]
+cdef int64_t _panel[NDTYPES]     # columns of a panel
+cdef int64_t _pitch              # items between one k and the next in packed A
+cdef int64_t _k_block
+cdef int64_t _chunk              # elements per sum of the inner product's kernel
+cdef bint _masks                 # whether the tiles may read a short last panel in place
+cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
+                   "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+cdef int load(int code) except -1:
+    """Learn the block sizes for a dtype."""
+    global _pitch, _k_block, _chunk, _masks
+    from ..kernels import dot, gemm, target
+    width = target.host().vector_bytes
+    assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS
+    assert gemm.tile_shape(width).rows == ROWS
+    _pitch = gemm.tile_shape(width).pitch
+    _k_block = gemm.K_BLOCK
+    _chunk = dot.DOT_CHUNK
+    _masks = width > 16
+    _panel[code] = gemm.panel(NAMES[code], width)
+
+
+cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
+    from ..kernels import dot, gemm
+    cdef size_t address
+    if _panel[code] == 0:
+        load(code)
+    address = getattr(gemm if hasattr(gemm, name) else dot, name)(NAMES[code])
+    table[code] = <kernel_t>address
+    return table[code]
+
+
+cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
+    return (a + b - 1) // b
+
+
+cdef inline void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept:
+    """Launch; the GIL is given up where that pays."""
+    if work < FREE_GIL:
+        fn(ptr, arg, 0, total)
+        return
+    with nogil:
+        parallel_for(fn, ptr, arg, total, grain)
+
+
+cdef int multiply(Product* p) except -1:
+    """Choose between sums along memory, B in place, B packed by the task that uses it, and both packed first."""
+    cdef int64_t item = ITEMSIZE[p.code]
+    cdef bint along_a = p.a.columns == item or p.k == 1
+    cdef bint along_b = p.b.rows == item or p.k == 1
+    if p.k == 0 or p.m == 0 or p.n == 0 or p.n0 * p.n1 == 0:
+        return empty_product(p)
+    if _panel[p.code] == 0:
+        load(p.code)
+    if along_a and along_b and (p.m <= FEW_ROWS or p.n <= 8):
+        return along_memory(p, p.n < p.m)
+    if p.n == 1 and p.a.rows == item and p.c.rows == item:
+        swap(p)
+    return blocked(p)
+
+
+cdef void swap(Product* p) noexcept:
+    """The transposed product, which is the same one where C is a vector."""
+    cdef Matrix a = p.a
+    p.a.ptr, p.a.rows, p.a.columns, p.a.outer, p.a.inner = p.b.ptr, p.b.columns, p.b.rows, p.b.outer, p.b.inner
+    p.b.ptr, p.b.rows, p.b.columns, p.b.outer, p.b.inner = a.ptr, a.columns, a.rows, a.outer, a.inner
+    p.c.rows, p.c.columns = p.c.columns, p.c.rows
+    p.d.rows, p.d.columns = p.d.columns, p.d.rows
+    p.m, p.n = p.n, p.m
+
+
+cdef int empty_product(Product* p) except -1:
+    """A sum over nothing: zero, or D."""
+    cdef int64_t i, j, row, column, item = ITEMSIZE[p.code]
+    cdef char* c
+    cdef char* d
+    for i in range(p.n0):
+        for j in range(p.n1):
+            c = p.c.ptr + i * p.c.outer + j * p.c.inner
+            d = p.d.ptr + i * p.d.outer + j * p.d.inner
+            for row in range(p.m):
+                if p.init == 0:
+                    memset(c + row * p.c.rows, 0, p.n * item)
+                    continue
+                for column in range(p.n):
+                    memcpy(c + row * p.c.rows + column * item, d + row * p.d.rows + column * p.d.columns, item)
+    return 0
+
+
+cdef int along_memory(Product* p, bint turned) except -1:
+    """Few rows of A, or few columns of B (``turned``), against all of the other."""
+    cdef int64_t arg[DOT_ARGS]
+    cdef char* ptr[4]
+    cdef kernel_t fn = _dot[p.code]
+    cdef int64_t tasks, few, many, block
+    cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
+    if fn == NULL:
+        fn = find(_dot, p.code, "matmul_dot")
+    if turned:
+        swap(p)
+    few, many = p.m, p.n
+    # The rows of a task: as many as make the work of one.
+    block = TASK // (few * p.k) // 8 * 8
+    block = many if block >= many else (8 if block < 8 else block)
+    tasks = ceil_div(many, block)
+    ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
+    arg[:] = [few, many, p.k, p.a.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, p.d.columns, p.init != 0, block,
+              p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
+    run(fn, ptr, arg, tasks * p.n0 * p.n1, grain_of(work, tasks * p.n0 * p.n1), work)
+    return 0
+
+
+cdef inline int64_t grain_of(double work, int64_t tasks) noexcept nogil:
+    """Tasks per piece, so that a piece is worth handing to another thread."""
+    cdef double each = work / tasks
+    return 1 if each >= TASK else <int64_t>(TASK / each) + 1
+
+
+cdef int blocked(Product* p) except -1:
+    """The blocked product; packs both operands first where each is read often enough to repay it."""
+    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
+    cdef int64_t i, j
+    cdef Product q
+    if p.m >= 192 and p.n >= 4 * panel and p.k >= 32 and packable(p):
+        for i in range(p.n0):
+            for j in range(p.n1):
+                q = p[0]
+                q.n0 = q.n1 = 1
+                q.a.ptr += i * p.a.outer + j * p.a.inner
+                q.b.ptr += i * p.b.outer + j * p.b.inner
+                q.c.ptr += i * p.c.outer + j * p.c.inner
+                q.d.ptr += i * p.d.outer + j * p.d.inner
+                packed_first(&q)
+        return 0
+    # In place where B is read by few tiles, or its rows are so short that a panel is contiguous anyway.
+    cdef bint in_place = (p.b.columns == item or p.n == 1) and (p.m <= 4 * ROWS or p.b.rows <= panel * item)
+    if not _masks and p.n % panel:
+        in_place = False
+    in_blocks(p, 0 if in_place else PACK_B, 0)
+    return 0
+
+
+cdef inline bint packable(Product* p) noexcept:
+    cdef int64_t item = ITEMSIZE[p.code]
+    return p.a.rows == item or p.a.columns == item
+
+
+cdef int packed_first(Product* p) except -1:
+    """Pack all of A and B (one product), then multiply."""
+    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
+    cdef int64_t tiles = ceil_div(p.m, ROWS), panels = ceil_div(p.n, panel)
+    cdef int64_t size_a = tiles * p.k * _pitch * item, size_b = panels * p.k * panel * item
+    cdef int64_t arg[4]
+    cdef char* ptr[2]
+    cdef char* a
+    cdef char* b
+    cdef kernel_t pack_a = _pack_a[p.code], pack_b = _pack_b[p.code]
+    if pack_a == NULL:
+        pack_a = find(_pack_a, p.code, "pack_a")
+        pack_b = find(_pack_b, p.code, "pack_b")
+    a = <char*>allocate(size_a)
+    b = <char*>allocate(size_b)
+    if a == NULL or b == NULL:
+        if a != NULL:
+            release(a, size_a)
+        if b != NULL:
+            release(b, size_b)
+        return in_blocks(p, PACK_B, 0)
+    try:
+        ptr[0], ptr[1] = a, p.a.ptr
+        arg[0], arg[1], arg[2], arg[3] = p.m, p.k, p.a.rows, p.a.columns
+        run(pack_a, ptr, arg, tiles, ceil_div(65536, p.k * ROWS), FREE_GIL)
+        ptr[0], ptr[1] = b, p.b.ptr
+        arg[0], arg[1], arg[2], arg[3] = p.n, p.k, p.b.columns, p.b.rows
+        run(pack_b, ptr, arg, panels, ceil_div(65536, p.k * panel), FREE_GIL)
+        p.a.ptr, p.a.rows, p.a.columns = a, item, _pitch * item
+        p.b.ptr, p.b.rows, p.b.columns = b, panel * item, p.k * item
+        in_blocks(p, PACKED, p.k * _pitch * item)
+    finally:
+        release(a, size_a)
+        release(b, size_b)
+    return 0
+
+
+cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
+    """Cut C into tasks, k into blocks, and launch."""
+    cdef int64_t panel = _panel[p.code], batch = p.n0 * p.n1
+    cdef int64_t panels = ceil_div(p.n, panel), mc = p.m, nc = p.n, kc = p.k, wanted, across, down, init
+    cdef double work = <double>p.m * p.n * p.k * batch
+    cdef int64_t arg[MATMUL_ARGS]
+    cdef char* ptr[4]
+    cdef kernel_t fn = _matmul[p.code]
+    if fn == NULL:
+        fn = find(_matmul, p.code, "matmul")
+    wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
+    if packed == PACKED:
+        down = ceil_div(p.m, 192)
+        across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), ceil_div(panels, 8)))
+        mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
+        nc = ceil_div(panels, across) * panel
+    elif wanted > batch:
+        wanted = ceil_div(wanted, batch)
+        across = min(panels, wanted)
+        nc = ceil_div(panels, across) * panel
+        # Every task packs its panels of B again, which costs as much as a dozen rows or two.
+        down = max(1, min(ceil_div(wanted, across), p.m // 96))
+        mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
+    if packed and p.k > _k_block:
+        kc = ceil_div(p.k, ceil_div(p.k, _k_block))
+        kc = min(ceil_div(kc, 16) * 16, _k_block)
+    init = p.init
+    if init and p.n > 1 and p.d.columns == 0:
+        init = 2
+    ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
+    arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.d.rows, init, mc, nc, kc, packed,
+              a_tile, p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
+    cdef int64_t tasks = ceil_div(p.m, mc) * ceil_div(p.n, nc) * batch
+    run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
+    return 0
+
+
+# ---- tensors ------------------------------------------------------------------------------------------------------------
+
+cdef int compute_code(int code) noexcept:
+    """The dtype in which products are computed: integers wrap all the same, half precision is summed in float32."""
+    if code == F16 or code == BF16:
+        return F32
+    if code == I8 or code == U8 or code == I16 or code == U16 or code == U32:
+        return I32
+    return I64 if code == U64 else code
+
+
+cdef Tensor cast(Tensor t, int code):
+    if t.code == code or ITEMSIZE[t.code] == ITEMSIZE[code] and KIND[t.code] == KIND[code]:
+        return t
+    cdef Tensor result = empty_tensor(code, t.nd, t.sizes)
+    copy_into(result, t)
+    return result
+
+
+cdef struct Dim:         # a batch dimension; strides in bytes
+    int64_t size, a, b, c, d
+
+
+cdef int64_t step(Tensor t, int back, int64_t size) noexcept:
+    """The byte stride of the dimension ``back`` from the end where it is broadcast to ``size``."""
+    cdef int d = t.nd - back
+    if d < 0 or (t.sizes[d] == 1 and size != 1):
+        return 0
+    return t.strides[d] * ITEMSIZE[t.code]
+
+
+cdef Tensor matrix_strides(Tensor t):
+    """``t``, copied where neither of its last two dimensions is contiguous."""
+    cdef int n = t.nd
+    if n == 0 or t.strides[n - 1] == 1 or t.sizes[n - 1] == 1:
+        return t
+    if n > 1 and (t.strides[n - 2] == 1 or t.sizes[n - 2] == 1):
+        return t
+    return contiguous_tensor(t)
+
+
+cdef int plan(Product* p, Dim* dims, int n) except -1:
+    """Join batch dimensions, fold them into m where B has none, and multiply once or in a loop over the outermost."""
+    cdef int i, kept = 0
+    cdef Dim* last
+    # [..., m, k] @ [k, n] is one product of more rows wherever the rows run on.
+    while n and dims[n - 1].b == 0 and (p.m == 1 or dims[n - 1].a == p.m * p.a.rows) and (
+            p.m == 1 or dims[n - 1].c == p.m * p.c.rows) and (
+            not p.init or p.m == 1 or dims[n - 1].d == p.m * p.d.rows):
+        n -= 1
+        if p.m == 1:
+            p.a.rows, p.c.rows, p.d.rows = dims[n].a, dims[n].c, dims[n].d
+        p.m *= dims[n].size
+    for i in range(n):
+        if dims[i].size == 1:
+            continue
+        last = &dims[kept - 1]
+        if kept and last.a == dims[i].size * dims[i].a and last.b == dims[i].size * dims[i].b and (
+                last.c == dims[i].size * dims[i].c and (not p.init or last.d == dims[i].size * dims[i].d)):
+            last.size *= dims[i].size
+            last.a, last.b, last.c, last.d = dims[i].a, dims[i].b, dims[i].c, dims[i].d
+        else:
+            dims[kept] = dims[i]
+            kept += 1
+    return loop(p, dims, kept)
+
+
+cdef int loop(Product* p, Dim* dims, int n) except -1:
+    cdef Product q
+    cdef int64_t i
+    if n > 2:
+        for i in range(dims[0].size):
+            q = p[0]
+            q.a.ptr += i * dims[0].a
+            q.b.ptr += i * dims[0].b
+            q.c.ptr += i * dims[0].c
+            q.d.ptr += i * dims[0].d
+            loop(&q, dims + 1, n - 1)
+        return 0
+    p.n0 = p.n1 = 1
+    p.a.outer = p.a.inner = p.b.outer = p.b.inner = p.c.outer = p.c.inner = p.d.outer = p.d.inner = 0
+    if n:
+        p.n1 = dims[n - 1].size
+        p.a.inner, p.b.inner, p.c.inner, p.d.inner = dims[n - 1].a, dims[n - 1].b, dims[n - 1].c, dims[n - 1].d
+    if n == 2:
+        p.n0 = dims[0].size
+        p.a.outer, p.b.outer, p.c.outer, p.d.outer = dims[0].a, dims[0].b, dims[0].c, dims[0].d
+    return multiply(p)
+
+
+cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned):
+    """``a @ b + d`` by PyTorch's rules of rank; ``turned`` multiplies by ``b`` transposed. Shapes have been checked.
+
+    ``d`` must be None where the product is complex.
+    """
+    cdef int code = a.code, inner = compute_code(a.code), i, nd, nb, na = a.nd, nbd = b.nd
+    cdef Product p
+    cdef Dim dims[MAXDIM]
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t x, y, batch_stride
+    if KIND[code] == 3:
+        return complex_product(a, b, turned)
+    a, b = matrix_strides(cast(a, inner)), matrix_strides(cast(b, inner))
+    cdef int64_t item = ITEMSIZE[inner]
+    p.code = inner
+    p.k = a.sizes[na - 1]
+    p.a.columns = a.strides[na - 1] * item
+    p.m, p.a.rows = 1, 0
+    if na > 1:
+        p.m, p.a.rows = a.sizes[na - 2], a.strides[na - 2] * item
+    if nbd == 1:
+        p.n, p.b.columns, p.b.rows = 1, item, b.strides[0] * item
+    elif turned:
+        p.n, p.b.columns, p.b.rows = b.sizes[nbd - 2], b.strides[nbd - 2] * item, b.strides[nbd - 1] * item
+    else:
+        p.n, p.b.columns, p.b.rows = b.sizes[nbd - 1], b.strides[nbd - 1] * item, b.strides[nbd - 2] * item
+    nb = max(na, nbd, 2) - 2
+    for i in range(nb):
+        x = a.sizes[na - nb - 2 + i] if na - nb - 2 + i >= 0 else 1
+        y = b.sizes[nbd - nb - 2 + i] if nbd - nb - 2 + i >= 0 else 1
+        sizes[i] = y if x == 1 else x
+    nd = nb
+    if na > 1:
+        sizes[nd] = p.m
+        nd += 1
+    if nbd > 1:
+        sizes[nd] = p.n
+        nd += 1
+    cdef Tensor c = empty_tensor(inner, nd, sizes)
+    if c.count == 0:
+        return c if inner == code else cast(c, code)
+    p.c.rows, p.c.columns = p.n * item, item
+    p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = a.ptr, b.ptr, c.ptr, c.ptr, 0
+    p.d.rows = p.d.columns = 0
+    if d is not None:
+        d = cast(d, inner)
+        if d.nd and d.sizes[d.nd - 1] != 1 and d.strides[d.nd - 1] != 1:
+            d = contiguous_tensor(d)
+        p.init, p.d.ptr = 1, d.ptr
+        p.d.columns = step(d, 1, p.n)
+        p.d.rows = step(d, 2, p.m)
+    batch_stride = p.m * p.n * item
+    for i in range(nb - 1, -1, -1):
+        dims[i].size = sizes[i]
+        dims[i].a, dims[i].b = step(a, nb - i + 2, sizes[i]), step(b, nb - i + 2, sizes[i])
+        dims[i].d = step(d, nb - i + 2, sizes[i]) if d is not None else 0
+        dims[i].c = batch_stride
+        batch_stride *= sizes[i]
+    # A dimension of one element has no stride of its own: give it the one that suits.
+    if p.n == 1 and p.b.rows != item:
+        p.b.columns = item
+    if p.k == 1 and p.b.columns != item:
+        p.b.rows = item
+    plan(&p, dims, nb)
+    if inner == code:
+        return c
+    if ITEMSIZE[inner] == item and KIND[inner] == KIND[code] and ITEMSIZE[code] == item:
+        c.code = code
+        return c
+    return cast(c, code)
+
+
+cdef Tensor real_view(Tensor t):
+    """A contiguous complex tensor as a real one with twice the columns."""
+    cdef Tensor r = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    cdef int64_t size = 1
+    cdef int i
+    r.code = F32 if t.code == C64 else F64
+    r.sizes[t.nd - 1] *= 2
+    r.count *= 2
+    for i in range(t.nd - 1, -1, -1):  # a dimension of one element may have had any stride
+        r.strides[i] = size
+        size *= r.sizes[i]
+    return r
+
+
+cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
+    """A complex product as a real one: rows of A as they lie in memory, against (br, bi) over (-bi, br)."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t i, j, r, batch = 1, k, n, item = ITEMSIZE[a.code] // 2
+    cdef int nd
+    cdef Tensor out, wide
+    if turned:
+        memcpy(sizes, b.sizes, b.nd * 8)
+        memcpy(strides, b.strides, b.nd * 8)
+        sizes[b.nd - 1], sizes[b.nd - 2] = sizes[b.nd - 2], sizes[b.nd - 1]
+        strides[b.nd - 1], strides[b.nd - 2] = strides[b.nd - 2], strides[b.nd - 1]
+        b = alias_tensor(b, b.nd, sizes, strides, 0)
+    a, b = contiguous_tensor(a), contiguous_tensor(b)
+    k, n = b.sizes[0], 1
+    if b.nd > 1:
+        k, n = b.sizes[b.nd - 2], b.sizes[b.nd - 1]
+    for i in range(b.nd - 2):
+        batch *= b.sizes[i]
+    nd = max(b.nd, 2)
+    memcpy(sizes, b.sizes, b.nd * 8)
+    sizes[nd - 2], sizes[nd - 1] = 2 * k, 2 * n
+    wide = empty_tensor(F32 if a.code == C64 else F64, nd, sizes)
+    with nogil:
+        if item == 4:
+            widen(<float*>b.ptr, <float*>wide.ptr, batch * k, n)
+        else:
+            widen(<double*>b.ptr, <double*>wide.ptr, batch * k, n)
+    out = product(real_view(a), wide, None, False)
+    # Back to complex: half as many columns; the one column of a vector goes.
+    nd = out.nd
+    memcpy(sizes, out.sizes, nd * 8)
+    sizes[nd - 1] //= 2
+    if b.nd == 1:
+        nd -= 1
+    r = 1
+    for i in range(nd - 1, -1, -1):
+        strides[i] = r
+        r *= sizes[i]
+    out = alias_tensor(out, nd, sizes, strides, 0)
+    out.code = a.code
+    out.contiguous = True
+    return out
+
+
+ctypedef fused real:
+    float
+    double
+
+
+cdef void widen(real* b, real* wide, int64_t rows, int64_t n) noexcept nogil:
+    """Each complex row becomes two real ones: as it is, and multiplied by i."""
+    cdef int64_t r, j
+    for r in range(rows):
+        for j in range(n):
+            wide[2 * j] = b[2 * j]
+            wide[2 * j + 1] = b[2 * j + 1]
+            wide[2 * n + 2 * j] = -b[2 * j + 1]
+            wide[2 * n + 2 * j + 1] = b[2 * j]
+        b += 2 * n
+        wide += 4 * n
+
+
+# ---- checks -------------------------------------------------------------------------------------------------------------
+
+cdef str shape(Tensor t):
+    return "x".join([str(t.sizes[i]) for i in range(t.nd)])
+
+
+cdef str kind(Tensor t):
+    return NAMES[t.code]
+
+
+cdef int same_dtype(str name, Tensor a, Tensor b) except -1:
+    if a.code != b.code:
+        raise RuntimeError(f"{name}: expected m1 and m2 to have the same dtype, but got: {kind(a)} != {kind(b)}; "
+                           f"convert one with .to()")
+    if a.code == BOOL:
+        raise NotImplementedError(f'"{name}" not implemented for \'Bool\'; convert with .to(taeda.int64) or .float()')
+    return 0
+
+
+cdef int no_match(str name, Tensor a, Tensor b, int64_t got, int64_t want) except -1:
+    if b.nd == 1:
+        raise RuntimeError(f"{name}: size mismatch, got input ({a.sizes[a.nd - 2] if a.nd > 1 else 1}), mat ({shape(a)}), "
+                           f"vec ({shape(b)}): the matrix has {got} columns, the vector {want} elements")
+    raise RuntimeError(f"{name}: mat1 and mat2 shapes cannot be multiplied ({shape(a)} and {shape(b)}): "
+                       f"mat1 has {got} columns, mat2 {want} rows")
+
+
+cdef int check_product(str name, Tensor a, Tensor b) except -1:
+    """dtype, inner sizes and batch sizes of ``a @ b``."""
+    cdef int64_t k, x, y
+    cdef int i
+    same_dtype(name, a, b)
+    if a.nd == 0 or b.nd == 0:
+        raise RuntimeError(f"{name}: both arguments need to be at least 1D, but they are {a.nd}D and {b.nd}D")
+    k = b.sizes[b.nd - 2] if b.nd > 1 else b.sizes[0]
+    if a.sizes[a.nd - 1] != k:
+        no_match(name, a, b, a.sizes[a.nd - 1], k)
+    for i in range(3, min(a.nd, b.nd) + 1):
+        x, y = a.sizes[a.nd - i], b.sizes[b.nd - i]
+        if x != y and x != 1 and y != 1:
+            raise RuntimeError(f"{name}: the batch sizes {make_size(a.nd - 2, a.sizes)} and {make_size(b.nd - 2, b.sizes)} "
+                               f"cannot be broadcast: The size of tensor a ({x}) must match the size of tensor b ({y}) at "
+                               f"non-singleton dimension {max(a.nd, b.nd) - i}")
+    return 0
+
+
+def matmul(Tensor a, Tensor b):
+    """``a @ b`` for any ranks from 1 up."""
+    check_product("matmul", a, b)
+    return product(a, b, None, False)
+
+
+def multiply_add(str name, Tensor a, Tensor b, Tensor d):
+    """``a @ b + d``, ``d`` broadcast to the result."""
+    cdef int64_t m, n, size
+    cdef int i
+    check_product(name, a, b)
+    return product(a, b, d, False)
+
+
+def linear(Tensor input, Tensor weight, Tensor bias=None):
+    """``input @ weight.T + bias`` for a weight of rank 1 or 2."""
+    cdef int64_t k
+    if weight.nd == 0 or weight.nd > 2:
+        raise RuntimeError(f"linear: weight must have 1 or 2 dimensions [out_features, in_features], got {weight.nd} "
+                           f"({shape(weight)})")
+    if input.nd == 0:
+        raise RuntimeError("linear: input needs at least one dimension [*, in_features], got a 0-dimensional tensor")
+    same_dtype("linear", input, weight)
+    k = weight.sizes[weight.nd - 1]
+    if input.sizes[input.nd - 1] != k:
+        raise RuntimeError(
+            f"linear: mat1 and mat2 shapes cannot be multiplied ({shape(input)} and "
+            f"{k}x{weight.sizes[0] if weight.nd == 2 else 1}): input {tuple(make_size(input.nd, input.sizes))} has "
+            f"{input.sizes[input.nd - 1]} features in its last dimension, weight "
+            f"{tuple(make_size(weight.nd, weight.sizes))} expects {k}")
+    if bias is not None:
+        if bias.code != input.code:
+            raise RuntimeError(f"linear: expected bias of dtype {kind(input)} like the input, got {kind(bias)}")
+        if weight.nd == 2 and (bias.nd > 1 or (bias.nd == 1 and bias.sizes[0] != weight.sizes[0] and bias.sizes[0] != 1)):
+            raise RuntimeError(f"linear: bias of shape ({shape(bias)}) does not fit {weight.sizes[0]} output features; "
+                               f"expected ({weight.sizes[0]})")
+        if weight.nd == 1 and bias.nd > 0:
+            raise RuntimeError(f"linear: expected a bias without dimensions beside a weight of one, got ({shape(bias)})")
+    return product(input, weight, bias, weight.nd == 2)
+
+
+def dot(Tensor a, Tensor b):
+    """The sums of chunks of the inner product of two vectors of one dtype and length."""
+    cdef int inner = compute_code(a.code)
+    cdef int64_t n = a.count, chunks
+    cdef int64_t arg[1]
+    cdef char* ptr[3]
+    cdef kernel_t fn
+    if KIND[a.code] == 3 or n == 0:
+        return None
+    a, b = contiguous_tensor(cast(a, inner)), contiguous_tensor(cast(b, inner))
+    fn = _inner[inner]
+    if fn == NULL:
+        fn = find(_inner, inner, "dot")
+    chunks = ceil_div(n, _chunk)
+    cdef Tensor out = empty_tensor(inner, 0 if chunks == 1 else 1, &chunks)
+    ptr[0], ptr[1], ptr[2] = out.ptr, a.ptr, b.ptr
+    arg[0] = n
+    run(fn, ptr, arg, chunks, 4, n)
+    return out

@@ -1,0 +1,294 @@
+"""Sums of products by index notation: ``einsum``, ``tensordot``, ``kron``. All of it becomes batched matrix products."""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Sequence
+
+from .._core import Tensor
+from .matmul import matmul
+from .table import composite
+from .views import diagonal, permute, reshape, unsqueeze
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def _from_sublists(args: Sequence) -> tuple[str, list[Tensor]]:
+    """``einsum(a, [0, 1], b, [1, 2], [0, 2])`` as an equation."""
+
+    def text(sublist) -> str:
+        return "".join("..." if i is Ellipsis else _LETTERS[i] for i in sublist)
+
+    operands = list(args[: len(args) // 2 * 2 : 2])
+    terms = [text(sub) for sub in args[1 : len(args) // 2 * 2 : 2]]
+    equation = ",".join(terms)
+    if len(args) % 2:
+        equation += "->" + text(args[-1])
+    return equation, operands
+
+
+@functools.lru_cache(maxsize=512)
+def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tuple]:
+    """The indices of every operand and of the result. The dimensions behind ``...`` are negative numbers from the right."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        more = "fewer" if len(terms) > len(ranks) else "more"
+        raise RuntimeError(
+            f"einsum(): {more} operands were provided than specified in the equation {equation!r}: {len(ranks)} operands, "
+            f"{len(terms)} terms"
+        )
+    inputs, wild = [], 0
+    for n, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
+        head, dots, tail = term.partition("...")
+        if not (head + tail).isalpha() and head + tail:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {n} in {equation!r}: subscripts must be in [a-zA-Z]")
+        hidden = rank - len(head) - len(tail)
+        if hidden < 0 or (hidden and not dots):
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(head + tail)}) "
+                f"{'is more than' if hidden < 0 else 'does not match'} the number of dimensions ({rank}) for operand {n}"
+                f"{'' if dots else ' and no ellipsis was given'}"
+            )
+        wild = max(wild, hidden)
+        inputs.append((*head, *range(-hidden, 0), *tail))
+    if not arrow:
+        letters = sorted(x for x in left if x.isalpha())
+        once = [x for x in letters if letters.count(x) == 1]
+        return tuple(inputs), (*range(-wild, 0), *once)
+    head, dots, tail = right.partition("...")
+    for x in head + tail:
+        if not x.isalpha():
+            raise RuntimeError(f"einsum(): invalid subscript given for the output in {equation!r}: must be in [a-zA-Z]")
+        if (head + tail).count(x) > 1:
+            raise RuntimeError(f"einsum(): output subscript {x} appears more than once in the output of {equation!r}")
+        if x not in left:
+            raise RuntimeError(
+                f"einsum(): output subscript {x} does not appear in the equation for any input operand: {equation!r}"
+            )
+    return tuple(inputs), (*head, *(range(-wild, 0) if dots else ()), *tail)
+
+
+def _check_sizes(equation: str, operands: Sequence[Tensor], inputs: Sequence[tuple]) -> None:
+    sizes: dict = {}
+    for n, (x, indices) in enumerate(zip(operands, inputs, strict=True)):
+        for size, i in zip(x.shape, indices, strict=True):
+            known = sizes.setdefault(i, size)
+            if known == 1:
+                sizes[i] = size
+            elif size not in (1, known):
+                raise RuntimeError(
+                    f"einsum(): subscript {i if isinstance(i, str) else '...'} has size {size} for operand {n} which does not "
+                    f"broadcast with previously seen size {known} (equation {equation!r}, shapes "
+                    f"{', '.join(str(tuple(o.shape)) for o in operands)})"
+                )
+
+
+def _without_repeats(x: Tensor, indices: tuple) -> tuple[Tensor, tuple]:
+    """Take the diagonal of indices that occur twice in one operand."""
+    seen = list(indices)
+    for i in set(indices):
+        while seen.count(i) > 1:
+            first = seen.index(i)
+            second = seen.index(i, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise RuntimeError(
+                    f"einsum(): subscript {i} is repeated for an operand of shape {tuple(x.shape)} but the sizes don't match, "
+                    f"{x.shape[second]} != {x.shape[first]}"
+                )
+            x = diagonal(x, 0, first, second)  # the diagonal becomes the last dimension
+            del seen[second], seen[first]
+            seen.append(i)
+    return x, tuple(seen)
+
+
+def _sum_out(x: Tensor, indices: tuple, keep: set) -> tuple[Tensor, tuple]:
+    """Sum over the indices that nothing else needs."""
+    dims = [d for d, i in enumerate(indices) if i not in keep]
+    if dims:
+        x = x.sum(dims)
+        indices = tuple(i for i in indices if i in keep)
+    return x, indices
+
+
+def _pair(a: Tensor, ia: tuple, b: Tensor, ib: tuple, keep: set) -> tuple[Tensor, tuple]:
+    """Contract two operands into one by a batched matrix product."""
+    a, ia = _sum_out(a, ia, keep | set(ib))
+    b, ib = _sum_out(b, ib, keep | set(ia))
+    # A size of 1 against more is broadcasting, not an index to sum with: drop it on that side.
+    sizes_b = dict(zip(ib, b.shape, strict=True))
+    small = [d for d, i in enumerate(ia) if a.shape[d] == 1 and sizes_b.get(i, 1) != 1]
+    if small:
+        a, ia = a.sum(small), tuple(i for d, i in enumerate(ia) if d not in small)
+    sizes_a = dict(zip(ia, a.shape, strict=True))
+    small = [d for d, i in enumerate(ib) if b.shape[d] == 1 and sizes_a.get(i, 1) != 1]
+    if small:
+        b, ib = b.sum(small), tuple(i for d, i in enumerate(ib) if d not in small)
+    a, ia = _sum_out(a, ia, keep | set(ib))
+    b, ib = _sum_out(b, ib, keep | set(ia))
+    sizes = {**dict(zip(ib, b.shape, strict=True)), **dict(zip(ia, a.shape, strict=True))}
+    batch = [i for i in ia if i in ib and i in keep]
+    summed = [i for i in ia if i in ib and i not in keep]
+    rows = [i for i in ia if i not in ib]
+    columns = [i for i in ib if i not in ia]
+    result = (*batch, *rows, *columns)
+
+    def count(indices) -> int:
+        n = 1
+        for i in indices:
+            n *= sizes[i]
+        return n
+
+    if not summed:  # nothing to add up: a product of elements
+        x = _place(a, ia, result)
+        y = _place(b, ib, result)
+        return x * y, result
+    x = reshape(permute(a, [ia.index(i) for i in (*batch, *rows, *summed)]), (*map(sizes.get, batch), count(rows), count(summed)))
+    y = reshape(
+        permute(b, [ib.index(i) for i in (*batch, *summed, *columns)]), (*map(sizes.get, batch), count(summed), count(columns))
+    )
+    return reshape(matmul(x, y), tuple(sizes[i] for i in result)), result
+
+
+def _place(x: Tensor, indices: tuple, target: tuple) -> Tensor:
+    """``x`` with its dimensions in the order of ``target``, and size 1 for those it has not."""
+    x = permute(x, [indices.index(i) for i in target if i in indices])
+    for d, i in enumerate(target):
+        if i not in indices:
+            x = unsqueeze(x, d)
+    return x
+
+
+def _order(operands: Sequence[Tensor], inputs: Sequence[tuple], output: tuple) -> list[tuple[int, int]]:
+    """Which pairs to contract: greedily the one whose result is smallest against what it replaces."""
+    sizes: dict = {}
+    for x, indices in zip(operands, inputs, strict=True):
+        for size, i in zip(x.shape, indices, strict=True):
+            sizes[i] = max(size, sizes.get(i, 1))
+
+    def volume(indices) -> int:
+        n = 1
+        for i in indices:
+            n *= sizes[i]
+        return n
+
+    terms, steps = [set(i) for i in inputs], []
+    while len(terms) > 2:
+        best = None
+        for i in range(len(terms)):
+            for j in range(i + 1, len(terms)):
+                others = set(output).union(*(t for n, t in enumerate(terms) if n not in (i, j)))
+                result = (terms[i] | terms[j]) & others
+                cost = (volume(result) - volume(terms[i]) - volume(terms[j]), volume(terms[i] | terms[j]))
+                if best is None or cost < best[0]:
+                    best = (cost, i, j, result)
+        _, i, j, result = best
+        steps.append((i, j))
+        terms = [t for n, t in enumerate(terms) if n not in (i, j)] + [result]
+    if len(terms) == 2:
+        steps.append((0, 1))
+    return steps
+
+
+@composite(method=False)
+def einsum(*args):
+    """Sum of products of elements by the Einstein convention.
+
+    Args:
+        args: an equation such as ``"bij,bjk->bik"`` and operands (or one list of them); or operands and lists of
+            integers in turn, with a last list for the result.
+    Returns:
+        A tensor with one dimension per index of the result.
+    Raises:
+        RuntimeError: the equation does not fit the operands.
+
+    Operands are contracted two at a time by matrix products; with more than two, greedily in the order that keeps what is
+    left smallest.
+    """
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
+    if isinstance(args[0], str):
+        equation, operands = args[0], list(args[1:])
+    else:
+        equation, operands = _from_sublists(args)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = list(operands[0])
+    if not operands:
+        raise RuntimeError("einsum(): must provide at least one operand")
+    inputs, output = _parse(equation, tuple(x.dim() for x in operands))
+    _check_sizes(equation, operands, inputs)
+    pairs = [_without_repeats(x, i) for x, i in zip(operands, inputs, strict=True)]
+    steps = _order([x for x, _ in pairs], [i for _, i in pairs], output) if len(pairs) > 1 else []
+    for i, j in steps:
+        (a, ia), (b, ib) = pairs[i], pairs[j]
+        rest = [p for n, p in enumerate(pairs) if n not in (i, j)]
+        keep = set(output).union(*(indices for _, indices in rest))
+        pairs = [*rest, _pair(a, ia, b, ib, keep)]
+    x, indices = _sum_out(*pairs[0], set(output))
+    order = [indices.index(i) for i in output]
+    return x if order == list(range(len(order))) else permute(x, order)
+
+
+@composite(method=False)
+def tensordot(a, b, dims=2, out=None):
+    """Contract ``a`` and ``b`` over several dimensions.
+
+    Args:
+        a, b: tensors of one dtype.
+        dims: a number ``n`` (the last ``n`` of ``a`` with the first ``n`` of ``b``), or two lists of dimensions.
+    Returns:
+        The remaining dimensions of ``a``, then those of ``b``.
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.item() if dims.numel() == 1 else dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims <= {min(a.dim(), b.dim())}, the smaller rank, but got dims={dims}")
+        da, db = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        da, db = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(da) != len(db):
+        raise RuntimeError(f"tensordot: both dimension lists should have same length, got {da} and {db}")
+    da, db = [d % a.dim() for d in da], [d % b.dim() for d in db]
+    for i, (p, q) in enumerate(zip(da, db, strict=True)):
+        if a.shape[p] == b.shape[q]:
+            continue
+        if a.shape[p] == 1:
+            b = b.sum(q, keepdim=True)
+        elif b.shape[q] == 1:
+            a = a.sum(p, keepdim=True)
+        else:
+            raise RuntimeError(
+                f"tensordot: contracted dimensions need to match, but first has size {a.shape[p]} in dim {p} and second has "
+                f"size {b.shape[q]} in dim {q} (pair {i})"
+            )
+    rest_a = [d for d in range(a.dim()) if d not in da]
+    rest_b = [d for d in range(b.dim()) if d not in db]
+    k = 1
+    for d in da:
+        k *= a.shape[d]
+    m, n = 1, 1
+    for d in rest_a:
+        m *= a.shape[d]
+    for d in rest_b:
+        n *= b.shape[d]
+    x = reshape(permute(a, rest_a + da), (m, k))
+    y = reshape(permute(b, db + rest_b), (k, n))
+    result = reshape(matmul(x, y), (*(a.shape[d] for d in rest_a), *(b.shape[d] for d in rest_b)))
+    return result if out is None else out.copy_(result)
+
+
+@composite()
+def kron(input, other):
+    """Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
+    n = max(input.dim(), other.dim())
+    a = reshape(input, (*(1,) * (n - input.dim()), *input.shape))
+    b = reshape(other, (*(1,) * (n - other.dim()), *other.shape))
+    spread_a = reshape(a, [x for size in a.shape for x in (size, 1)])
+    spread_b = reshape(b, [x for size in b.shape for x in (1, size)])
+    return reshape(spread_a * spread_b, [p * q for p, q in zip(a.shape, b.shape, strict=True)])
+
+

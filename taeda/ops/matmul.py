@@ -1,0 +1,417 @@
+"""Products of matrices and vectors. The arithmetic is ``_core.gemm``; here are the ranks, the checks and the derivatives."""
+
+from __future__ import annotations
+
+from .._core import Tensor, gemm
+from .table import alias, composite, primitive
+from .views import reshape, transpose, unsqueeze
+
+
+def _conj(x: Tensor) -> Tensor:
+    return x.conj() if x.is_complex() else x
+
+
+def _sum_to(g: Tensor, shape) -> Tensor:
+    """``g`` summed over the dimensions that ``shape`` was broadcast along."""
+    lead = g.dim() - len(shape)
+    dims = [*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)]
+    if not dims:
+        return g
+    return reshape(g.sum(dims), shape)
+
+
+def _turned(x: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dimensions."""
+    return transpose(_conj(x), -2, -1)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """All leading dimensions as one."""
+    return x if x.dim() == 2 else reshape(x, (-1, x.shape[-1]) if x.numel() else (x.shape[:-1].numel(), x.shape[-1]))
+
+
+# ---- any rank -----------------------------------------------------------------------------------------------------------
+
+
+@primitive()
+def matmul(input, other):
+    """Matrix product by the rank of the operands.
+
+    Args:
+        input: ``[k]`` or ``[..., m, k]``.
+        other: ``[k]`` or ``[..., k, n]``, of the same dtype; leading dimensions broadcast.
+    Returns:
+        ``[..., m, n]``, without ``m`` or ``n`` where that operand is a vector.
+    Raises:
+        RuntimeError: the inner sizes or dtypes differ, leading dimensions do not broadcast, or an operand has rank 0.
+    """
+    return gemm.matmul(input, other)
+
+
+def _matmul_input(g, input_shape, other):
+    if other.dim() == 1:
+        if len(input_shape) == 1:
+            return g * _conj(other)
+        return unsqueeze(g, -1) * _conj(other)
+    if len(input_shape) == 1:
+        r = reshape(matmul(_conj(other), unsqueeze(g, -1)), (*other.shape[:-2], *input_shape))
+        return _sum_to(r, input_shape)
+    return _sum_to(matmul(g, _turned(other)), input_shape)
+
+
+def _matmul_other(g, input, other_shape):
+    if len(other_shape) == 1:
+        if input.dim() == 1:
+            return g * _conj(input)
+        return matmul(transpose(_rows(_conj(input)), 0, 1), reshape(g, (-1,)))
+    if input.dim() == 1:
+        return _sum_to(unsqueeze(_conj(input), -1) * unsqueeze(g, -2), other_shape)
+    if len(other_shape) == 2:  # one product over all rows, rather than a sum of products
+        return matmul(_turned(_rows(input)), _rows(g))
+    return _sum_to(matmul(_turned(input), g), other_shape)
+
+
+matmul.vjp(input=_matmul_input, other=_matmul_other)
+alias(matmul, "__matmul__")
+
+
+@composite(method=True)
+def __rmatmul__(input, other):
+    """``other @ input``."""
+    return matmul(other, input)
+
+
+@primitive(method=False)
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
+
+    Args:
+        input: ``[..., in_features]``.
+        weight: ``[out_features, in_features]`` or ``[in_features]``.
+        bias: ``[out_features]`` or None.
+    Returns:
+        ``[..., out_features]``, without the last dimension where ``weight`` has one only.
+    Raises:
+        RuntimeError: sizes or dtypes do not match.
+    """
+    if bias is not None and input.is_complex():
+        return gemm.linear(input, weight) + bias
+    return gemm.linear(input, weight, bias)
+
+
+def _linear_input(g, weight):
+    return matmul(g, _conj(weight)) if weight.dim() == 2 else unsqueeze(g, -1) * _conj(weight)
+
+
+def _linear_weight(g, input, weight_shape):
+    if len(weight_shape) == 1:
+        return _matmul_other(g, input, weight_shape)
+    return matmul(transpose(_rows(g), 0, 1), _conj(_rows(input)))
+
+
+linear.vjp(
+    input=_linear_input,
+    weight=_linear_weight,
+    bias=lambda g, bias_shape: _sum_to(g, bias_shape),
+)
+
+
+@composite(method=False)
+def bilinear(input1, input2, weight, bias=None):
+    """``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(f"bilinear: leading sizes differ: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)}")
+    if tuple(weight.shape[1:]) != (input1.shape[-1], input2.shape[-1]):
+        raise RuntimeError(
+            f"bilinear: weight {tuple(weight.shape)} expects inputs of {weight.shape[1]} and {weight.shape[2]} features, "
+            f"got {input1.shape[-1]} and {input2.shape[-1]}"
+        )
+    a, b = _rows(input1), _rows(input2)
+    # For every output the rows of a through its matrix, then row by row against b.
+    through = transpose(matmul(a, weight), 0, 1)  # [rows, out, j]
+    y = reshape(matmul(through, unsqueeze(b, -1)), (*input1.shape[:-1], weight.shape[0]))
+    return y if bias is None else y + bias
+
+
+# ---- fixed rank ---------------------------------------------------------------------------------------------------------
+
+
+def _need(name: str, ranks: tuple[tuple[str, Tensor, int], ...]) -> None:
+    for label, x, rank in ranks:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
+        if x.dim() != rank:
+            what = {1: "a vector", 2: "a matrix", 3: "a 3D tensor"}[rank]
+            raise RuntimeError(f"{name}: {label} must be {what}, got a {x.dim()}-D tensor of shape {tuple(x.shape)}")
+
+
+def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
+    a, b = ("input", "mat2") if name == "bmm" else ("batch1", "batch2")
+    _need(name, ((a, input, 3), (b, mat2, 3)))
+    if input.shape[0] != mat2.shape[0] or input.shape[2] != mat2.shape[1]:
+        raise RuntimeError(
+            f"{name}: Expected size for first two dimensions of {b} tensor to be: "
+            f"[{input.shape[0]}, {input.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
+
+
+@primitive()
+def mm(input, mat2):
+    """Product of two matrices: ``[m, k] @ [k, n]``."""
+    if input.dim() != 2 or mat2.dim() != 2:
+        _need("mm", (("input", input, 2), ("mat2", mat2, 2)))
+    return gemm.matmul(input, mat2)
+
+
+mm.vjp(input=lambda g, mat2: mm(g, _turned(mat2)), mat2=lambda g, input: mm(_turned(input), g))
+
+
+@primitive()
+def bmm(input, mat2):
+    """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
+    _check_bmm("bmm", input, mat2)
+    return gemm.matmul(input, mat2)
+
+
+bmm.vjp(input=lambda g, mat2: bmm(g, _turned(mat2)), mat2=lambda g, input: bmm(_turned(input), g))
+
+
+@primitive()
+def mv(input, vec):
+    """Product of a matrix and a vector: ``[m, k] @ [k]``."""
+    _need("mv", (("input", input, 2), ("vec", vec, 1)))
+    return gemm.matmul(input, vec)
+
+
+mv.vjp(
+    input=lambda g, vec: unsqueeze(g, -1) * _conj(vec),
+    vec=lambda g, input: mv(_turned(input), g),
+)
+
+
+@primitive()
+def dot(input, tensor):
+    """Inner product of two vectors (no conjugate)."""
+    _check_dot("dot", input, tensor)
+    sums = gemm.dot(input, tensor)
+    if sums is None:
+        return (input * tensor).sum()
+    return (sums if sums.dim() == 0 else sums.sum()).to(input.dtype)
+
+
+def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
+    if input.dim() != 1 or other.dim() != 1:
+        raise RuntimeError(f"{name}: 1D tensors expected, but got {input.dim()}D and {other.dim()}D tensors")
+    if input.dtype != other.dtype:
+        raise RuntimeError(
+            f"{name} : expected both vectors to have same dtype, but found {input.dtype.name} and {other.dtype.name}"
+        )
+    if input.dtype.name == "bool":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    if input.numel() != other.numel():
+        raise RuntimeError(
+            f"{name}: inconsistent tensor size, expected tensor [{input.numel()}] and src [{other.numel()}] to have the "
+            f"same number of elements, but got {input.numel()} and {other.numel()} elements respectively"
+        )
+
+
+dot.vjp(input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
+
+
+@composite()
+def vdot(input, other):
+    """Inner product of two vectors, the first conjugated."""
+    _check_dot("vdot", input, other)
+    return dot(_conj(input), other)
+
+
+@composite()
+def inner(input, other):
+    """Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
+    if input.dim() == 0 or other.dim() == 0:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
+            f"{list(other.shape)}"
+        )
+    if input.dim() == 1 and other.dim() == 1:
+        return dot(input, other)
+    r = matmul(_rows(input), transpose(_rows(other), 0, 1))
+    return reshape(r, (*input.shape[:-1], *other.shape[:-1]))
+
+
+@composite(names=("ger",))
+def outer(input, vec2):
+    """``out[i, j] = input[i] * vec2[j]``."""
+    for label, x in (("self", input), ("vec2", vec2)):
+        if x.dim() != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {label}, but got {x.dim()}-D")
+    return unsqueeze(input, -1) * vec2
+
+
+@composite(method=False)
+def chain_matmul(*matrices):
+    """Product of matrices in the order that takes the fewest multiplications."""
+    return multi_dot(matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices)
+
+
+def multi_dot(tensors):
+    """Product of matrices (the first and last may be vectors), in the order that takes the fewest multiplications."""
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError("multi_dot(): expected at least 1 tensor but got 0")
+    if len(tensors) < 3:
+        return tensors[0] if len(tensors) == 1 else matmul(*tensors)
+    sizes = [1 if tensors[0].dim() == 1 else tensors[0].shape[0], *(x.shape[0] for x in tensors[1:])]
+    sizes.append(1 if tensors[-1].dim() == 1 else tensors[-1].shape[-1])
+    sizes[1] = tensors[0].shape[-1]
+    n = len(tensors)
+    cost = [[0] * n for _ in range(n)]
+    cut = [[0] * n for _ in range(n)]
+    for length in range(1, n):  # the textbook dynamic programme over sub-chains
+        for i in range(n - length):
+            j = i + length
+            best = [cost[i][c] + cost[c + 1][j] + sizes[i] * sizes[c + 1] * sizes[j + 1] for c in range(i, j)]
+            cost[i][j] = min(best)
+            cut[i][j] = i + best.index(cost[i][j])
+
+    def product(i, j):
+        return tensors[i] if i == j else matmul(product(i, cut[i][j]), product(cut[i][j] + 1, j))
+
+    return product(0, n - 1)
+
+
+@composite()
+def matrix_power(input, n):
+    """``input @ input @ ...``, ``n`` times, by squaring; a negative ``n`` takes the inverse."""
+    if input.dim() < 2 or input.shape[-1] != input.shape[-2]:
+        raise RuntimeError(f"matrix_power: input must be batches of square matrices, got {tuple(input.shape)}")
+    if n < 0:
+        from .. import linalg
+
+        return matrix_power(linalg.inv(input), -n)
+    if n == 0:
+        from .creation import eye
+
+        return eye(input.shape[-1], dtype=input.dtype).expand(input.shape).clone()
+    result = None
+    while n:
+        if n & 1:
+            result = input if result is None else matmul(result, input)
+        n >>= 1
+        if n:
+            input = matmul(input, input)
+    return result.clone() if result is input else result
+
+
+# ---- products that are added to something ------------------------------------------------------------------------------
+
+
+def _scales(input: Tensor, beta, alpha):
+    """The factors as PyTorch reads them: whole numbers for integer tensors."""
+    if not (input.is_floating_point() or input.is_complex()):
+        return int(beta), int(alpha)
+    return beta, alpha
+
+
+def _check_addend(name: str, input: Tensor, shape: tuple) -> None:
+    lead = len(shape) - input.dim()
+    if lead < 0 or any(n != 1 and n != shape[i + lead] for i, n in enumerate(input.shape)):
+        raise RuntimeError(
+            f"{name}: input of shape {tuple(input.shape)} cannot be broadcast to the product's shape {shape}: The expanded "
+            f"size of the tensor must match the existing size at every non-singleton dimension"
+        )
+
+
+def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alpha) -> Tensor:
+    """``beta * input + alpha * (a @ b)``, in one kernel where both factors are 1."""
+    _check_addend(name, input, shape)
+    if input.dtype != a.dtype:
+        raise RuntimeError(
+            f"{name}: expected input to have the dtype of the matrices, but got: {input.dtype.name} != {a.dtype.name}"
+        )
+    beta, alpha = _scales(input, beta, alpha)
+    if beta == 1 and alpha == 1 and not a.is_complex():
+        return gemm.multiply_add(name, a, b, input)
+    product = gemm.matmul(a, b)
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:  # PyTorch: NaN in input is not propagated
+        return product
+    return product + (input if beta == 1 else input * beta)
+
+
+def _scaled(x: Tensor, by) -> Tensor:
+    return x if by == 1 else x * (by.conjugate() if isinstance(by, complex) else by)
+
+
+@primitive(inplace=True)
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
+    _need("addmm", (("mat1", mat1, 2), ("mat2", mat2, 2)))
+    if mat1.shape[1] != mat2.shape[0]:
+        gemm.matmul(mat1, mat2)  # raises
+    return _add("addmm", input, mat1, mat2, (mat1.shape[0], mat2.shape[1]), beta, alpha)
+
+
+addmm.vjp(
+    input=lambda g, input_shape, beta: _sum_to(_scaled(g, beta), input_shape),
+    mat1=lambda g, mat2, alpha: _scaled(mm(g, _turned(mat2)), alpha),
+    mat2=lambda g, mat1, alpha: _scaled(mm(_turned(mat1), g), alpha),
+)
+
+
+@primitive(inplace=True)
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
+    _need("addmv", (("mat", mat, 2), ("vec", vec, 1)))
+    if mat.shape[1] != vec.shape[0]:
+        gemm.matmul(mat, vec)  # raises
+    _check_addend("addmv", input, (mat.shape[0],))
+    column = input if input.dim() == 0 else unsqueeze(input, -1)
+    return reshape(_add("addmv", column, mat, unsqueeze(vec, -1), (mat.shape[0], 1), beta, alpha), (mat.shape[0],))
+
+
+addmv.vjp(
+    input=lambda g, input_shape, beta: _sum_to(_scaled(g, beta), input_shape),
+    mat=lambda g, vec, alpha: _scaled(outer(g, _conj(vec)), alpha),
+    vec=lambda g, mat, alpha: _scaled(mv(_turned(mat), g), alpha),
+)
+
+
+@primitive(inplace=True)
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
+    _check_bmm("baddbmm", batch1, batch2)
+    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    return _add("baddbmm", input, batch1, batch2, shape, beta, alpha)
+
+
+baddbmm.vjp(
+    input=lambda g, input_shape, beta: _sum_to(_scaled(g, beta), input_shape),
+    batch1=lambda g, batch2, alpha: _scaled(bmm(g, _turned(batch2)), alpha),
+    batch2=lambda g, batch1, alpha: _scaled(bmm(_turned(batch1), g), alpha),
+)
+
+
+@composite(inplace=True)
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
+    _check_bmm("addbmm", batch1, batch2)
+    b, m, k = batch1.shape
+    wide = reshape(transpose(batch1, 0, 1), (m, b * k))
+    return addmm(input, wide, reshape(batch2, (b * k, batch2.shape[2])), beta=beta, alpha=alpha)
+
+
+@composite(inplace=True)
+def addr(input, vec1, vec2, *, beta=1, alpha=1):
+    """``beta * input + alpha * outer(vec1, vec2)``."""
+    _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))
+    _check_addend("addr", input, (vec1.shape[0], vec2.shape[0]))
+    product = outer(vec1, vec2)
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product
+    return (input if beta == 1 else input * beta) + product
