@@ -14,7 +14,7 @@ for _n in ("uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 f
            "promote_types result_type set_num_threads get_num_threads").split():
     globals()[_n] = getattr(_core, _n)
 for _name in ("views", "conversion", "pointwise", "arithmetic", "comparison", "elementary", "special", "activation", "reduction",
-              "softmax", "normalization", "scan", "loss", "matmul", "conv", "pooling", "attention", "joining", "indexing",
+              "softmax", "normalization", "scan", "loss", "matmul", "conv", "pooling", "attention", "joining", "indexing", "scatter", "embedding",
               "sorting", "creation", "shape", "random", "resample", "exchange"):
     try:
         _importlib.import_module(f"taeda.ops.{_name}")

@@ -149,6 +149,7 @@ cdef class Op:
         self.promote_mask = promote_mask
         self.variants = {}
         self.traits = traits if traits is not None else {}
+        self.kinds = sum([1 << k for k in self.traits.get("dtypes", (0, 1, 2, 3))])
 
     def __dealloc__(self):
         free(self.table_keys)
@@ -318,17 +319,17 @@ cdef object run(Op op, PyObject** bound, object out):
     cdef PyObject* inner[MAXARGS]
     if op.ndiff and not NO_GRAD[0]:
         record = any_wants_grad(op, bound)
+    if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
+        raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+                           f"the arguments requires grad.")
     if op.inplace:
         if not isinstance(<object>bound[0], Tensor):
             raise_not_tensor(op, bound, 0)
         first = <Tensor>bound[0]
         if first.leaf_grad or first.base is not None or first.inference:
-            check_inplace(first)
+            check_inplace(first, record)
     if op.kind == POINTWISE:
         if out is not None:
-            if record:
-                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                                   f"differentiation, but one of the arguments requires grad.")
             return pointwise_out(op, bound, out)
         if op.inplace:
             result = pointwise_call(op, bound, first)
@@ -350,9 +351,6 @@ cdef object run(Op op, PyObject** bound, object out):
         else:
             memcpy(inner, bound, op.nparams * sizeof(void*))
         if record:
-            if out is not None:
-                raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                                   f"differentiation, but one of the arguments requires grad.")
             previous = swap_no_grad(1)
             try:
                 result = call_body(op, inner)
@@ -375,6 +373,8 @@ cdef object run(Op op, PyObject** bound, object out):
             rebase(first, node)
         else:
             own_outputs(node, result)
+    elif op.inplace and not op.ndiff and wants_grad(first) and not NO_GRAD[0]:
+        rebase(first, forget_node(first))
     if op.result_type is not None:
         return op.result_type(*result)
     return result
@@ -389,14 +389,11 @@ cdef object finish_view(Op op, PyObject** bound, object result, bint record):
         t = <Tensor>result
         if t is source:
             return t
-        if t.storage is source.storage and not NO_GRAD[0]:
-            t.base = source if source.base is None else source.base
-            t.view_version = t.storage.version
-    elif not NO_GRAD[0]:
+        if t.storage is source.storage:
+            tie_view(t, source)
+    else:
         for item in result:
-            t = <Tensor>item
-            t.base = source if source.base is None else source.base
-            t.view_version = t.storage.version
+            tie_view(<Tensor>item, source)
     if record:
         node = make_node(op, bound, False)
         own_outputs(node, result)
@@ -605,7 +602,7 @@ cdef int _prepare_tensor_type() except -1:
     """Give Tensor a lazily made instance dict, which Cython would make for every object."""
     cdef Tensor probe = <Tensor>Tensor.__new__(Tensor)
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
-    t.tp_dictoffset = <char*>&probe.attributes - <char*><void*>probe
+    t.tp_dictoffset = <char*>attributes_slot(probe) - <char*><void*>probe
     install("__dict__", property(lambda self: PyObject_GenericGetDict(self, NULL)))
     return 0
 

@@ -495,8 +495,15 @@ def set_anomaly(bint enabled, bint check_nan=True):
 
 def push_saved_hooks(pack, unpack):
     """Route tensors saved for backward through ``pack`` and back through ``unpack``."""
-    SAVED_HOOKS.append((pack, unpack))
+    stack = getattr(_thread_modes, "saved_hooks", None)
+    if stack is None:
+        stack = _thread_modes.saved_hooks = []
+    stack.append((pack, unpack))
+    SAVED_HOOKS[0] = <PyObject*>stack
 
 
 def pop_saved_hooks():
-    SAVED_HOOKS.pop()
+    stack = _thread_modes.saved_hooks
+    stack.pop()
+    if not stack:
+        SAVED_HOOKS[0] = NULL

@@ -30,6 +30,7 @@ cdef kernel_t _pack_a[NDTYPES]
 cdef kernel_t _pack_b[NDTYPES]
 cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
+cdef int64_t _group              # tiles that pack_a does at a time
 cdef int64_t _k_block
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
 cdef bint _masks                 # whether the tiles may read a short last panel in place
@@ -39,12 +40,13 @@ cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16",
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _k_block, _chunk, _masks
+    global _pitch, _group, _k_block, _chunk, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
+    _group = gemm.PACK_GROUP
     _k_block = gemm.K_BLOCK
     _chunk = dot.DOT_CHUNK
     _masks = width > 16
@@ -152,7 +154,9 @@ cdef int blocked(Product* p) except -1:
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
     cdef int64_t i, j
     cdef Product q
-    if p.m >= 192 and p.n >= 4 * panel and p.k >= 32 and packable(p):
+    # A whose rows do not run along memory is slower to use in place, and cheaper to pack.
+    cdef bint along = p.a.columns == item
+    if p.k >= 32 and p.m >= (192 if along else 64) and p.n >= (4 if along else 2) * panel and packable(p):
         for i in range(p.n0):
             for j in range(p.n1):
                 q = p[0]
@@ -200,7 +204,7 @@ cdef int packed_first(Product* p) except -1:
     try:
         ptr[0], ptr[1] = a, p.a.ptr
         arg[0], arg[1], arg[2], arg[3] = p.m, p.k, p.a.rows, p.a.columns
-        run(pack_a, ptr, arg, tiles, ceil_div(65536, p.k * ROWS), FREE_GIL)
+        run(pack_a, ptr, arg, ceil_div(tiles, _group), ceil_div(65536, p.k * ROWS * _group), FREE_GIL)
         ptr[0], ptr[1] = b, p.b.ptr
         arg[0], arg[1], arg[2], arg[3] = p.n, p.k, p.b.columns, p.b.rows
         run(pack_b, ptr, arg, panels, ceil_div(65536, p.k * panel), FREE_GIL)
@@ -236,7 +240,7 @@ cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
         # Every task packs its panels of B again, which costs as much as a dozen rows or two.
         down = max(1, min(ceil_div(wanted, across), p.m // 96))
         mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
-    if packed and p.k > _k_block:
+    if p.k > _k_block and (packed or p.m > ROWS):
         kc = ceil_div(p.k, ceil_div(p.k, _k_block))
         kc = min(ceil_div(kc, 16) * 16, _k_block)
     init = p.init

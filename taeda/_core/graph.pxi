@@ -1,7 +1,6 @@
 # The graph: nodes, saved tensors, and what recording an op does.
 
 cdef int64_t SEQUENCE = 0
-cdef list SAVED_HOOKS = []       # stack of (pack, unpack) from saved_tensors_hooks
 cdef bint ANOMALY = False
 cdef bint ANOMALY_NAN = True
 
@@ -23,6 +22,9 @@ cdef class Saved:
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     cdef Saved s = <Saved>Saved.__new__(Saved)
+    if t.inference:
+        raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get a "
+                           "normal tensor and use it in autograd.")
     s.version = version
     s.is_output = is_output
     s.nr = t.nr
@@ -32,22 +34,36 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     else:
         s.tensor = t
         s.made_by = t.grad_fn_
-    if SAVED_HOOKS:
-        pack, s.unpack = SAVED_HOOKS[-1]
-        previous = swap_no_grad(1)
-        try:
-            s.packed = pack(s.tensor)
-        finally:
-            swap_no_grad(previous)
-        s.tensor = None
+    if SAVED_HOOKS[0] != NULL:
+        pack_tensor(s, (<list>SAVED_HOOKS[0])[-1])
     return s
+
+
+cdef int pack_tensor(Saved s, tuple hooks) except -1:
+    """Keep what ``pack`` makes of the tensor instead of the tensor."""
+    cdef int64_t version = s.tensor.storage.version
+    cdef int previous = swap_no_grad(1)
+    pack, s.unpack = hooks
+    try:
+        s.packed = pack(s.tensor)
+    finally:
+        swap_no_grad(previous)
+    if s.tensor.storage.version != version:
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place, which would change the forward pass. "
+                           "Clone the input first.")
+    s.tensor = None
+    return 0
 
 
 cdef Tensor unpack_tensor(Saved s, Node node):
     cdef Tensor t = s.tensor
     cdef Tensor alias
     if s.unpack is not None:
-        t = s.unpack(s.packed)
+        made_by_hook = s.unpack(s.packed)
+        if not isinstance(made_by_hook, Tensor):
+            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(made_by_hook).__name__}")
+        t = <Tensor>made_by_hook
         if s.is_output:
             t = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
             t.grad_fn_ = node
@@ -79,12 +95,17 @@ cdef Tensor unpack_tensor(Saved s, Node node):
     return t
 
 
-cdef object save_value(object x, int64_t late):
-    """Save an argument: tensors (also inside a list) with their version less ``late``, anything else as it is."""
+cdef object save_value(object x, Storage written):
+    """Save an argument: tensors (also inside a list) with the version they had, anything else as it is.
+
+    ``written`` is the storage that an in-place op has written to by now: what shares it was saved too late.
+    """
+    cdef Storage storage
     if isinstance(x, Tensor):
-        return save_tensor(<Tensor>x, False, (<Tensor>x).storage.version - late)
+        storage = (<Tensor>x).storage
+        return save_tensor(<Tensor>x, False, storage.version - (storage is written))
     if PyList_Check(x) or PyTuple_Check(x):
-        return [save_value(item, 0) for item in x] if any([isinstance(i, Tensor) for i in x]) else x
+        return [save_value(item, written) for item in x] if any([isinstance(i, Tensor) for i in x]) else x
     return x
 
 
@@ -104,22 +125,28 @@ cdef object shape_of(object x):
     return None
 
 
+cdef enum:
+    DTYPE_BIT = 32  # in a node's `shapes` and an op's `save_shapes`: from here on, dtypes rather than sizes
+
+
+cdef object dtype_of(object x):
+    if isinstance(x, Tensor):
+        return DTYPES[(<Tensor>x).code]
+    if PyList_Check(x) or PyTuple_Check(x):
+        return [dtype_of(item) for item in x]
+    return None
+
+
 @cython.freelist(256)
 @cython.trashcan(True)
 cdef class Node:
     """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input gradients."""
 
     def __cinit__(self):
-        global SEQUENCE
-        SEQUENCE += 1
-        self.seq = SEQUENCE
         self.nrs = self.nr_inline
         self.noutputs = 1
+        self.out_code = -1
         self.targets = ()
-
-    def __dealloc__(self):
-        if self.nrs != self.nr_inline:
-            free(self.nrs)
 
     def name(self):
         """The name of the operation's derivative, such as ``MulBackward0``."""
@@ -231,16 +258,28 @@ cdef bint any_wants_grad(Op op, PyObject** bound) except -1:
     return False
 
 
+cdef inline int make_room(Node node, int n) except -1:
+    """Room for ``n`` output numbers."""
+    if n > 4:
+        node.heap_nrs = PyBytes_FromStringAndSize(NULL, n * sizeof(int32_t))
+        node.nrs = <int32_t*>PyBytes_AS_STRING(node.heap_nrs)
+    return 0
+
+
+cdef inline int number_node(Node node) except -1:
+    """Place the node in the order of recording: after everything its edges lead to, which may have been made just now."""
+    global SEQUENCE
+    SEQUENCE += 1
+    node.seq = SEQUENCE
+    return 0
+
+
 cdef int set_edges(Node node, list flat) except -1:
     """Point the node at what made the tensors in ``flat`` (None entries need no gradient)."""
     cdef int i, nr, n = len(flat)
     cdef tuple targets = PyTuple_New(n)
     cdef object target
-    if n > 4:
-        node.nrs = <int32_t*>malloc(n * sizeof(int32_t))
-        if node.nrs == NULL:
-            node.nrs = node.nr_inline
-            raise MemoryError()
+    make_room(node, n)
     for i in range(n):
         nr = 0
         target = flat[i]
@@ -252,6 +291,7 @@ cdef int set_edges(Node node, list flat) except -1:
         PyTuple_SET_ITEM(targets, i, target)
         node.nrs[i] = nr
     node.targets = targets
+    number_node(node)
     return 0
 
 
@@ -263,6 +303,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace):
     cdef object x, target
     cdef tuple targets
     cdef bint has_list = False
+    cdef Storage written = (<Tensor>bound[0]).storage if inplace else None
     node.op = op
     for i in range(n):
         x = <object>bound[op.diff_pos[i]]
@@ -285,11 +326,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace):
         set_edges(node, flat)
     else:
         targets = PyTuple_New(n)
-        if n > 4:
-            node.nrs = <int32_t*>malloc(n * sizeof(int32_t))
-            if node.nrs == NULL:
-                node.nrs = node.nr_inline
-                raise MemoryError()
+        make_room(node, n)
         for i in range(n):
             x = <object>bound[op.diff_pos[i]]
             nr = 0
@@ -301,16 +338,19 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace):
             PyTuple_SET_ITEM(targets, i, target)
             node.nrs[i] = nr
         node.targets = targets
+        number_node(node)
     if args:
         node.args = [None] * op.nparams
         for i in range(op.nparams):
             if (args >> i) & 1:
-                node.args[i] = save_value(<object>bound[i], 1 if inplace and i == 0 else 0)
+                node.args[i] = save_value(<object>bound[i], written)
     if shapes:
         node.shapes = {}
         for i in range(op.nparams):
             if (shapes >> i) & 1:
                 node.shapes[i] = shape_of(<object>bound[i])
+            if (shapes >> (DTYPE_BIT + i)) & 1:
+                node.shapes[DTYPE_BIT + i] = dtype_of(<object>bound[i])
     if ANOMALY:
         import traceback
         node.trace = traceback.extract_stack()
@@ -344,6 +384,7 @@ cdef int own_outputs(Node node, object result) except -1:
             t.grad_fn_ = node
             t.nr = 0
             t.leaf_grad = False
+            node.out_code = t.code
         save_outputs(node, result, False)
         return 0
     node.noutputs = len(result)
@@ -362,25 +403,42 @@ cdef int own_outputs(Node node, object result) except -1:
 
 # ---- in-place ----------------------------------------------------------------------------------------------------------
 
-cdef int check_inplace(Tensor t) except -1:
-    """Raise where the graph forbids writing to ``t``."""
+cdef int check_inplace(Tensor t, bint record) except -1:
+    """Raise where the graph forbids writing to ``t``; ``record``: the op is about to be recorded."""
     if t.inference and not INFERENCE[0]:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
                            "to get a normal tensor before doing inplace update.")
     if NO_GRAD[0]:
         return 0
+    if t.base is not None and (record or wants_grad(t)):
+        if t.creation != RECORDED:
+            raise RuntimeError(
+                "A view was created in " + ("no_grad mode", "inference mode", "a custom Function (or an input was returned "
+                "as it is)")[t.creation - 1] + " and is being modified inplace with grad mode enabled, which cannot be "
+                "recorded. Make the view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
+        if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if t.leaf_grad and t.grad_fn_ is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if t.base is not None and t.base.leaf_grad and t.base.grad_fn_ is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    return 0
+
+
+cdef inline int tie_view(Tensor t, Tensor source) noexcept:
+    """Remember what ``t`` is a view of, and where it was made."""
+    t.base = source if source.base is None else source.base
+    t.view_version = t.storage.version
+    if NO_GRAD[0]:
+        t.creation = IN_INFERENCE if INFERENCE[0] else IN_NO_GRAD
+    else:
+        t.creation = source.creation if source.base is not None else <int8_t>RECORDED
     return 0
 
 
 cdef object geometry(Tensor t, Tensor base):
-    """Sizes, strides and offset (in elements from the first of ``base``) of a view."""
+    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view."""
     cdef int i
     return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
-            (t.ptr - base.ptr) // ITEMSIZE[t.code], base.code != t.code)
+            (t.ptr - base.ptr) // ITEMSIZE[t.code], DTYPES[t.code])
 
 
 cdef class ViewBackward:
@@ -411,6 +469,7 @@ cdef Node make_view_node(Tensor t, Tensor base):
     fn.view = geometry(t, base)
     node.custom = fn
     node.label = "AsStridedBackward0"
+    node.out_code = t.code
     set_edges(node, [base])
     return node
 
@@ -422,6 +481,9 @@ cdef int rebase(Tensor t, Node node) except -1:
     cdef Tensor base = t.base
     cdef object target
     cdef int nr = 0, i
+    node.out_code = t.code
+    if t.retains_grad_:
+        move_retained(t, node if base is None else None)
     if base is None:
         t.grad_fn_ = node
         t.nr = 0
@@ -434,13 +496,16 @@ cdef int rebase(Tensor t, Node node) except -1:
     outer = <Node>Node.__new__(Node)
     outer.custom = fn
     outer.label = "CopySlices"
+    outer.out_code = base.code
+    if base.retains_grad_:
+        move_retained(base, outer)
     target = edge_of(base, &nr)
     outer.targets = (target,) + node.targets[1:]
-    if len(outer.targets) > 4:
-        outer.nrs = <int32_t*>malloc(len(outer.targets) * sizeof(int32_t))
+    make_room(outer, len(outer.targets))
     for i in range(len(outer.targets)):
         outer.nrs[i] = node.nrs[i]
     outer.nrs[0] = nr
+    number_node(outer)
     # the inner node only computes: its first edge says whether the base needs what lies under the view
     node.targets = (outer if target is not None else None,) + node.targets[1:]
     fn.inner = _detached_first(node, target is not None)
@@ -451,7 +516,37 @@ cdef int rebase(Tensor t, Node node) except -1:
     t.nr = 0
     t.leaf_grad = False
     t.view_version = t.storage.version
-    base.view_version = base.storage.version
+    if t.retains_grad_:
+        retain(t, t.grad_fn_, 0)
+    return 0
+
+
+cdef Node forget_node(Tensor t):
+    """The node of an in-place op that has no derivative: what was in ``t`` before gets a gradient of zero."""
+    cdef Node node = <Node>Node.__new__(Node)
+    node.custom = _no_gradient
+    node.label = "ForgetBackward0"
+    set_edges(node, [t])
+    return node
+
+
+def _no_gradient(grads):
+    return [None]
+
+
+cdef int move_retained(Tensor t, Node node) except -1:
+    """``retain_grad`` is about the tensor as it is now: follow it to the node of the in-place op (None: not made yet)."""
+    if t.grad_fn_ is not None and t.grad_fn_.retained is not None:
+        t.grad_fn_.retained.pop(t.nr, None)
+    if node is not None:
+        retain(t, node, 0)
+    return 0
+
+
+cdef int retain(Tensor t, Node node, int nr) except -1:
+    if node.retained is None:
+        node.retained = {}
+    node.retained[nr] = PyWeakref_NewRef(t, None)
     return 0
 
 

@@ -260,7 +260,7 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
         raise_not_tensor(op, bound, 0)
     compute = result_code(op, inputs)
     variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
-    if "dtypes" in op.traits and not (KIND[compute] in op.traits["dtypes"]):
+    if not (op.kinds >> KIND[compute]) & 1:
         raise_bad_dtype(op, compute)
     return launch_pointwise(op, inputs, nparams, compute, variant, target, None)
 
@@ -609,8 +609,8 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
                 simple = False
     if simple:
         compute = result_code(op, inputs)
-        if KIND[out_code(op, compute)] <= KIND[t.code] and "dtypes" not in op.traits:
-            check_inplace(t)
+        if KIND[out_code(op, compute)] <= KIND[t.code] and (op.kinds >> KIND[compute]) & 1:
+            check_inplace(t, False)
             variant = 0 if op.nparams == op.noperands else variant_of(op, bound, inputs, &nparams)
             result = launch_pointwise(op, inputs, nparams, compute, variant, t, None)
             t.storage.version += 1

@@ -7,11 +7,16 @@ the output (parallel, as each element knows its words). Both go through a buffer
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport cos, exp, fabs, floor, lgamma, log, log1p, sin, sqrt
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
+from .tensor cimport (
+    F32, F64, I64, ITEMSIZE, MAXDIM, U8, Tensor, alias_tensor, copy_into, empty_tensor,
+)
+
+from .tensor import device
 
 cdef extern from "pythread.h" nogil:
     PyThread_type_lock PyThread_allocate_lock()
@@ -164,7 +169,7 @@ cdef class Generator:
         except (TypeError, ValueError):
             raise TypeError(f"manual_seed: expected an int, got {type(seed).__name__}") from None
         if not -(1 << 63) <= seed < 1 << 64:
-            raise RuntimeError(f"manual_seed: expected a seed in [-2**63, 2**64), got {seed}")
+            raise ValueError(f"manual_seed: expected a seed in [-2**63, 2**64), got {seed}")
         enter(self)
         reseed(self, <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF))
         leave(self)
@@ -185,8 +190,6 @@ cdef class Generator:
     @property
     def device(self):
         """The device whose numbers it makes."""
-        from . import device
-
         return device("cpu")
 
     def state_bytes(self):
@@ -234,18 +237,20 @@ cdef class Generator:
 
     def get_state(self):
         """The state as a uint8 tensor of 5056 elements, which PyTorch's ``set_state`` takes too."""
-        from .. import frombuffer, uint8
-
-        return frombuffer(bytearray(self.state_bytes()), dtype=uint8)
+        cdef bytes data = self.state_bytes()
+        cdef int64_t n = len(data)
+        cdef Tensor t = empty_tensor(U8, 1, &n)
+        memcpy(t.ptr, PyBytes_AS_STRING(data), n)
+        return t
 
     def set_state(self, state):
         """Continue from ``state``, a uint8 tensor that :meth:`get_state` gave."""
-        from . import Tensor
-
-        if not isinstance(state, Tensor) or state.dtype.name != "uint8":
+        cdef Tensor t
+        if not isinstance(state, Tensor) or (<Tensor>state).code != U8:
             got = f"{state.dtype} tensor" if isinstance(state, Tensor) else type(state).__name__
             raise TypeError(f"set_state: expected a uint8 tensor, got a {got}")
-        self.set_state_bytes(bytes(state.contiguous().numpy().data))
+        t = state.contiguous()
+        self.set_state_bytes(PyBytes_FromStringAndSize(t.ptr, t.count))
         return self
 
     def clone_state(self):
@@ -381,9 +386,8 @@ cdef inline double finish(double x, double mean, double std, bint exponent) noex
     return exp(x) if exponent else x
 
 
-cdef void store_double(char* out, int64_t i, int kind, double x) noexcept nogil:
-    """As float64 or float32; the 16-bit types are rounded by the caller from float32."""
-    if kind == 8:
+cdef inline void store_double(char* out, int64_t i, int itemsize, double x) noexcept nogil:
+    if itemsize == 8:
         (<double*>out)[i] = x
     else:
         (<float*>out)[i] = <float>x
@@ -534,14 +538,184 @@ cdef int shuffle_large(Generator g, int64_t* out, int64_t n) except -1:
     return 0
 
 
-# ---- by address, for tests and benchmarks ----------------------------------------------------------------------------
-def _fill(generator, name, dtype, address, n, itemsize, a=0.0, b=0.0):
-    fill_memory(which(generator), name, dtype, <char*><size_t>address, n, itemsize, a, b)
+# ---- tensors ---------------------------------------------------------------------------------------------------------
+cdef Tensor in_memory_order(Tensor t):
+    """A view with the dimensions sorted by stride, the largest first: the order in which PyTorch fills a tensor."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int i, k, n = t.nd
+    if t.contiguous:
+        return t
+    for i in range(n):
+        k = i
+        while k > 0 and (strides[k - 1] < t.strides[i] or sizes[k - 1] == 1) and t.sizes[i] != 1:
+            strides[k] = strides[k - 1]
+            sizes[k] = sizes[k - 1]
+            k -= 1
+        strides[k] = t.strides[i]
+        sizes[k] = t.sizes[i]
+    return alias_tensor(t, n, sizes, strides, 0)
 
 
-def _fill_pairs(generator, dtype, address, n, itemsize, mean, std, exponent):
-    fill_normal_pairs(which(generator), dtype, <char*><size_t>address, n, itemsize, mean, std, exponent)
+def memory_order(Tensor t):
+    """The dimensions of ``t``, those with the largest strides first."""
+    return tuple(sorted(range(t.nd), key=lambda i: (-t.strides[i], i)))
 
 
-def _shuffle(generator, address, n):
-    shuffle(which(generator), <int64_t*><size_t>address, n)
+def fill(Tensor t, str name, a, b, generator=None):
+    """Fill ``t`` with a distribution: the name and the two arguments of a kernel of ``kernels/random.py``."""
+    cdef Generator g = which(generator)
+    cdef Tensor view = in_memory_order(t)
+    cdef Tensor block = view if view.contiguous else empty_tensor(t.code, view.nd, view.sizes)
+    fill_memory(g, name, t.dtype.name, block.ptr, block.count, ITEMSIZE[t.code], a, b)
+    if block is not view:
+        copy_into(view, block)
+
+
+def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent=False):
+    """Fill ``t`` with normal numbers, or with their exponentials.
+
+    As in PyTorch, at least 16 contiguous elements are made in blocks in the precision of ``t``; all others in pairs, in
+    float64, of which one may wait in the generator for the next call.
+    """
+    cdef Generator g = which(generator)
+    cdef Tensor view, block
+    cdef int code
+    if not exponent and t.contiguous and t.count >= 16:
+        fill_memory(g, "normal", t.dtype.name, t.ptr, t.count, ITEMSIZE[t.code], mean, std)
+        return
+    view = in_memory_order(t)
+    code = F64 if t.code == F64 else F32
+    block = view if view.contiguous and t.code == code else empty_tensor(code, view.nd, view.sizes)
+    fill_normal_pairs(g, "float64" if code == F64 else "float32", block.ptr, block.count, ITEMSIZE[code], mean, std, exponent)
+    if block is not view:
+        copy_into(view, block)
+
+
+def fill_bernoulli(Tensor t, Tensor p, generator=None):
+    """Fill the contiguous ``t`` with ones and zeros; ``p``, contiguous and of the same sizes, has the probabilities."""
+    cdef Generator g = which(generator)
+    cdef str name = "float64" if p.code == F64 else "float32"
+    cdef int64_t done = 0, now, words = 2 if p.code == F64 else 1
+    cdef char* ptr[3]
+    cdef kernel_t fn
+    cdef uint32_t* buffer
+    from ..kernels import random as source
+
+    fn = <kernel_t><size_t>source.bernoulli_each(t.dtype.name, name)
+    buffer = <uint32_t*>allocate(CHUNK * 4)
+    if buffer == NULL:
+        raise MemoryError()
+    enter(g)
+    while done < t.count:
+        now = min(t.count - done, <int64_t>CHUNK // words)
+        make_words(g, buffer, now * words)
+        ptr[0] = t.ptr + done * ITEMSIZE[t.code]
+        ptr[1] = <char*>buffer
+        ptr[2] = p.ptr + done * ITEMSIZE[p.code]
+        parallel_for(fn, ptr, NULL, now, SHARE)
+        done += now
+    leave(g)
+    release(buffer, CHUNK * 4)
+
+
+def permutation(int64_t n, generator=None):
+    """A random permutation of ``[0, n)`` as an int64 tensor."""
+    cdef Tensor t = empty_tensor(I64, 1, &n)
+    if n > 0:
+        shuffle(which(generator), <int64_t*>t.ptr, n)
+    return t
+
+
+cdef int cumulate(float* p32, double* p64, int64_t n, char* out) except -1:
+    """Normalised running sums of a row of probabilities, in its own precision as PyTorch has them."""
+    cdef int64_t i
+    cdef float s32 = 0
+    cdef double s64 = 0, x
+    for i in range(n):
+        x = p32[i] if p32 != NULL else p64[i]
+        if not x >= 0 or x > 1.7976931348623157e308:
+            raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
+        if p32 != NULL:
+            s32 += p32[i]
+            (<float*>out)[i] = s32
+        else:
+            s64 += x
+            (<double*>out)[i] = s64
+    if not (s32 > 0 if p32 != NULL else s64 > 0):
+        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
+    for i in range(n):
+        if p32 != NULL:
+            (<float*>out)[i] /= s32
+        else:
+            (<double*>out)[i] /= s64
+    return 0
+
+
+def choose(Tensor p, Tensor out, generator=None):
+    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64)."""
+    cdef Generator g = which(generator)
+    cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r, k, low, high, middle
+    cdef double u, x
+    cdef bint single = p.code == F32
+    cdef char* sums = <char*>allocate(n * 8)
+    if sums == NULL:
+        raise MemoryError()
+    enter(g)
+    try:
+        for r in range(rows):
+            cumulate(<float*>p.ptr + r * n if single else NULL, NULL if single else <double*>p.ptr + r * n, n, sums)
+            for k in range(draws):
+                u = next_unit(g)
+                low, high = 0, n - 1  # the last sum counts as 1
+                while low < high:
+                    middle = (low + high) // 2
+                    x = (<float*>sums)[middle] if single else (<double*>sums)[middle]
+                    if x < u:
+                        low = middle + 1
+                    else:
+                        high = middle
+                (<int64_t*>out.ptr)[r * draws + k] = low
+    finally:
+        leave(g)
+        release(sums, n * 8)
+
+
+cdef double poisson(Generator g, double rate) noexcept nogil:
+    """One Poisson number: Knuth's product of uniforms below 10, else Hoermann's transformed rejection (PTRS, 1993)."""
+    cdef double u, v, s, k, x = 0, product = 1, limit, a, b, inverse_alpha, vr
+    if rate == 0:
+        return 0
+    if rate < 10:
+        limit = exp(-rate)
+        while True:
+            product *= next_unit(g)
+            if product <= limit:
+                return x
+            x += 1
+    b = 0.931 + 2.53 * sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    vr = 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u = next_unit(g) - 0.5
+        v = next_unit(g)
+        s = 0.5 - fabs(u)
+        k = floor((2 * a / s + b) * u + rate + 0.43)
+        if s >= 0.07 and v <= vr:
+            return k
+        if k < 0 or (s < 0.013 and v > s):
+            continue
+        if log(v) + log(inverse_alpha) - log(a / (s * s) + b) <= -rate + k * log(rate) - lgamma(k + 1):
+            return k
+
+
+def fill_poisson(Tensor out, Tensor rates, generator=None):
+    """Poisson numbers of contiguous float64 ``rates`` into the contiguous float64 ``out``."""
+    cdef Generator g = which(generator)
+    cdef int64_t i
+    enter(g)
+    with nogil:
+        for i in range(out.count):
+            (<double*>out.ptr)[i] = poisson(g, (<double*>rates.ptr)[i])
+    leave(g)

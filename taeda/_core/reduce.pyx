@@ -44,7 +44,7 @@ cdef struct Kernel:
     int lanes
 
 
-# ---- dimensions -------------------------------------------------------------------------------------------------------
+# ---- dimensions -----------------------------------------------------------------------------------------------------
 cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
     """The dimensions to reduce as bits; None or an empty sequence means all."""
     cdef uint64_t mask = 0
@@ -110,7 +110,7 @@ cdef void sort_dims(Tensor x, int* dims, int n, bint positive) noexcept:
         dims[j + 1] = d
 
 
-# ---- reductions -------------------------------------------------------------------------------------------------------
+# ---- reductions -----------------------------------------------------------------------------------------------------
 @cython.final
 cdef class Reducer:
     """A reduction by name (see ``taeda/kernels/reduce.py``), callable on any tensor, dimensions and dtype.
@@ -149,23 +149,25 @@ cdef class Reducer:
         for i in range(256):
             free(self.table[i])
 
-    def __call__(self, Tensor x not None, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
+    def __call__(self, x, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
         """Reduce ``x`` over ``dim`` (None: all of it); a tensor, or a tuple where there are several outputs."""
         return self.reduce(x, dim, keepdim, out, p, q)
 
-    def run(self, Tensor x not None, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
+    def run(self, x, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
         """The same as a call; a method is cheaper to reach."""
         return self.reduce(x, dim, keepdim, out, p, q)
 
-    cdef object reduce(self, Tensor x, object dim, bint keepdim, dtype out, double p, double q):
+    cdef object reduce(self, object input, object dim, bint keepdim, dtype out, double p, double q):
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        cdef Tensor x = <Tensor>input
         cdef uint64_t mask = dim_mask(dim, x.nd, self.name)
         cdef int codes[2]
         cdef int i
         for i in range(self.nouts):
             codes[i] = self.rules[i][x.code] if out is None else out.code
             if codes[i] < 0:
-                raise RuntimeError(f"{self.name}(): not defined for {NAMES[x.code]} (got a tensor of shape "
-                                   f"{tuple(x.shape)}); convert it first")
+                self.raise_dtype(x)
         cdef object first = None, second = None
         cdef Layout layout
         cdef Tensor source = x
@@ -173,7 +175,7 @@ cdef class Reducer:
         cdef int64_t strides[MAXDIM]
         cdef int nd = 0
         cdef bint permuted = False
-        source = self.arrange(x, mask, keepdim, &layout, shape, strides, &nd, &permuted)
+        source = self.arrange(x, dim, mask, keepdim, &layout, shape, strides, &nd, &permuted)
         for i in range(self.nouts):
             if permuted:
                 made = strided(codes[i], nd, shape, strides)
@@ -192,8 +194,8 @@ cdef class Reducer:
             return first
         return first, second
 
-    cdef Tensor arrange(self, Tensor x, uint64_t mask, bint keepdim, Layout* layout, int64_t* shape, int64_t* strides,
-                        int* nd, bint* permuted):
+    cdef Tensor arrange(self, Tensor x, object dim, uint64_t mask, bint keepdim, Layout* layout, int64_t* shape,
+                        int64_t* strides, int* nd, bint* permuted):
         """Sort the dimensions into rows and columns; gives the tensor to read, a copy where the layout is too wild."""
         cdef int kept[MAXDIM]
         cdef int reduced[MAXDIM]
@@ -218,7 +220,7 @@ cdef class Reducer:
                 shape[nd[0]] = x.sizes[i]
                 nd[0] += 1
         if count == 0 and not self.identity and rows:
-            self.raise_empty(x)
+            self.raise_empty(x, dim)
         layout.n1 = layout.a = 1
         layout.s1 = layout.sa = 0
         layout.columns = layout.strided = False
@@ -267,9 +269,25 @@ cdef class Reducer:
                 k += 1
         return True
 
-    cdef int raise_empty(self, Tensor x) except -1:
-        raise IndexError(f"{self.name}(): expected a reduction over at least one element, but the reduced dimensions of "
-                         f"the input of shape {tuple(x.shape)} have none, and {self.name} of nothing has no value")
+    cdef int raise_empty(self, Tensor x, object dim) except -1:
+        """A reduction of nothing that has no identity."""
+        if dim is None or isinstance(dim, (tuple, list)) and not dim:
+            raise (IndexError if self.op in ("argmax", "argmin") else RuntimeError)(
+                f"{self.name}(): expected a tensor with elements, got shape {tuple(x.shape)}: {self.name} of nothing has no "
+                f"value. Give the dimensions to reduce as 'dim' if those have elements")
+        raise IndexError(f"{self.name}(): expected the reduced dimensions (dim={dim}) to have elements, got shape "
+                         f"{tuple(x.shape)}: {self.name} of nothing has no value")
+
+    cdef int raise_dtype(self, Tensor x) except -1:
+        cdef int k
+        cdef list found = []
+        kind = NotImplementedError if KIND[x.code] == 3 else RuntimeError
+        for k in range(15):
+            if self.rules[0][k] >= 0:
+                found.append(NAMES[k])
+        allowed = ", ".join(found)
+        raise kind(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); expected one "
+                   f"of {allowed}. Convert it first, as in x.to(float32)")
 
     # ---- kernels ------------------------------------------------------------------------------------------------------
     cdef int key(self, int code, int out) noexcept:
@@ -459,7 +477,7 @@ cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b
         parallel_for(kernel.fn, pointers, args, total, grain)
 
 
-# ---- kernels over rows that keep the shape ----------------------------------------------------------------------------
+# ---- kernels over rows that keep the shape --------------------------------------------------------------------------
 cdef enum:
     MAXROWWISE = 10
 

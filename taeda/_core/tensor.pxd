@@ -1,5 +1,6 @@
 """Tensor, the graph's nodes and the call path: what other modules of the core may use."""
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -11,6 +12,9 @@ cdef enum:
     MAXDIM = 64
     MAXARGS = 32     # parameters of an op
     MAXOPERANDS = 8  # memory operands of a pointwise kernel
+
+cdef enum Creation:  # where a view was made: from all but the first, writing to it in place cannot be recorded
+    RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
 
 cdef enum Code:
     BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128
@@ -28,6 +32,8 @@ cdef class device:
     cdef readonly str type
     cdef readonly object index
 
+@cython.freelist(512)
+@cython.trashcan(True)
 cdef class Tensor:
     cdef Storage storage
     cdef char* ptr               # first element, offset included
@@ -35,9 +41,11 @@ cdef class Tensor:
     cdef int64_t* sizes          # points into `dims`, or to the heap above INLINE dimensions
     cdef int64_t* strides        # in elements
     cdef int64_t dims[2 * INLINE]
+    cdef object heap_dims        # bytes that hold them above INLINE dimensions
     cdef int nd                  # dimensions
     cdef int8_t code             # dtype, a Code
     cdef int8_t where            # device; 0: CPU
+    cdef int8_t creation         # of a view: where it was made, a Creation
     cdef bint contiguous
     cdef bint leaf_grad          # requires_grad of a leaf
     cdef bint retains_grad_
@@ -49,14 +57,18 @@ cdef class Tensor:
     cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
     cdef object hooks            # of a leaf: dict id -> function
     cdef object post_hooks       # after accumulation into .grad
+    cdef int64_t before_attributes  # Cython gives no address of an object field: this one's neighbour has one
     cdef object attributes       # the instance's __dict__; NULL until an attribute is set
     cdef object __weakref__
 
+@cython.freelist(256)
+@cython.trashcan(True)
 cdef class Node:
     cdef public Op op
     cdef tuple targets           # per differentiable input: the Node or leaf Tensor that made it, or None
     cdef int32_t nr_inline[4]
     cdef int32_t* nrs            # which output of the target
+    cdef object heap_nrs         # bytes that hold them for more than four inputs
     cdef list args               # saved arguments, by parameter
     cdef list outs               # saved outputs
     cdef dict shapes             # saved sizes, by parameter
@@ -74,7 +86,8 @@ cdef class Node:
     cdef object __weakref__
     cdef int64_t seq
     cdef int noutputs
-    cdef bint released
+    cdef int8_t out_code         # dtype of the only output, -1: not known
+    cdef int8_t released
 
 cdef class Op:
     cdef void* vectorcall
@@ -111,6 +124,7 @@ cdef class Op:
     cdef int promote
     cdef int out_rule
     cdef uint32_t promote_mask
+    cdef uint32_t kinds          # bit k: computing dtypes of KIND k are allowed
     cdef dict variants
     cdef uint64_t* table_keys
     cdef void** table_values

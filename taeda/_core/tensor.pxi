@@ -19,9 +19,8 @@ cdef inline int init_dims(Tensor t, int ndim) except -1:
     else:
         if ndim > MAXDIM:
             raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {ndim}")
-        t.sizes = <int64_t*>malloc(2 * ndim * sizeof(int64_t))
-        if t.sizes == NULL:
-            raise MemoryError()
+        t.heap_dims = PyBytes_FromStringAndSize(NULL, 2 * ndim * sizeof(int64_t))
+        t.sizes = <int64_t*>PyBytes_AS_STRING(t.heap_dims)
         t.strides = t.sizes + ndim
     return 0
 
@@ -183,9 +182,13 @@ cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
     return d + n if d < 0 else d
 
 
+cdef inline PyObject** attributes_slot(Tensor t) noexcept:
+    return <PyObject**>(<char*>&t.before_attributes + sizeof(int64_t))
+
+
 cdef inline void forget_attributes(Tensor t) noexcept:
     """No dict yet: Python makes one when the first attribute is set (a dict per tensor would cost as much as an op)."""
-    cdef PyObject** slot = <PyObject**>&t.attributes
+    cdef PyObject** slot = attributes_slot(t)
     Py_DECREF(<object>slot[0])
     slot[0] = NULL
 
@@ -206,10 +209,6 @@ cdef class Tensor:
                 _become(self, empty_tensor(DEFAULT_FLOAT, 1, [0]))
             return
         _become(self, HELPERS["legacy_tensor"](*args, **kwargs))
-
-    def __dealloc__(self):
-        if self.sizes != self.dims and self.sizes != NULL:
-            free(self.sizes)
 
     # ---- metadata ---------------------------------------------------------------------------------------------------
     @property
@@ -445,9 +444,7 @@ cdef class Tensor:
         if node is None or self.retains_grad_:
             return
         self.retains_grad_ = True
-        if node.retained is None:
-            node.retained = {}
-        node.retained[self.nr] = PyWeakref_NewRef(self, None)
+        retain(self, node, self.nr)
 
     def register_hook(self, hook):
         """Call ``hook(grad)`` when the gradient of this tensor is known; a tensor it returns replaces the gradient."""
@@ -766,11 +763,8 @@ cdef bint _channels_last(Tensor t):
 cdef int _set_data(Tensor t, Tensor source) except -1:
     """Make ``t`` a window on the memory of ``source``; the graph of ``t`` is untouched."""
     cdef int i
-    if t.sizes != t.dims:
-        free(t.sizes)
-        t.sizes = t.dims
-        t.strides = t.dims + INLINE
-        t.nd = 0
+    if source is t:
+        return 0
     init_dims(t, source.nd)
     for i in range(source.nd):
         t.sizes[i] = source.sizes[i]

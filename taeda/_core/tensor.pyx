@@ -7,6 +7,7 @@ one path of every op; ``pointwise.pxi`` the launcher of pointwise kernels and of
 
 cimport cython
 from cpython.bool cimport PyBool_Check
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.list cimport PyList_Check
@@ -18,7 +19,7 @@ from cpython.tuple cimport PyTuple_Check, PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Check
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .memory cimport Storage, foreign_storage, new_storage
@@ -57,10 +58,13 @@ cdef extern from *:
     static TAEDA_THREAD_LOCAL int taeda_no_grad[1];
     static TAEDA_THREAD_LOCAL int taeda_inference[1];
     static TAEDA_THREAD_LOCAL PyObject *taeda_modes[1];
+    /* per thread: the stack of (pack, unpack) of saved_tensors_hooks (NULL when empty) */
+    static TAEDA_THREAD_LOCAL PyObject *taeda_saved_hooks[1];
     """
     int* NO_GRAD "taeda_no_grad"
     int* INFERENCE "taeda_inference"
     PyObject** MODES "taeda_modes"
+    PyObject** SAVED_HOOKS "taeda_saved_hooks"
 
 
 cdef inline int swap_no_grad(int value) noexcept:

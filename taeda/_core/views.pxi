@@ -526,8 +526,6 @@ cdef int setitem(Tensor t, object index, object value) except -1:
     if place is None:
         HELPERS["setitem"](t, index, value)
         return 0
-    if t.leaf_grad or t.base is not None or t.inference:
-        check_inplace(t)
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
     place = finish_view(GETITEM, bound, place, not NO_GRAD[0] and wants_grad(t))

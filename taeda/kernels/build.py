@@ -66,6 +66,8 @@ class _Compiler:
         self._engine = None
 
     def _module(self, text: str):
+        if self.target.triple.startswith("nvptx"):
+            text = text.replace("define void @", "define ptx_kernel void @", 1)
         module = self.llvm.parse_assembly(f'target triple = "{self.target.triple}"\n{text}')
         module.verify()
         return module

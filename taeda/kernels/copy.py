@@ -8,7 +8,7 @@ Kernels know only the size of an item, so one serves every dtype of that size.
 from __future__ import annotations
 
 from .build import kernel
-from .ir import U8, U16, U32, U64, Function, Type, Value
+from .ir import F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
 
 #: The unsigned type that carries one item of so many bytes; 16 bytes travel as two lanes of 8.
 CARRIER: dict[int, tuple[Type, int]] = {1: (U8, 1), 2: (U16, 1), 4: (U32, 1), 8: (U64, 1), 16: (U64, 2)}
@@ -218,3 +218,36 @@ def reverse_rows(f: Function, item: int) -> None:
             f.store(f.offset(to, J.index * item), x.shuffle(order))
         with f.loop(n & f.i64(-items), n) as J:
             copy_item(f, f.offset(to, J.index * item), f.offset(last, -(J.index + 1) * item), item)
+
+
+@kernel
+def sequence(f: Function, dtype: str) -> None:
+    """``dst[i] = start + i * step``: ``arg = [start, step]``, ``[begin, end)`` are elements.
+
+    Integers count in int64, floats in float64, and are rounded once.
+    """
+    t = TYPES[dtype]
+    work = F64 if t.kind == "f" else I64
+    lanes = f.lanes(work)
+    start, step = f.scalar(0, work), f.scalar(1, work)
+    with f.loop(f.begin, f.end - (lanes - 1), lanes) as L:
+        i = (f.splat(L.index, lanes) + f.iota(I64, lanes)).to(work)
+        f.store(f.offset(f.data(0), L.index * t.bytes), (i * step + start).to(t))
+    with f.loop(f.begin + ((f.end - f.begin) & f.i64(-lanes)), f.end) as L:
+        f.store(f.offset(f.data(0), L.index * t.bytes), (L.index.to(work) * step + start).to(t))
+
+
+@kernel
+def spaced(f: Function, dtype: str) -> None:
+    """``n`` numbers from ``start`` to ``end``, both exact: ``arg = [n, start, end, step]`` in float64.
+
+    The upper half counts down from ``end``, so that the sequence is symmetric.
+    """
+    t = TYPES[dtype]
+    n = f.size(0)
+    start, end, step = (f.scalar(i, F64) for i in (1, 2, 3))
+    with f.loop(f.begin, f.end) as L:
+        low = L.index.to(F64) * step + start
+        high = end - (n - 1 - L.index).to(F64) * step
+        x = f.select(L.index < n / 2, low, high)
+        f.store(f.offset(f.data(0), L.index * t.bytes), x.to(I64).to(t) if t.kind in "iu" else x.to(t))

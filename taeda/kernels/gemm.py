@@ -280,49 +280,48 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
 
 
 def _pack_rows(f: Function, t: Type) -> Helper:
-    """``rows(to, a, a_m, a_k, m, k)``: A cut into tiles of ``rows``, each ``k`` times ``pitch`` items.
+    """``rows(to, a, a_m, m, k)``: one tile of a row-major A as ``k`` times ``pitch`` items, transposed in squares.
 
-    Row-major A is transposed in squares, column-major A copied. The last tile may be followed by ``lanes`` rows of
-    rubbish.
+    ``k`` is rounded up to whole squares, whose last rows are rubbish.
     """
-    h = f.helper("pack_rows", PTR, PTR, I64, I64, I64, I64)
-    to, a, a_m, a_k, m, k = h.params
+    h = f.helper("pack_rows", PTR, PTR, I64, I64, I64)
+    to, a, a_m, m, k = h.params
     shape, lanes = tile_shape(h.vector_bytes), h.lanes(t)
     pitch, rows = shape.pitch, shape.rows
     n = min(pitch, lanes)  # the side of a square; a vector holds lanes / n of them
     step = pitch * t.bytes
-
-    def square(source: Value, target: Value, short: Value, first: int, left: Value) -> None:
+    with h.loop(0, k, lanes) as K:
+        short = h.first(k - K.index, lanes)
         none = h.const(short.type, 0, lanes)
-        vectors = []
-        for i in range(first, first + n):
-            if i < rows:
-                vectors.append(h.load(h.offset(source, a_m * i), t, lanes, h.select(left > i, short, none)))
-            else:
-                vectors.append(h.const(t, 0, lanes))
-        for j, column in enumerate(transpose(vectors)):
-            for block in range(lanes // n):
-                at = (block * n + j) * step + first * t.bytes
-                h.store(h.offset(target, at), column.slice(block * n, n))
+        source, target = h.offset(a, K.index * t.bytes), h.offset(to, K.index * step)
+        for first in range(0, pitch, n):
+            there = range(first, min(first + n, rows))
+            square = [h.load(h.offset(source, a_m * i), t, lanes, h.select(m > i, short, none)) for i in there]
+            square += [h.const(t, 0, lanes)] * (n - len(square))
+            for j, column in enumerate(transpose(square)):
+                for block in range(lanes // n):
+                    at = (block * n + j) * step + first * t.bytes
+                    h.store(h.offset(target, at), column.slice(block * n, n))
+    return h
 
-    with h.loop(0, m, rows, carry=[to, a]) as M:
-        target, source = M.carry
-        left = m - M.index
-        with h.branch(a_k == t.bytes) as B:
-            with h.loop(0, k, lanes) as K:
-                short = h.first(k - K.index, lanes)
-                at, into = h.offset(source, K.index * t.bytes), h.offset(target, K.index * step)
-                for first in range(0, pitch, n):
-                    square(at, into, short, first, left)
-            B.otherwise()
-            for first in range(0, pitch, n):
-                mask = h.first(smaller(h, left, rows) - first, n)
-                ends = [h.offset(target, first * t.bytes), h.offset(source, a_m * first)]
-                with h.loop(0, k, carry=ends) as K:
-                    into, at = K.carry
-                    h.store(into, h.load(at, t, n, mask))
-                    K.carry = [h.offset(into, step), h.offset(at, a_k)]
-        M.carry = [h.offset(target, k * step), h.offset(source, a_m * rows)]
+
+def _pack_columns(f: Function, t: Type, tiles: int) -> Helper:
+    """``columns(to, a, a_k, m, k)``: ``tiles`` tiles of a column-major A side by side; lines are read once."""
+    h = f.helper(f"pack_columns_{tiles}", PTR, PTR, I64, I64, I64)
+    to, a, a_k, m, k = h.params
+    shape = tile_shape(h.vector_bytes)
+    n = min(shape.pitch, h.lanes(t))
+    step = shape.pitch * t.bytes
+    pieces = []
+    for u in range(tiles):
+        for first in range(0, shape.pitch, n):
+            mask = h.first(smaller(h, m - u * shape.rows, shape.rows) - first, n)
+            pieces.append((k * (u * step) + first * t.bytes, (u * shape.rows + first) * t.bytes, mask))
+    with h.loop(0, k, carry=[to, a]) as K:
+        target, source = K.carry
+        for there, here, mask in pieces:
+            h.store(h.offset(target, there), h.load(h.offset(source, here), t, n, mask))
+        K.carry = [h.offset(target, step), h.offset(source, a_k)]
     return h
 
 
@@ -399,29 +398,47 @@ def matmul(f: Function, dtype: str) -> None:
 PACK_ARGS = ("size", "k", "x_s", "x_k")
 
 
+PACK_GROUP = 8  # tiles of A that ``pack_a`` does at a time
+
+
 @kernel
 def pack_a(f: Function, dtype: str) -> None:
-    """All of A as tiles of ``[k, pitch]``, for products large enough to read it often. The range counts tiles."""
+    """All of A as tiles of ``[k, pitch]``, for products large enough to read it often.
+
+    The range counts groups of :data:`PACK_GROUP` tiles.
+    """
     t = TYPES[dtype]
-    rows, item = tile_shape(f.vector_bytes), t.bytes
-    helper = _pack_rows(f, t)
+    shape, lanes = tile_shape(f.vector_bytes), f.lanes(t)
+    step, group = shape.pitch * t.bytes, PACK_GROUP * shape.rows
+    rows, column, columns = _pack_rows(f, t), _pack_columns(f, t, 1), _pack_columns(f, t, PACK_GROUP)
     m, k, a_m, a_k = (f.size(i) for i in range(4))
-    spare = f.scratch((K_BLOCK + f.lanes(t)) * rows.pitch * item)
-    with f.loop(f.begin, f.end) as T:
-        count = smaller(f, m - T.index * rows.rows, rows.rows)
-        tile = f.offset(f.data(0), T.index * k * (rows.pitch * item))
-        start = f.offset(f.data(1), T.index * rows.rows * a_m)
-        whole = k / f.lanes(t) * f.lanes(t)
-        f.call(helper, tile, start, a_m, a_k, count, whole)
-        # The last, short square writes rubbish past its end, where another thread's tile may be: through the stack.
-        with f.when(whole < k):
-            f.call(helper, spare, f.offset(start, a_k * whole), a_m, a_k, count, k - whole)
-            rest = f.offset(tile, whole * (rows.pitch * item))
-            with f.loop(0, k - whole) as R:
-                for at in range(0, rows.pitch, min(rows.pitch, f.lanes(t))):
-                    n = min(rows.pitch, f.lanes(t))
-                    there = R.index * (rows.pitch * item) + at * item
-                    f.store(f.offset(rest, there), f.load(f.offset(spare, there), t, n))
+    spare = f.scratch(lanes * step)
+    whole = k / lanes * lanes
+
+    def tile(to: Value, a: Value, count: Value) -> None:
+        with f.branch(a_k == t.bytes) as B:
+            f.call(rows, to, a, a_m, count, whole)
+            # The last, short square writes past its end, where another thread's tile may be: through the stack.
+            with f.when(whole < k):
+                f.call(rows, spare, f.offset(a, whole * t.bytes), a_m, count, k - whole)
+                with f.loop(whole, k) as R:
+                    n = min(shape.pitch, lanes)
+                    for at in range(0, step, n * t.bytes):
+                        x = f.load(f.offset(spare, (R.index - whole) * step + at), t, n)
+                        f.store(f.offset(to, R.index * step + at), x)
+            B.otherwise()
+            f.call(column, to, a, a_k, count, k)
+
+    with f.loop(f.begin, f.end) as G:
+        left = m - G.index * group
+        to, a = f.offset(f.data(0), G.index * PACK_GROUP * k * step), f.offset(f.data(1), G.index * group * a_m)
+        with f.branch((left >= group) & (a_k != t.bytes)) as B:
+            f.call(columns, to, a, a_k, left, k)
+            B.otherwise()
+            with f.loop(0, smaller(f, left, group), shape.rows, carry=[to, a]) as M:
+                target, source = M.carry
+                tile(target, source, left - M.index)
+                M.carry = [f.offset(target, k * step), f.offset(source, a_m * shape.rows)]
 
 
 @kernel

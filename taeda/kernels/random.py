@@ -2,8 +2,8 @@
 
 Matsumoto & Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). A distribution's kernel reads words that ``words`` has
 written and writes a contiguous output; how many words an element takes, and what is done to them, is PyTorch's, so that
-equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a uniform float64 is the low
-53 bits of it, a uniform float32 the low 24 bits of one word.
+equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a uniform float64 is the
+low 53 bits of it, a uniform float32 the low 24 bits of one word.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _temper(y: Value) -> Value:
 
 @kernel
 def words(f: Function) -> None:
-    """``ptr = [out, state]``, ``arg = [position]``: the words ``[0, end)`` of the stream from ``position`` in the state.
+    """``ptr = [out, state]``, ``arg = [position]``: the words ``[0, end)`` of the stream, from a position in the state.
 
     Position 624 means that the state is used up; the caller counts on, modulo 624.
     """
@@ -166,16 +166,15 @@ def _from_unit64(f: Function, dtype: str, body) -> None:
 
 @kernel
 def bernoulli(f: Function, dtype: str) -> None:
-    """``arg = [p]``: 1 where a uniform float64 is below ``p``."""
+    """``arg = [p, value]``: where a uniform float64 is below ``p``, ``value`` (of an integer or bool dtype, 1); else 0."""
     p = f.scalar(0, F64)
     t = TYPES[dtype]
-    one = TYPES["uint8"] if t.kind == "b" else t if t.bytes <= 4 or t.kind == "f" else I64
-    if t.kind == "f" and t.bytes == 2:
-        one = F32
+    one = f.scalar(1, F64).to(t) if t.kind == "f" else f.const(TYPES["uint8"] if t.bytes == 1 else t, 1)
+    if t in (TYPES["float16"], TYPES["bfloat16"]):
+        one = one.to(F32)
 
     def body(unit: Value) -> Value:
-        yes = unit < p
-        return f.select(yes, f.const(one, 1, unit.lanes), f.const(one, 0, unit.lanes))
+        return f.select(unit < p, f.splat(one, unit.lanes), f.const(one.type, 0, unit.lanes))
 
     _from_unit64(f, dtype, body)
 
@@ -254,7 +253,7 @@ _HALF_PI = {
 
 @kernel
 def normal(f: Function, dtype: str) -> None:
-    """``arg = [mean, std]``: blocks of 16 normal numbers, one a step of the range, from 16 uniforms (Box & Muller 1958).
+    """``arg = [mean, std]``: blocks of 16 normal numbers from 16 uniforms, one a step of the range (Box & Muller 1958).
 
     Number ``j`` of a block comes from the uniforms ``j`` and ``j + 8`` and is a cosine, number ``j + 8`` the sine.
     """

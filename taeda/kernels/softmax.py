@@ -109,7 +109,7 @@ def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: boo
     rowwise(f, body, _operands(dtypes, columns, "fff", working), part(working), columns=columns, tiles=_TILES)
 
 
-# ---- cross entropy ---------------------------------------------------------------------------------------------------
+# ---- cross entropy --------------------------------------------------------------------------------------------------
 def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, Value]:
     """The row's class, made safe to index with, and whether the row counts. A class out of range is reported."""
     f = row.f

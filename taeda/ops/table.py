@@ -251,10 +251,14 @@ def _plan(op: Op, function: Callable) -> tuple[tuple, int, int, int]:
             i = op.params.index(name[:-6])
             plan.append((4, i))
             shapes |= 1 << i
+        elif name.endswith("_dtype") and name[:-6] in op.params:
+            i = op.params.index(name[:-6]) + 32
+            plan.append((4, i))
+            shapes |= 1 << i
         else:
             raise TypeError(
                 f"{op.name}: its derivative asks for {name!r}; it may ask for g, needs, {', '.join(op.params)}, "
-                f"{', '.join(outputs)}, or a parameter's sizes as <parameter>_shape"
+                f"{', '.join(outputs)}, or a parameter's sizes or dtype as <parameter>_shape, <parameter>_dtype"
             )
     return tuple(plan), args, outs, shapes
 

@@ -422,27 +422,33 @@ unfold.vjp(
 )
 
 
-@view(core.view_as_strided)
+@composite()
 def as_strided(input, size, stride, storage_offset=None):
     """A view with any sizes and strides (in elements) on the storage of ``input``."""
+    own = input.storage_offset()
+    return strided_window(input, size, stride, own if storage_offset is None else storage_offset, input.stride(), own)
 
 
-def _as_strided_backward(g, input, size, stride, storage_offset):
+@view(lambda input, size, stride, offset, *own: core.view_as_strided(input, size, stride, offset), method=False)
+def strided_window(input, size, stride, storage_offset, input_stride, input_offset):
+    """:func:`as_strided`, told the strides and the offset of ``input``, which its derivative needs."""
+
+
+def _as_strided_backward(g, input_shape, size, stride, storage_offset, input_stride, input_offset):
     """Gradients add up where elements of the view share memory. Computed on the input's own storage layout."""
-    offset = (storage_offset if storage_offset is not None else input.storage_offset()) - input.storage_offset()
-    steps = input.stride()
-    low = min([offset] + [offset + sum(min((n - 1) * st, 0) for n, st in zip(size, stride, strict=True))])
+    offset = storage_offset - input_offset
+    low = min(offset + sum(min((n - 1) * st, 0) for n, st in zip(size, stride, strict=True)), 0)
+    low = min(low, sum(min((n - 1) * st, 0) for n, st in zip(input_shape, input_stride, strict=True)))
     high = offset + sum(max((n - 1) * st, 0) for n, st in zip(size, stride, strict=True))
-    own = sum((n - 1) * st for n, st in zip(input.shape, steps, strict=True)) if input.numel() else 0
-    span = max(high, own) - min(low, 0) + 1
+    span = max(high, sum(max((n - 1) * st, 0) for n, st in zip(input_shape, input_stride, strict=True))) - low + 1
     from .creation import arange
 
-    index = as_strided(arange(span), size, stride, offset - min(low, 0)).reshape(-1)
+    index = as_strided(arange(span), size, stride, offset - low).reshape(-1)
     flat = g.new_zeros(span).index_add(0, index, g.reshape(-1))
-    return as_strided(flat, input.shape, steps, -min(low, 0))
+    return as_strided(flat, input_shape, input_stride, -low)
 
 
-as_strided.vjp(input=_as_strided_backward)
+strided_window.vjp(input=_as_strided_backward)
 
 
 # ---- complex ------------------------------------------------------------------------------------------------------------
@@ -492,7 +498,7 @@ def _complex_from(g, real_part):
     return view_as_complex(stack((g, zero) if real_part else (zero, g), -1))
 
 
-real.vjp(input=lambda g, input: _complex_from(g, True) if input.is_complex() else g)
+real.vjp(input=lambda g, input_dtype: _complex_from(g, True) if input_dtype.is_complex else g)
 imag_view.vjp(input=lambda g: _complex_from(g, False))
 
 
@@ -516,9 +522,8 @@ def copy(input, src, non_blocking=False):
     _core.copy_tensor(input, src)
 
 
-def _copy_src(g, src, src_shape):
-    result = sum_to_size(g, src_shape)
-    return to_dtype(result, src.dtype)
+def _copy_src(g, src_shape, src_dtype):
+    return convert(sum_to_size(g, src_shape), src_dtype)
 
 
 copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
@@ -567,11 +572,7 @@ def to_dtype(input, dtype):
     return result
 
 
-def _to_dtype_backward(g, input):
-    return convert(g, input.dtype)
-
-
-to_dtype.vjp(input=_to_dtype_backward)
+to_dtype.vjp(input=lambda g, input_dtype: convert(g, input_dtype))
 
 
 def convert(input, dtype):
@@ -599,21 +600,54 @@ view_alias.vjp(input=lambda g: g)
 alias_view = view_alias
 
 
+def _block_like(base, dtype):
+    """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element."""
+    sizes, strides, _, _ = base
+    if all(st >= 0 for st in strides):
+        return _core.empty_strided(sizes, strides, dtype), 0
+    low = sum(min((n - 1) * st, 0) for n, st in zip(sizes, strides, strict=True))
+    extent = sum(abs((n - 1) * st) for n, st in zip(sizes, strides, strict=True)) + 1
+    return as_strided(_core.empty((extent,), dtype), sizes, strides, -low), -low
+
+
+def _window(block, shift, base, view_, name):
+    """The part of ``block``, laid out as ``base``, that a view of geometry ``view_`` shows."""
+    sizes, strides, offset, dtype = view_
+    if dtype is base[3]:
+        return as_strided(block, sizes, strides, offset + shift)
+    if dtype.is_complex and not base[3].is_complex and dtype.itemsize == 2 * base[3].itemsize:
+        doubled = (*(2 * st for st in strides), 1)
+        return view_as_complex(as_strided(block, (*sizes, 2), doubled, 2 * offset + shift))
+    if base[3].is_complex and dtype.is_floating_point and base[3].itemsize == 2 * dtype.itemsize:
+        return as_strided(view_as_real(block), sizes, strides, offset + 2 * shift)
+    raise RuntimeError(f"{name}: the derivative of a view of {base[3]} as {dtype}, a reinterpretation of bits, is not defined")
+
+
 def _view_backward_geometry(g, base, view_):
     """The gradient of a base from that of a view, by their sizes and strides."""
-    if view_[3]:
-        raise RuntimeError("in-place modification through a view of another dtype cannot be differentiated")
-    result = _core.empty_strided(base[0], base[1], g.dtype)
+    if view_[3] is base[3] and _overlaps(view_[0], view_[1]):
+        return _as_strided_backward(g, base[0], view_[0], view_[1], view_[2], base[1], 0)
+    result, shift = _block_like(base, base[3])
     core.zero(result)
-    as_strided(result, view_[0], view_[1], view_[2]).copy_(g)
+    _window(result, shift, base, view_, "view").copy_(g)
     return result
+
+
+def _overlaps(sizes, strides):
+    """Whether elements may share memory (True also for a few odd layouts in which none do)."""
+    reach = 0
+    for step, n in sorted((abs(st), n) for n, st in zip(sizes, strides, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
 
 
 def _copy_slices(g, base, view_, inner):
     """Differentiate an in-place op on a view: its part of the gradient goes through ``inner``, the rest passes."""
-    result = _core.empty_strided(base[0], base[1], g.dtype)
+    result, shift = _block_like(base, g.dtype)
     result.copy_(g)
-    place = as_strided(result, view_[0], view_[1], view_[2])
+    place = _window(result, shift, base, view_, "in-place operation on a view")
     grads = _core.apply_inner(inner, [place.clone()])
     first = grads[0]
     if first is None:
@@ -646,3 +680,49 @@ HELPERS.update(
     copy_slices=_copy_slices,
     assign=_assign,
 )
+
+
+# ---- properties of Tensor -----------------------------------------------------------------------------------------------
+
+
+def _reversed(input):
+    """Dimensions in reverse order (for a matrix, the transpose)."""
+    return permute(input, tuple(range(input.dim() - 1, -1, -1)))
+
+
+def _matrix_transpose(input):
+    """The last two dimensions swapped."""
+    if input.dim() < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.dim()}-D tensor.")
+    return transpose(input, -2, -1)
+
+
+@composite()
+def adjoint(input):
+    """The conjugate transpose of the last two dimensions."""
+    return _matrix_transpose(input).conj()
+
+
+def _hermitian(input):
+    """The conjugate transpose of a matrix."""
+    if input.dim() not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.dim()}-D tensor.")
+    return transpose(input, 0, 1).conj() if input.dim() else input.conj()
+
+
+def _set_part(part):
+    def write(input, value):
+        copy_(part(input), value) if isinstance(value, Tensor) else part(input).fill_(value)
+
+    return write
+
+
+for _name, _getter, _setter in (
+    ("T", _reversed, None),
+    ("mT", _matrix_transpose, None),
+    ("H", _hermitian, None),
+    ("mH", adjoint, None),
+    ("real", real, _set_part(real)),
+    ("imag", imag, _set_part(imag)),
+):
+    _core.install(_name, property(lambda self, get=_getter: get(self), _setter, doc=_getter.__doc__))

@@ -55,7 +55,9 @@ def test_statistics_and_peak():
 
 def test_empty_cache_gives_everything_unused_back():
     kept = [memory._storage(n) for n in (100, 5000, 1 << 21)]
-    rest = [memory._storage(n) for n in (100, 1000, 3000, 10_000, 1 << 19, 1 << 22) for _ in range(300 if n < 4096 else 2)]
+    rest = [
+        memory._storage(n) for n in (100, 1000, 3000, 10_000, 1 << 19, 1 << 22) for _ in range(300 if n < 4096 else 2)
+    ]
     del rest
     memory.empty_cache()
     stats = memory.memory_stats()

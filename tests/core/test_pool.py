@@ -106,7 +106,9 @@ def test_set_num_threads_refuses_nonsense():
         pool.set_num_threads("2")
 
 
-@pytest.mark.parametrize("env, expected", [({"TAEDA_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5,2"}, 5)])
+@pytest.mark.parametrize(
+    "env, expected", [({"TAEDA_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5,2"}, 5)]
+)
 def test_environment_sets_the_number_of_threads(env, expected):
     code = "from taeda._core import pool; print(pool.get_num_threads())"
     out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
