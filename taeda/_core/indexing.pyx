@@ -1,0 +1,517 @@
+"""Launchers of reads and writes by index: rows, elements along a dimension, masks.
+
+An index out of range raises before anything is written. What the indices mean (slices, masks, broadcasting) is settled in
+:mod:`taeda.ops.indexing`; here an indexed tensor has its indexed dimensions next to each other.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from .pool cimport kernel_t, parallel_for
+from .tensor cimport (
+    C64,
+    C128,
+    F32,
+    F64,
+    I64,
+    ITEMSIZE,
+    KIND,
+    MAXDIM,
+    Tensor,
+    alias_tensor,
+    contiguous_tensor,
+    copy_into,
+    dtype,
+    empty_tensor,
+)
+
+cdef enum:
+    GET, PUT, ADD, MUL, MIN, MAX
+    ONE = 0, RUN, STRIDED, FILL          # what a row is: see kernels/indexing.py
+    OFFSET = 0, PLAIN, WRAP              # what an index holds
+    PIECE = 1 << 16                      # bytes of work that are worth a piece of their own
+    BLOCK = 4096                         # as in kernels/indexing.py
+
+cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
+cdef tuple INNER = ("1", "c", "v", "f")
+cdef tuple HOW = ("offset", "plain", "wrap")
+cdef tuple NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16",
+                    "float32", "float64")
+cdef kernel_t ROWS[5][2][4][3]
+cdef kernel_t ADD_ROWS[16][6][3][3]
+cdef kernel_t ALONG[16][6][2][8]
+cdef kernel_t CHECK[2]
+cdef kernel_t OFFSETS[8]
+cdef kernel_t COUNT_MASK
+cdef kernel_t TOTAL
+cdef kernel_t POSITIONS[8]
+cdef kernel_t SELECT[5]
+cdef kernel_t SCATTER[5]
+
+
+cdef int log2_item(int itemsize) noexcept:
+    return 0 if itemsize == 1 else 1 if itemsize == 2 else 2 if itemsize == 4 else 3 if itemsize == 8 else 4
+
+
+cdef kernel_t build(str name, tuple key) except NULL:
+    from taeda.kernels import indexing
+    return <kernel_t><size_t>getattr(indexing, name)(*key)
+
+
+cdef int launch(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t unit_bytes) except -1:
+    """Run a kernel whose units are so many bytes of work each."""
+    cdef int64_t grain
+    if unit_bytes < 16:
+        unit_bytes = 16
+    grain = PIECE // unit_bytes if unit_bytes < PIECE else 1
+    if total <= grain * 2:
+        fn(ptr, arg, 0, total)
+    else:
+        with nogil:
+            parallel_for(fn, ptr, arg, total, grain)
+    return 0
+
+
+cdef Tensor as_index(Tensor t):
+    """The index as contiguous int64."""
+    cdef Tensor made
+    if t.code == I64:
+        return contiguous_tensor(t)
+    made = empty_tensor(I64, t.nd, t.sizes)
+    copy_into(made, t)
+    return made
+
+
+def int64_index(Tensor t):
+    """``t`` as contiguous int64; ``t`` itself where it is that already."""
+    return as_index(t)
+
+
+cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
+    """Whether all of a contiguous int64 index is within ``[0, size)`` (``[-size, size)`` with ``wrap``)."""
+    cdef int64_t bad = 0
+    cdef char* ptr[2]
+    if CHECK[wrap] == NULL:
+        CHECK[wrap] = build("check_bounds", (bool(wrap),))
+    ptr[0], ptr[1] = <char*>&bad, index.ptr
+    launch(CHECK[wrap], ptr, &size, index.count, 8)
+    return bad == 0
+
+
+def check_index(Tensor index, int64_t size, bint wrap=False):
+    """Whether every element of an int64 index lies within a dimension of that size."""
+    return in_range(as_index(index), size, wrap)
+
+
+cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
+    """Say which index is out of range; called once one of them is known to be."""
+    cdef int k
+    cdef int64_t i, n
+    cdef Tensor t
+    for k in range(len(indices)):
+        t = <Tensor>indices[k]
+        n = source.sizes[first + k]
+        for i in range(t.count):
+            if (<int64_t*>t.ptr)[i] < -n or (<int64_t*>t.ptr)[i] >= n:
+                raise IndexError(f"index {(<int64_t*>t.ptr)[i]} is out of bounds for dimension {first + k} with size {n}")
+    raise IndexError("index out of range")
+
+
+cdef struct Dims:
+    int n
+    int64_t size[MAXDIM]
+    int64_t far[MAXDIM]
+    int64_t near[MAXDIM]
+
+
+cdef void add_dim(Dims* d, int64_t size, int64_t far, int64_t near) noexcept:
+    """Append an inner dimension, merged with the last one where both sides allow."""
+    if size == 1:
+        return
+    if d.n and d.far[d.n - 1] == far * size and d.near[d.n - 1] == near * size:
+        d.size[d.n - 1] *= size
+        d.far[d.n - 1], d.near[d.n - 1] = far, near
+    else:
+        d.size[d.n], d.far[d.n], d.near[d.n] = size, far, near
+        d.n += 1
+
+
+cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
+    """Byte offsets of several indices together."""
+    cdef int k, n = len(indices)
+    cdef Tensor t = <Tensor>indices[0]
+    cdef Tensor out = empty_tensor(I64, 1, &t.count)
+    cdef int64_t arg[2 * MAXDIM]
+    cdef char* ptr[2 + MAXDIM]
+    cdef int64_t bad = 0
+    cdef kernel_t fn
+    if n < 8:
+        if OFFSETS[n] == NULL:
+            OFFSETS[n] = build("offsets", (n,))
+        fn = OFFSETS[n]
+    else:
+        fn = build("offsets", (n,))
+    ptr[0], ptr[1] = out.ptr, <char*>&bad
+    for k in range(n):
+        t = <Tensor>indices[k]
+        ptr[2 + k] = t.ptr
+        arg[2 * k] = source.sizes[first + k]
+        arg[2 * k + 1] = source.strides[first + k] * ITEMSIZE[source.code]
+    launch(fn, ptr, arg, out.count, 8 * n)
+    good[0] = bad == 0
+    return out
+
+
+cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action, bint wrap) except -1:
+    """``far[..., index, ...]`` to or from ``near``, whose dimensions are those of far before, of the index, and after.
+
+    ``indices`` are contiguous int64 tensors of one shape, one per indexed dimension.
+    """
+    cdef int m = len(indices), d, k, how, inner, item = ITEMSIZE[near.code], code = near.code
+    cdef Tensor index = <Tensor>indices[0]
+    cdef int nb = index.nd, parts = 1
+    cdef int64_t total = index.count, step, bad = 0, p = 1, work
+    cdef Dims outer, rest, middle
+    cdef int64_t arg[16]
+    cdef char* ptr[4]
+    cdef bint good = True
+    cdef kernel_t fn
+    if near.count == 0:
+        return 0
+    for d in range(m):
+        if far.sizes[first + d] == 0:
+            raise IndexError(f"index is out of bounds for dimension {first + d} with size 0")
+    outer.n = rest.n = middle.n = 0
+    for d in range(first):
+        add_dim(&outer, far.sizes[d], far.strides[d] * item, near.strides[d] * item)
+    for d in range(nb):
+        add_dim(&middle, index.sizes[d], 0, near.strides[first + d] * item)
+    for d in range(first + m, far.nd):
+        add_dim(&rest, far.sizes[d], far.strides[d] * item, near.strides[d - m + nb] * item)
+    if action > PUT and KIND[code] == 3:  # sums of complex numbers are sums of their parts
+        code = F32 if code == C64 else F64
+        item //= 2
+        add_dim(&rest, 2, item, item)
+    if outer.n > 2 or rest.n > 2 or middle.n > 1:
+        return move_rows_slowly(far, near, indices, first, action, wrap, outer.n > 2 or rest.n > 2)
+    if m > 1:
+        index = total_offsets(indices, far, first, &good)
+        if not good:
+            raise_out_of_range(indices, far, first)
+        how, step = OFFSET, 0
+    else:
+        if action != GET and not in_range(index, far.sizes[first], wrap):
+            raise_out_of_range(indices, far, first)
+        how, step = (WRAP if wrap else PLAIN), far.strides[first] * ITEMSIZE[near.code]
+    memset(arg, 0, sizeof(arg))
+    arg[0] = total
+    arg[1] = rest.size[rest.n - 1] if rest.n else 1
+    arg[2] = rest.size[0] if rest.n == 2 else 1
+    arg[3] = outer.size[outer.n - 1] if outer.n else 1
+    for k in range(outer.n):
+        p *= outer.size[k]
+    if rest.n:
+        arg[4], arg[9] = rest.far[rest.n - 1], rest.near[rest.n - 1]
+    else:
+        arg[4], arg[9] = item, item
+    if rest.n == 2:
+        arg[5], arg[10] = rest.far[0], rest.near[0]
+    if outer.n:
+        arg[7], arg[12] = outer.far[outer.n - 1], outer.near[outer.n - 1]
+    if outer.n == 2:
+        arg[6], arg[11] = outer.far[0], outer.near[0]
+    arg[8] = middle.near[0] if middle.n else 0
+    arg[13], arg[14] = far.sizes[first], step
+    if rest.n == 0 and outer.n == 0 and (action != GET or arg[8] == item or total == 1):
+        inner = ONE
+        if total == 1:
+            arg[8] = item
+    elif arg[4] == item and arg[9] == item and rest.n:
+        inner = RUN
+    elif action == PUT and arg[9] == 0:
+        inner = FILL
+    else:
+        inner = STRIDED
+    ptr[1] = <char*>&bad
+    ptr[3] = index.ptr
+    ptr[0], ptr[2] = (near.ptr, far.ptr) if action == GET else (far.ptr, near.ptr)
+    work = arg[1] * arg[2] * item
+    if action <= PUT:
+        k = log2_item(item)
+        fn = ROWS[k][action][inner][how]
+        if fn == NULL:
+            fn = ROWS[k][action][inner][how] = build("rows", (item, ACTIONS[action], INNER[inner], HOW[how]))
+        if action == PUT:
+            # The order of writes to one place is the order of the index: threads may share outer positions only.
+            launch_ordered(fn, ptr, arg, p, total, work)
+        else:
+            launch(fn, ptr, arg, p * total, work)
+        if bad:
+            raise_out_of_range(indices, far, first)
+    else:
+        fn = ADD_ROWS[code][action][inner][how]
+        if fn == NULL:
+            fn = ADD_ROWS[code][action][inner][how] = build(
+                "accumulate_rows", (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
+        arg[15] = arg[1]
+        if p * total * work >= 4 * PIECE and p < 8 and arg[1] >= 32:  # split rows between threads
+            arg[15] = (arg[1] + 7) // 8
+            arg[15] = (arg[15] + 15) // 16 * 16
+            parts = <int>((arg[1] + arg[15] - 1) // arg[15])
+        launch(fn, ptr, arg, p * parts, total * (work // parts + 1))
+    return 0
+
+
+cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t nb, int64_t work) except -1:
+    """Units are ``nb`` positions for each of ``p`` outer ones; a piece takes all positions of those it has."""
+    cdef int64_t grain = PIECE // (work * nb) if work * nb < PIECE else 1
+    if p * nb * work <= 2 * PIECE or p == 1:
+        fn(ptr, arg, 0, p * nb)
+    else:
+        with nogil:
+            parallel_for(fn, ptr, arg, p * nb, grain * nb)
+    return 0
+
+
+cdef int move_rows_slowly(Tensor far, Tensor near, list indices, int first, int action, bint wrap, bint far_too) except -1:
+    """Layouts that the kernel has no arguments for: through contiguous copies."""
+    cdef Tensor f = contiguous_tensor(far) if far_too else far
+    cdef Tensor n
+    if action == GET:
+        n = near if near.contiguous else empty_tensor(near.code, near.nd, near.sizes)
+        move_rows(f, n, indices, first, action, wrap)
+        if n is not near:
+            copy_into(near, n)
+        return 0
+    n = contiguous_tensor(near)
+    move_rows(f, n, indices, first, action, wrap)
+    if f is not far:
+        copy_into(far, f)
+    return 0
+
+
+def index_get(Tensor source, list indices, int first, bint wrap=True):
+    """``source[:, ..., index 0, index 1, ..., :]``: the indices, of one shape, are for dimensions ``first`` and after."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int d, n = 0, m = len(indices)
+    cdef list ready = [as_index(<Tensor>t) for t in indices]
+    cdef Tensor index = <Tensor>ready[0]
+    cdef Tensor out
+    if source.nd - m + index.nd > MAXDIM:
+        raise IndexError(f"a tensor has at most {MAXDIM} dimensions")
+    for d in range(first):
+        sizes[n] = source.sizes[d]
+        n += 1
+    for d in range(index.nd):
+        sizes[n] = index.sizes[d]
+        n += 1
+    for d in range(first + m, source.nd):
+        sizes[n] = source.sizes[d]
+        n += 1
+    out = empty_tensor(source.code, n, sizes)
+    move_rows(source, out, ready, first, GET, wrap)
+    return out
+
+
+def index_set(Tensor target, list indices, int first, Tensor values, int action=PUT, bint wrap=True):
+    """Write ``values``, of the shape that :func:`index_get` gives, or accumulate them (``action``).
+
+    ``action`` is 1 to write, then 2 add, 3 multiply, 4 minimum, 5 maximum. Of several writes to one place the last counts.
+    """
+    cdef list ready = [as_index(<Tensor>t) for t in indices]
+    move_rows(target, values, ready, first, action, wrap)
+
+
+# ---- along a dimension -----------------------------------------------------------------------------------------------
+
+def along(Tensor far, Tensor near, Tensor index, int dim, int action):
+    """Gather from (``action`` 0) or scatter to ``far`` along ``dim``, at all positions of ``index``.
+
+    ``near`` has at least the sizes of ``index``, in other dimensions than ``dim`` so has ``far``. False where an index is out
+    of range: then nothing was written.
+    """
+    cdef Tensor at = as_index(index)
+    cdef int d, k, nd = at.nd, inner, outer = 0, what, parts
+    cdef int item = ITEMSIZE[near.code], code = near.code
+    cdef int64_t arg[10 + 4 * MAXDIM]
+    cdef int64_t bad = 0, total = 1, size, units
+    cdef char* ptr[4]
+    cdef kernel_t fn
+    cdef bint last
+    if at.count == 0:
+        return True
+    if nd == 0:
+        if action != GET and not in_range(at, 1, False):
+            return False
+        nd = 0
+    size = far.sizes[dim] if far.nd else 1
+    if action != GET and nd and not in_range(at, size, False):
+        return False
+    if size == 0:
+        return False
+    if action > PUT and KIND[code] == 3:
+        return along_complex(far, near, at, dim, action)
+    last = nd == 0 or dim == nd - 1
+    inner = nd - 1
+    memset(arg, 0, 10 * sizeof(int64_t))
+    arg[0] = at.sizes[dim] if nd else 1
+    arg[1] = 1 if last else at.sizes[inner]
+    arg[3] = size
+    if nd:
+        arg[4], arg[6], arg[8] = far.strides[dim] * item, near.strides[dim] * item, at.strides[dim] * 8
+    if not last:
+        arg[5], arg[7], arg[9] = far.strides[inner] * item, near.strides[inner] * item, at.strides[inner] * 8
+    for d in range(nd):
+        if d == dim or (d == inner and not last) or at.sizes[d] == 1:
+            continue
+        k = 10 + 4 * outer
+        arg[k] = at.sizes[d]
+        arg[k + 1], arg[k + 2], arg[k + 3] = far.strides[d] * item, near.strides[d] * item, at.strides[d] * 8
+        total *= at.sizes[d]
+        if outer and arg[k - 3] == arg[k + 1] * arg[k] and arg[k - 2] == arg[k + 2] * arg[k] \
+                and arg[k - 1] == arg[k + 3] * arg[k]:
+            arg[k - 4] *= arg[k]
+            arg[k - 3], arg[k - 2], arg[k - 1] = arg[k + 1], arg[k + 2], arg[k + 3]
+        else:
+            outer += 1
+    # Units: outer positions, times parts of the inner dimension where there are few of those.
+    arg[2] = arg[1]
+    if not last and total < 16 and at.count >= 16384:
+        arg[2] = (arg[1] + 7) // 8
+    parts = <int>((arg[1] + arg[2] - 1) // arg[2])
+    units = total * parts
+    what = log2_item(item) if action <= PUT else code
+    fn = ALONG[what][action][last][outer] if outer < 8 else NULL
+    if fn == NULL:
+        fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], bool(last), outer))
+        if outer < 8:
+            ALONG[what][action][last][outer] = fn
+    ptr[0], ptr[2] = (near.ptr, far.ptr) if action == GET else (far.ptr, near.ptr)
+    ptr[1] = <char*>&bad
+    ptr[3] = at.ptr
+    launch(fn, ptr, arg, units, at.count // units * 16)
+    return bad == 0
+
+
+cdef object along_complex(Tensor far, Tensor near, Tensor at, int dim, int action):
+    """Add complex numbers part by part."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t index_strides[MAXDIM]
+    cdef Tensor t, index
+    cdef int k, d, n
+    cdef list made
+    if at.nd == 0:
+        return along_complex(expanded(far), expanded(near), expanded(at), dim, action)
+    made = []
+    for k in range(2):
+        t = far if k == 0 else near
+        n = t.nd
+        for d in range(n):
+            sizes[d], strides[d] = t.sizes[d], t.strides[d] * 2
+        sizes[n], strides[n] = 2, 1
+        t = alias_tensor(t, n + 1, sizes, strides, 0)
+        t.code = F32 if t.code == C64 else F64
+        made.append(t)
+    for d in range(at.nd):
+        sizes[d], index_strides[d] = at.sizes[d], at.strides[d]
+    sizes[at.nd], index_strides[at.nd] = 2, 0
+    index = alias_tensor(at, at.nd + 1, sizes, index_strides, 0)
+    return along(made[0], made[1], index, dim, action)
+
+
+cdef Tensor expanded(Tensor t):
+    cdef int64_t one = 1
+    return alias_tensor(t, 1, &one, &one, 0)
+
+
+# ---- masks -----------------------------------------------------------------------------------------------------------
+
+cdef Tensor count_true(Tensor mask):
+    """How many are true before each block of a contiguous mask, and in all (the last element)."""
+    cdef int64_t blocks = (mask.count + BLOCK - 1) // BLOCK, n = mask.count, m = blocks + 1
+    cdef Tensor counts = empty_tensor(I64, 1, &blocks)
+    cdef Tensor starts = empty_tensor(I64, 1, &m)
+    cdef char* ptr[2]
+    global COUNT_MASK, TOTAL
+    if COUNT_MASK == NULL:
+        TOTAL = build("running_total", ())
+        COUNT_MASK = build("count_mask", ())
+    ptr[0], ptr[1] = counts.ptr, mask.ptr
+    launch(COUNT_MASK, ptr, &n, blocks, BLOCK)
+    ptr[0], ptr[1] = starts.ptr, counts.ptr
+    TOTAL(ptr, &blocks, 0, 1)
+    return starts
+
+
+cdef inline int64_t last_of(Tensor starts) noexcept:
+    return (<int64_t*>starts.ptr)[starts.count - 1]
+
+
+def mask_starts(Tensor mask):
+    """``(starts, total)`` of a contiguous mask of bytes, for kernels that go by blocks."""
+    cdef Tensor starts = count_true(mask)
+    return starts, last_of(starts)
+
+
+def true_positions(Tensor mask):
+    """Coordinates of the true elements, as rows of an int64 matrix in row-major order."""
+    cdef Tensor m = contiguous_tensor(mask)
+    cdef Tensor starts = count_true(m)
+    cdef int64_t sizes[2]
+    cdef int64_t arg[MAXDIM + 1]
+    cdef char* ptr[3]
+    cdef int d, nd = m.nd
+    cdef kernel_t fn
+    sizes[0], sizes[1] = last_of(starts), nd
+    cdef Tensor out = empty_tensor(I64, 2, sizes)
+    if out.count == 0:
+        return out
+    if nd < 8:
+        if POSITIONS[nd] == NULL:
+            POSITIONS[nd] = build("mask_positions", (nd,))
+        fn = POSITIONS[nd]
+    else:
+        fn = build("mask_positions", (nd,))
+    ptr[0], ptr[1], ptr[2] = out.ptr, m.ptr, starts.ptr
+    arg[0] = m.count
+    for d in range(1, nd):
+        arg[d] = m.sizes[d]
+    launch(fn, ptr, arg, starts.count - 1, BLOCK * 8)
+    return out
+
+
+def mask_get(Tensor source, Tensor mask):
+    """The elements of ``source`` where ``mask``, of the same shape, is true."""
+    cdef Tensor m = contiguous_tensor(mask)
+    cdef Tensor s = contiguous_tensor(source)
+    cdef Tensor starts = count_true(m)
+    cdef int64_t n = last_of(starts)
+    cdef Tensor out = empty_tensor(s.code, 1, &n)
+    cdef int k = log2_item(ITEMSIZE[s.code])
+    cdef char* ptr[4]
+    if SELECT[k] == NULL:
+        SELECT[k] = build("mask_select", (ITEMSIZE[s.code],))
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, s.ptr, m.ptr, starts.ptr
+    if n:
+        launch(SELECT[k], ptr, &m.count, starts.count - 1, BLOCK * 8)
+    return out
+
+
+def mask_set(Tensor target, Tensor mask, Tensor source):
+    """Write the elements of ``source``, in order, where ``mask`` is true; False where there are too few of them."""
+    cdef Tensor m = contiguous_tensor(mask)
+    cdef Tensor s = contiguous_tensor(source)
+    cdef Tensor t = contiguous_tensor(target)
+    cdef Tensor starts = count_true(m)
+    cdef int k = log2_item(ITEMSIZE[t.code])
+    cdef char* ptr[4]
+    if last_of(starts) > s.count:
+        return False
+    if SCATTER[k] == NULL:
+        SCATTER[k] = build("mask_scatter", (ITEMSIZE[t.code],))
+    ptr[0], ptr[1], ptr[2], ptr[3] = t.ptr, s.ptr, m.ptr, starts.ptr
+    launch(SCATTER[k], ptr, &m.count, starts.count - 1, BLOCK * 8)
+    if t is not target:
+        copy_into(target, t)
+    return True

@@ -1,0 +1,478 @@
+"""Making tensors: filled ones, sequences, identity and triangular matrices, grids."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .._core import tensor as core
+from ..kernels import copy as kernels
+from .indexing import argwhere
+from .table import composite, pointwise, primitive
+from .views import _wrap, diagonal, diagonal_backward, empty_in_format, expand, reshape
+
+_LAUNCH = 1 << 15  # elements that are worth a piece of their own
+
+
+def _sizes(size: tuple) -> Any:
+    """Sizes given one by one or as a sequence."""
+    return size[0] if len(size) == 1 and not isinstance(size[0], int) and not _is_scalar(size[0]) else size
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.dim() == 0
+
+
+def _checked(size: Any, name: str) -> Any:
+    for n in size:
+        if n < 0:
+            raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {n}: {list(size)}")
+    return size
+
+
+def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any = None) -> Tensor:
+    if device is not None:
+        _core.require_device(device)
+    if out is not None:
+        if out.shape != result.shape:
+            out.resize_(result.shape)
+        _core.copy_tensor(out, result)
+        _core.bump(out)
+        return out
+    return result.requires_grad_() if requires_grad else result
+
+
+def _empty(size: Any, dtype: Any, out: Tensor | None, memory_format: Any = None) -> Tensor:
+    if dtype is None:
+        dtype = out.dtype if out is not None else _core.get_default_dtype()
+    if memory_format is not None and memory_format not in (_core.contiguous_format, _core.preserve_format):
+        return empty_in_format(tuple(size), dtype, memory_format)
+    return _core.empty(size, dtype)
+
+
+# ---- filling ---------------------------------------------------------------------------------------------------------
+
+
+@pointwise(operands=2, promote_from=(0,))
+def fill(input, value):
+    """``value``, a number or a tensor of no dimensions, in every element."""
+    return value
+
+
+fill.vjp(input=lambda g: g.new_zeros(g.shape), value=lambda g: g)
+
+
+@primitive(mutates=True, method=False)
+def zero(input):
+    """Zero in every element."""
+    core.zero(input)
+
+
+zero.vjp(input=lambda g: g.new_zeros(g.shape))
+
+
+@composite(method=False)
+def empty(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+    """A tensor of the given sizes with undefined elements."""
+    return _finish(_empty(_checked(_sizes(size), "empty"), dtype, None, memory_format), out, requires_grad, device)
+
+
+@composite(method=False)
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor of the given sizes and strides (in elements) with undefined elements."""
+    return _finish(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()), None, requires_grad, device)
+
+
+@composite(method=False)
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
+    if sorted(d % max(len(size), 1) for d in physical_layout) != list(range(len(size))):
+        raise RuntimeError(f"empty_permuted: {list(physical_layout)} is not a permutation of the {len(size)} dimensions")
+    strides, step = [0] * len(size), 1
+    for d in reversed(physical_layout):
+        strides[d] = step
+        step *= size[d]
+    return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@composite(method=False)
+def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor of the given sizes filled with zeros."""
+    result = _empty(_checked(_sizes(size), "zeros"), dtype, out)
+    core.zero(result)
+    return result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
+
+
+@composite(method=False)
+def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor of the given sizes filled with ones."""
+    result = _empty(_checked(_sizes(size), "ones"), dtype, out)
+    _fill(result, 1)
+    return result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
+
+
+_fill = fill.traits["inplace"]
+
+
+def _dtype_of(value: Any) -> Any:
+    """The dtype that a fill value stands for."""
+    if isinstance(value, Tensor):
+        return value.dtype
+    if isinstance(value, bool):
+        return _core.bool_
+    if isinstance(value, int):
+        return _core.int64
+    if isinstance(value, complex):
+        return _core.get_default_dtype().to_complex()
+    return _core.get_default_dtype()
+
+
+@composite(method=False)
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
+    if dtype is None:
+        dtype = out.dtype if out is not None else _dtype_of(fill_value)
+    size = (size,) if isinstance(size, int) else size
+    result = _core.empty(_checked(size, "full"), dtype)
+    _fill(result, fill_value)
+    return _finish(result, out, requires_grad, device)
+
+
+def _like(input: Tensor, dtype: Any, memory_format: Any) -> Tensor:
+    if memory_format is None or memory_format is _core.preserve_format:
+        return _core.empty_like(input, dtype)
+    return empty_in_format(input.shape, dtype or input.dtype, memory_format)
+
+
+@composite(method=False)
+def empty_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=_core.preserve_format
+):
+    """Undefined elements, in the sizes and dtype of ``input``."""
+    return _finish(_like(input, dtype, memory_format), None, requires_grad, device)
+
+
+@composite(method=False)
+def zeros_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=_core.preserve_format
+):
+    """Zeros, in the sizes and dtype of ``input``."""
+    result = _like(input, dtype, memory_format)
+    core.zero(result)
+    return _finish(result, None, requires_grad, device)
+
+
+@composite(method=False)
+def ones_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=_core.preserve_format
+):
+    """Ones, in the sizes and dtype of ``input``."""
+    result = _like(input, dtype, memory_format)
+    _fill(result, 1)
+    return _finish(result, None, requires_grad, device)
+
+
+@composite(method=False)
+def full_like(
+    input,
+    fill_value,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=_core.preserve_format,
+):
+    """``fill_value``, in the sizes and dtype of ``input``."""
+    result = _like(input, dtype, memory_format)
+    _fill(result, fill_value)
+    return _finish(result, None, requires_grad, device)
+
+
+@composite(method=False)
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """The number ``s`` as a tensor of no dimensions."""
+    return full((), s, dtype=dtype or _core.get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+# ---- sequences -------------------------------------------------------------------------------------------------------
+
+
+def _number(x: Any) -> Any:
+    return x.item() if isinstance(x, Tensor) or hasattr(x, "item") else x
+
+
+def _sequence(start: Any, step: Any, n: int, dtype: Any) -> Tensor:
+    kind = dtype
+    if dtype.is_complex:
+        raise RuntimeError(f'"arange_cpu" not implemented for {dtype}')
+    result = _core.empty((n,), kind)
+    number = float if kind.is_floating_point else int
+    _core.launch(kernels.sequence(kind.name), (result,), (number(start), number(step)), n, _LAUNCH)
+    return result
+
+
+@composite(method=False)
+def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **bounds):
+    """Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``.
+
+    The dtype is int64 where all three are integers, else the default floating-point one.
+    """
+    start, end, step = _range_arguments("arange", args, bounds)
+    if dtype is None:
+        if out is not None:
+            dtype = out.dtype
+        else:
+            whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
+            dtype = _core.int64 if whole else _core.get_default_dtype()
+    n = _range_length("arange", start, end, step, not (dtype.is_floating_point or dtype.is_complex))
+    return _finish(_sequence(start, step, n, dtype), out, requires_grad, device)
+
+
+def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, Any]:
+    if not set(bounds) <= {"start", "end", "step"}:
+        raise TypeError(f"{name}() got unexpected keyword arguments {sorted(set(bounds) - {'start', 'end', 'step'})}")
+    if len(args) > 3:
+        raise TypeError(f"{name}() takes at most 3 positional arguments, got {len(args)}")
+    given = dict(zip(("end",) if len(args) == 1 and "end" not in bounds else ("start", "end", "step"), args, strict=False))
+    given.update(bounds)
+    if "end" not in given:
+        raise TypeError(f"{name}() missing argument 'end'")
+    return _number(given.get("start", 0)), _number(given["end"]), _number(given.get("step", 1))
+
+
+def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> int:
+    if step == 0:
+        raise RuntimeError(f"{name}(): step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"{name}(): unsupported range: {start} -> {end}")
+    if (end - start) * (1 if step > 0 else -1) < 0:
+        raise RuntimeError(f"{name}(): upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}")
+    if whole:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise RuntimeError(f"{name}(): step must be nonzero")
+        return -((start - end) // step)
+    return math.ceil((end - start) / step)
+
+
+@composite(method=False, names=())
+def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    """Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
+    start, end = (0, start) if end is None else (start, end)
+    dtype = dtype or _core.get_default_dtype()
+    _range_length("range", start, end, step, False)
+    n = int((end - start) / step) + 1
+    return _finish(_sequence(start, step, n, dtype), out, requires_grad, device)
+
+
+@composite(method=False)
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
+    start, end, steps = _number(start), _number(end), int(_number(steps))
+    if steps < 0:
+        raise RuntimeError(f"linspace: number of steps must be non-negative, got {steps}")
+    if dtype is None:
+        complex_ends = isinstance(start, complex) or isinstance(end, complex)
+        dtype = out.dtype if out is not None else _core.get_default_dtype()
+        dtype = dtype.to_complex() if complex_ends and not dtype.is_complex else dtype
+    return _finish(_linspace(start, end, steps, dtype), out, requires_grad, device)
+
+
+def _linspace(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
+    if dtype.is_complex:
+        start, end = complex(start), complex(end)
+        real, imag = (_linspace(a, b, steps, dtype.to_real()) for a, b in ((start.real, end.real), (start.imag, end.imag)))
+        result = _core.empty((steps,), dtype)
+        _core.copy_tensor(core.view_real(result), real)
+        _core.copy_tensor(core.view_imag(result), imag)
+        return result
+    if not dtype.is_floating_point:
+        start, end = int(start), int(end)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    result = _core.empty((steps,), dtype)
+    arguments = (steps, float(start), float(end if steps > 1 else start), float(step))
+    _core.launch(kernels.spaced(dtype.name), (result,), arguments, steps, _LAUNCH)
+    return result
+
+
+@composite(method=False)
+def logspace(
+    start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
+    start, end = _number(start), _number(end)
+    if dtype is None:
+        dtype = out.dtype if out is not None else _core.get_default_dtype()
+    if int(steps) < 0:
+        raise RuntimeError(f"logspace: number of steps must be non-negative, got {steps}")
+    work = _core.complex128 if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex) else _core.float64
+    result = (base ** _linspace(start, end, int(steps), work)).to(dtype)
+    return _finish(result, out, requires_grad, device)
+
+
+# ---- matrices --------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False)
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+    """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
+    m = n if m is None else m
+    if n < 0 or m < 0:
+        raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
+    result = zeros((n, m), dtype=dtype or (out.dtype if out is not None else None))
+    _fill(_core.strided_view(result, (min(n, m),), (m + 1,)), 1)
+    return _finish(result, out, requires_grad, device)
+
+
+def _triangle(input: Tensor, k: int, upper: bool, name: str) -> Tensor:
+    if input.dim() < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got shape {list(input.shape)}")
+    source = input.contiguous()
+    result = _core.empty(input.shape, input.dtype)
+    rows, columns = input.shape[-2], input.shape[-1]
+    if result.numel():
+        address = kernels.triangle(input.dtype.itemsize, upper)
+        n = result.numel() // columns
+        _core.launch(address, (result, source), (rows, columns, int(k)), n, max(_LAUNCH // columns, 1))
+    return result
+
+
+@primitive(inplace=True)
+def tril(input, diagonal=0):
+    """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    return _triangle(input, diagonal, False, "tril")
+
+
+tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
+
+
+@primitive(inplace=True)
+def triu(input, diagonal=0):
+    """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    return _triangle(input, diagonal, True, "triu")
+
+
+triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
+
+
+def _triangle_indices(row, col, offset, dtype, device, triangle, name):
+    if row < 0 or col < 0:
+        raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
+    found = argwhere(triangle(ones((row, col), dtype=_core.bool_), offset)).t().contiguous()
+    return found.to(dtype) if dtype is not None else found
+
+
+@composite(method=False)
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+    """Coordinates of the lower triangle, as two rows."""
+    return _triangle_indices(row, col, offset, dtype, device, tril, "tril_indices")
+
+
+@composite(method=False)
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+    """Coordinates of the upper triangle, as two rows."""
+    return _triangle_indices(row, col, offset, dtype, device, triu, "triu_indices")
+
+
+@composite()
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
+    n = input.dim() + 1
+    first, second = _wrap(dim1, n, "diag_embed"), _wrap(dim2, n, "diag_embed")
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if input.dim() == 0:
+        raise RuntimeError("diag_embed: input must have at least 1 dimension")
+    side = input.shape[-1] + abs(offset)
+    shape = list(input.shape[:-1])
+    for d in sorted((first, second)):
+        shape.insert(d, side)
+    return diagonal_backward(input, tuple(shape), offset, first, second)
+
+
+@composite()
+def diag(input, diagonal=0):
+    """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    if input.dim() == 1:
+        return diag_embed(input, diagonal)
+    if input.dim() == 2:
+        return _diagonal(input, diagonal).clone()
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
+
+
+_diagonal = diagonal
+
+
+@composite()
+def diagflat(input, offset=0):
+    """A matrix with the elements of ``input`` on its diagonal."""
+    return diag_embed(reshape(input, (-1,)), offset)
+
+
+@composite()
+def fill_diagonal_(input, fill_value, wrap=False):
+    """Write ``fill_value`` on the main diagonal, in place; ``wrap`` starts again below it in a tall matrix."""
+    if input.dim() < 2:
+        raise RuntimeError(f"fill_diagonal_: dimensions must larger than 1, got shape {list(input.shape)}")
+    if input.dim() > 2 and len(set(input.shape)) > 1:
+        raise RuntimeError(f"fill_diagonal_: all dimensions of input must be of equal length, got {list(input.shape)}")
+    step = sum(input.stride())
+    length = min(input.shape)
+    input.as_strided((length,), (step,), input.storage_offset()).fill_(fill_value)
+    if wrap and input.dim() == 2 and input.shape[0] > input.shape[1] + 1:
+        rows, columns = input.shape
+        start = input.storage_offset() + input.stride(0) * (columns + 1)
+        left = (rows * columns - columns * (columns + 1) + columns) // (columns + 1)
+        input.as_strided((left,), (step,), start).fill_(fill_value)
+    return input
+
+
+# ---- grids -----------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False)
+def meshgrid(*tensors, indexing=None):
+    """Coordinates of a grid: each vector expanded to the grid's shape, as views.
+
+    Args:
+        indexing: ``"ij"`` (default): dimension ``i`` belongs to the ``i``-th vector; ``"xy"`` swaps the first two.
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise ValueError("meshgrid expects a non-empty TensorList")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for x in tensors:
+        if x.dim() > 1:
+            raise RuntimeError(f"meshgrid: Expected scalar or 1D tensor in the tensor list but got: {list(x.shape)}")
+        if x.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    n = len(tensors)
+    shape = tuple(x.numel() for x in tensors)
+    grids = [expand(reshape(x, (1,) * d + (-1,) + (1,) * (n - d - 1)), shape) for d, x in enumerate(tensors)]
+    if swap:
+        grids = [x.transpose(0, 1) for x in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+@composite(method=False)
+def vander(x, N=None, increasing=False):
+    """The Vandermonde matrix: powers of a vector's elements, as columns."""
+    if x.dim() != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor, got shape {list(x.shape)}")
+    n = x.shape[0] if N is None else N
+    if n < 0:
+        raise RuntimeError(f"N must be non-negative, got {n}")
+    powers = arange(n) if increasing else arange(n - 1, -1, -1) if n else arange(0)
+    x = x if x.is_floating_point() or x.is_complex() else x.to(_core.int64)
+    return x.unsqueeze(1) ** powers
+

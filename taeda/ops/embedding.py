@@ -1,0 +1,202 @@
+"""Tables of vectors looked up by integers, bags of them, and one-hot codes."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from .._core import indexing as core_indexing
+from .._core import tensor as core
+from .indexing import masked_fill
+from .scatter import _bad_index, index_add, index_reduce, scatter
+from .shape import _positions
+from .table import composite, primitive
+from .views import reshape, unsqueeze
+
+
+def _check_indices(indices: Tensor, name: str) -> None:
+    if indices.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(
+            f"{name}: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{indices.dtype} instead"
+        )
+
+
+@primitive(method=False)
+def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """Rows of ``weight`` at ``indices``.
+
+    Args:
+        weight: ``(rows, width)``.
+        indices: int64 or int32, any shape.
+        padding_idx: a row that gets no gradient; -1 for none.
+        scale_grad_by_freq: divide a row's gradient by how often it was asked for.
+
+    Returns:
+        The shape of ``indices`` with ``width`` added.
+
+    Raises:
+        IndexError: an index is out of range.
+    """
+    if weight.dim() != 2:
+        raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
+    _check_indices(indices, "embedding")
+    try:
+        return core_indexing.index_get(weight, [indices], 0, False)
+    except IndexError:
+        raise IndexError(f"index out of range in self: {_bad_index(indices, weight.shape[0], 0)}") from None
+
+
+@primitive(method=False, out=False)
+def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
+    """The gradient of an embedding's table: rows of ``grad_output`` added up by index, in their order."""
+    width = grad_output.shape[-1]
+    result = _core.empty((num_weights, width), grad_output.dtype)
+    core.zero(result)
+    if grad_output.numel():
+        core_indexing.index_set(result, [indices], 0, grad_output, 2, False)
+        if scale_grad_by_freq:
+            counts = reshape(indices, (-1,)).bincount(minlength=num_weights).clamp(min=1)
+            result = result / unsqueeze(counts.to(result.dtype), 1)
+        if padding_idx >= 0:
+            core.zero(core.view_select(result, 0, padding_idx))
+    return result
+
+
+def _embedding_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
+    return embedding_dense_backward(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+
+
+def _embedding_second(g, indices, num_weights, padding_idx, scale_grad_by_freq):
+    if scale_grad_by_freq:
+        counts = reshape(indices, (-1,)).bincount(minlength=num_weights).clamp(min=1)
+        g = g / unsqueeze(counts.to(g.dtype), 1)
+    result = embedding(g, indices)
+    return masked_fill(result, unsqueeze(indices == padding_idx, -1), 0) if padding_idx >= 0 else result
+
+
+embedding.vjp(weight=_embedding_backward)
+embedding_dense_backward.vjp(grad_output=_embedding_second)
+
+
+@composite(method=False)
+def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
+    """Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
+    previous = _core.set_grad_enabled(False)
+    try:
+        rows = reshape(indices, (-1,)).unique()
+        chosen = weight[rows]
+        norms = chosen.norm(norm_type, 1, True)
+        scale = (max_norm / (norms + 1e-7)).clamp(max=1.0)
+        weight.index_copy_(0, rows.to(_core.int64), chosen * scale)
+    finally:
+        _core.set_grad_enabled(previous)
+    return weight
+
+
+def bags(
+    weight,
+    input,
+    offsets=None,
+    mode="mean",
+    scale_grad_by_freq=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
+    """Sums, means or maxima of bags of rows of ``weight``: what ``nn.functional.embedding_bag`` computes.
+
+    Args:
+        weight: ``(rows, width)``.
+        input: ``(bags, items)``, or a vector that ``offsets`` cuts into bags.
+        per_sample_weights: in the shape of ``input``; for ``mode="sum"``.
+        include_last_offset: whether ``offsets`` ends with the end of the last bag.
+        padding_idx: a row that is left out.
+
+    Returns:
+        ``(bags, width)``; an empty bag is zero.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise NotImplementedError(f"embedding_bag: per_sample_weights was not None: only mode='sum' supports it, got {mode!r}")
+        if per_sample_weights.shape != input.shape:
+            raise ValueError(
+                f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must have the "
+                f"same shape as the input ({list(input.shape)})"
+            )
+        per_sample_weights = reshape(per_sample_weights, (-1,))
+    flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
+    if padding_idx is not None:
+        kept = flat != padding_idx % weight.shape[0]
+        flat, bag = flat[kept], bag[kept]
+        per_sample_weights = per_sample_weights[kept] if per_sample_weights is not None else None
+    rows = embedding(weight, flat, -1, scale_grad_by_freq)
+    if per_sample_weights is not None:
+        rows = rows * unsqueeze(per_sample_weights, 1)
+    empty = rows.new_zeros((count, weight.shape[1]))
+    if mode == "max":
+        return index_reduce(empty, 0, bag, rows, "amax", include_self=False)
+    total = index_add(empty, 0, bag, rows)
+    if mode == "mean":
+        total = total / unsqueeze(bag.bincount(minlength=count).clamp(min=1).to(total.dtype), 1)
+    return total
+
+
+def _bag_of_each(input, offsets, include_last_offset):
+    """The indices as a vector, the bag that each is in, and the number of bags."""
+    _check_indices(input, "embedding_bag")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
+        count, length = input.shape
+        lengths = _core.empty((count,), _core.int64)
+        lengths.fill_(length)
+        return reshape(input, (-1,)), _positions(lengths, None), count
+    if input.dim() != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    if offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    edges = offsets.to(_core.int64)
+    n = input.shape[0]
+    if edges.shape[0] and int(edges[0]) != 0:
+        raise RuntimeError(f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(edges[0])}")
+    if edges.shape[0] and int(edges[-1]) > n:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {int(edges[-1])}")
+    if not include_last_offset:
+        from .joining import cat
+
+        edges = cat((edges, edges.new_full((1,), n)), 0)
+    lengths = edges[1:] - edges[:-1]
+    return input, _positions(lengths, None), lengths.shape[0]
+
+
+@composite(method=False)
+def one_hot(tensor, num_classes=-1):
+    """Integers as rows of zeros with a single one.
+
+    Args:
+        tensor: int64, any shape.
+        num_classes: width of the code; -1 for one more than the largest.
+
+    Raises:
+        RuntimeError: a number is negative or too large.
+    """
+    if tensor.dtype is not _core.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}")
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensor.new_empty((*tensor.shape, num_classes))
+    if int(tensor.min()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    top = int(tensor.max()) + 1
+    if num_classes == -1:
+        num_classes = top
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif top > num_classes:
+        raise RuntimeError(f"Class values must be smaller than num_classes, got {top - 1} for {num_classes} classes.")
+    return scatter(tensor.new_zeros((*tensor.shape, num_classes)), -1, unsqueeze(tensor, -1), 1)

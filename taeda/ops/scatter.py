@@ -1,0 +1,521 @@
+"""Reading and writing along one dimension by index: gather, scatter, and their kin for whole slices."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from .._core import indexing as core_indexing
+from .._core import tensor as core
+from .indexing import _separate, where_select
+from .table import composite, primitive
+from .views import _wrap, broadcast_shapes, reshape
+
+PUT, ADD, MULTIPLY, MINIMUM, MAXIMUM = 1, 2, 3, 4, 5  # actions of _core.indexing
+
+
+def _bad_index(index: Tensor, size: int, dim: int) -> str:
+    bad = next(i for i in index.reshape(-1).tolist() if not 0 <= i < size)
+    return f"index {bad} is out of bounds for dimension {dim} with size {size}"
+
+
+# ---- elements along a dimension --------------------------------------------------------------------------------------
+
+
+def _check_along(name, input, dim, index, src, kind="self"):
+    """Dtypes and sizes of gather and scatter; the dimension counted from the front."""
+    at = _wrap(dim, input.dim(), name)
+    if index.dtype is not _core.int64 and index.dtype is not _core.int32:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}")
+    if index.numel() == 0:
+        return at
+    if max(index.dim(), 1) != max(input.dim(), 1):
+        raise RuntimeError(
+            f"{name}(): Index tensor must have the same number of dimensions as {kind} tensor, got index {list(index.shape)} "
+            f"and {kind} {list(input.shape)}"
+        )
+    ours, sizes = input.shape or (1,), index.shape or (1,)
+    good = all(n <= m for d, (n, m) in enumerate(zip(sizes, ours, strict=True)) if d != at)
+    if isinstance(src, Tensor):
+        if max(src.dim(), 1) != len(sizes):
+            raise RuntimeError(
+                f"{name}(): Index tensor must have the same number of dimensions as src tensor, got index "
+                f"{list(index.shape)} and src {list(src.shape)}"
+            )
+        if not good or any(n > m for n, m in zip(sizes, src.shape or (1,), strict=True)):
+            raise RuntimeError(
+                f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from "
+                f"dimension {at} and to be no larger size than src {list(src.shape)}"
+            )
+    elif not good:
+        raise RuntimeError(
+            f"{name}(): Size does not match at dimension other than {at}: expected index {list(index.shape)} to be no larger "
+            f"than self {list(input.shape)} apart from dimension {at}"
+        )
+    return at
+
+
+@primitive()
+def gather(input, dim, index, *, sparse_grad=False):
+    """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
+
+    Args:
+        index: int64 or int32, with as many dimensions as ``input``, no larger than it in the others.
+
+    Raises:
+        RuntimeError: an index is out of range (negative ones are), or the shapes do not fit.
+    """
+    at = _check_along("gather", input, dim, index, None)
+    out = _core.empty(index.shape, input.dtype)
+    if index.numel() and not core_indexing.along(input, out, index, at, 0):
+        raise RuntimeError(_bad_index(index, input.shape[at] if input.dim() else 1, at))
+    return out
+
+
+gather.vjp(input=lambda g, input_shape, dim, index: scatter_add(g.new_zeros(input_shape), dim, index, g))
+
+
+def _write(name, input, dim, index, src, action):
+    at = _check_along(name, input, dim, index, src)
+    if isinstance(src, Tensor) and src.dtype is not input.dtype:
+        raise RuntimeError(
+            f"{name}(): Expected self.dtype to be equal to src.dtype, got {input.dtype} and {src.dtype}"
+        )
+    if index.numel() == 0:
+        return
+    if isinstance(src, Tensor):
+        near = _separate(src, input)
+    else:
+        near = _filled(index.shape, input.dtype, src)
+    if not core_indexing.along(input, near, index, at, action):
+        raise RuntimeError(_bad_index(index, input.shape[at] if input.dim() else 1, at))
+
+
+def _filled(shape, dtype, value):
+    """A number as a tensor of that shape, without memory for more than one element."""
+    one = _core.empty((), dtype)
+    one.fill_(value)
+    return core.view_expand(one, shape)
+
+
+@primitive(mutates=True)
+def scatter(input, dim, index, src=None, *, reduce=None, value=None):
+    """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
+
+    Args:
+        index: int64 or int32, with as many dimensions as ``input``, no larger than ``src``.
+        src: a tensor of the dtype of ``input``, or a number.
+        reduce: ``"add"`` or ``"multiply"`` to combine with what is there.
+
+    Of several values for one place the last is what stays.
+
+    Raises:
+        RuntimeError: an index is out of range (nothing is written), or shapes or dtypes do not fit.
+    """
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError(f"scatter(): reduce argument must be either add or multiply, got {reduce}")
+    src = value if src is None else src
+    if src is None:
+        raise TypeError("scatter(): missing argument 'src' or 'value'")
+    action = {None: PUT, "add": ADD, "multiply": MULTIPLY}[reduce]
+    _write("scatter", input, dim, index, src, action)
+
+
+def _scatter_input(g, dim, index, reduce):
+    if reduce == "multiply":
+        raise RuntimeError("scatter(): the derivative of reduce='multiply' is not defined; use scatter_reduce")
+    return g if reduce == "add" else scatter(g, dim, index, 0)
+
+
+def _scatter_src(g, dim, index, reduce, src_shape):
+    if reduce == "multiply":
+        raise RuntimeError("scatter(): the derivative of reduce='multiply' is not defined; use scatter_reduce")
+    return _onto(gather(g, dim, index), src_shape)
+
+
+def _onto(g, shape):
+    """A gradient for the part of ``src`` that the index covers, as one for all of it."""
+    if tuple(g.shape) == tuple(shape):
+        return g
+    whole = g.new_zeros(shape)
+    return whole.index_put(tuple(_ranges(g.shape)), g) if shape else reshape(g, ())
+
+
+def _ranges(shape):
+    from .creation import arange
+
+    n = len(shape)
+    return [reshape(arange(size), (1,) * d + (size,) + (1,) * (n - d - 1)) for d, size in enumerate(shape)]
+
+
+scatter.vjp(input=_scatter_input, src=_scatter_src)
+
+
+@primitive(mutates=True)
+def scatter_add(input, dim, index, src):
+    """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
+    _write("scatter_add", input, dim, index, src, ADD)
+
+
+scatter_add.vjp(
+    input=lambda g: g,
+    src=lambda g, dim, index, src_shape: _onto(gather(g, dim, index), src_shape),
+)
+
+_REDUCE = {"sum": ADD, "prod": MULTIPLY, "mean": ADD, "amax": MAXIMUM, "amin": MINIMUM}
+
+
+def _identity_of(reduce, dtype):
+    """What does not change the result of a reduction."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    if dtype.is_floating_point:
+        return float("-inf") if reduce == "amax" else float("inf")
+    if dtype is _core.bool_:
+        return reduce == "amin"
+    bits = 8 * dtype.itemsize
+    low = -(1 << (bits - 1)) if dtype.is_signed else 0
+    high = (1 << (bits - 1)) - 1 if dtype.is_signed else (1 << bits) - 1
+    return low if reduce == "amax" else high
+
+
+def _check_reduce(reduce, dtype):
+    if reduce not in _REDUCE:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if dtype.is_complex and reduce != "sum" and reduce != "mean":
+        raise RuntimeError(f"scatter_reduce(): reduce='{reduce}' is not defined for {dtype}")
+
+
+def _divide_by_counts(input, counts):
+    counts = counts.clamp(min=1)
+    if input.is_floating_point() or input.is_complex():
+        _core.copy_tensor(input, input / counts.to(input.dtype))
+    else:
+        _core.copy_tensor(input, input.div(counts, rounding_mode="floor"))
+
+
+@primitive(mutates=True)
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+    """Combine ``src`` into ``input`` at ``index`` along ``dim``.
+
+    Args:
+        reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
+        include_self: whether what was there takes part; where nothing is written it stays in either case.
+    """
+    _check_reduce(reduce, input.dtype)
+    if not include_self:
+        _write("scatter_reduce", input, dim, index, _identity_of(reduce, input.dtype), PUT)
+    _write("scatter_reduce", input, dim, index, src, _REDUCE[reduce])
+    if reduce == "mean":
+        _divide_by_counts(input, _counts(input, dim, index, include_self))
+
+
+def _counts(like, dim, index, include_self):
+    """How many items went into each element."""
+    counts = _core.empty(like.shape, _core.int64)
+    counts.fill_(int(include_self))
+    _write("scatter_reduce", counts, dim, index, 1, ADD)
+    if not include_self:
+        return counts.clamp(min=1)
+    return counts
+
+
+def _reduce_gradients(g, out, input, src, reduce, include_self, pick, place, counted, cover):
+    """Gradients of ``input`` and ``src`` for one reduction.
+
+    ``pick`` reads a tensor like ``input`` at the index, ``place`` adds a tensor like the covered part of ``src`` into zeros
+    like ``input``, ``counted`` says how many items went into each element, ``cover`` zeroes what the index covers.
+    """
+    if reduce == "sum":
+        mine, theirs = g, pick(g)
+    elif reduce == "mean":
+        share = g / counted().to(g.dtype)
+        mine, theirs = share, pick(share)
+    elif reduce == "prod":
+        mine, theirs = _product_gradients(g, out, input, src, include_self, pick, place)
+    else:
+        own, other = (input == out).to(g.dtype), (src == pick(out)).to(g.dtype)
+        if not include_self:
+            own = cover(own)
+        share = g / (own + place(other)).clamp(min=1)
+        mine, theirs = own * share, other * pick(share)
+    return (mine if include_self else cover(mine)), theirs
+
+
+def _product_gradients(g, out, input, src, include_self, pick, place):
+    """An item's gradient is the product of the others: what is left of the product without it, zeros counted apart."""
+    zero_here, zero_there = input == 0, src == 0
+    one = where_select(zero_there, 1, src)
+    zeros_there = place(zero_there.to(g.dtype))
+    zeros_all = zeros_there + zero_here.to(g.dtype) if include_self else zeros_there
+    # The product of everything but zeros: divide the zeros out by computing with ones in their place.
+    kept = where_select(zero_here, 1, input) if include_self else input
+    nonzero_product = place.product(kept, one)
+    mine = where_select(zeros_all - zero_here.to(g.dtype) > 0, 0, nonzero_product / kept) * g
+    rest = pick(nonzero_product) / one
+    theirs = where_select(pick(zeros_all) - zero_there.to(g.dtype) > 0, 0, rest) * pick(g)
+    return mine, theirs
+
+
+class _Along:
+    """The reading and writing that :func:`_reduce_gradients` needs, for an index along a dimension."""
+
+    def __init__(self, like, dim, index, include_self, indexed):
+        self.like, self.dim, self.index, self.include_self, self.indexed = like, dim, index, include_self, indexed
+
+    def pick(self, x):
+        return index_select(x, self.dim, self.index) if self.indexed else gather(x, self.dim, self.index)
+
+    def __call__(self, x):
+        zero = x.new_zeros(self.like.shape)
+        if self.indexed:
+            return index_add(zero, self.dim, self.index, x)
+        return scatter_add(zero, self.dim, self.index, x)
+
+    def product(self, x, src):
+        if self.indexed:
+            return index_reduce(x, self.dim, self.index, src, "prod", include_self=self.include_self)
+        return scatter_reduce(x, self.dim, self.index, src, "prod", include_self=self.include_self)
+
+    def cover(self, x):
+        return index_fill(x, self.dim, self.index, 0) if self.indexed else scatter(x, self.dim, self.index, 0)
+
+    def counted(self):
+        ones = self.like.new_ones(self.like.shape) if self.include_self else self.like.new_zeros(self.like.shape)
+        shape = list(self.like.shape)
+        if self.indexed:
+            shape[self.dim] = self.index.numel()
+            counts = index_add(ones, self.dim, self.index, ones.new_ones(shape))
+        else:
+            counts = scatter_add(ones, self.dim, self.index, ones.new_ones(self.index.shape))
+        return counts.clamp(min=1)
+
+
+def _covered(src, index):
+    """The part of ``src`` that the index covers."""
+    for d, size in enumerate(index.shape):
+        if src.shape[d] != size:
+            src = src.narrow(d, 0, size)
+    return src
+
+
+def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_self):
+    a = _Along(input, _wrap(dim, input.dim(), "scatter_reduce"), index, include_self, False)
+    part = _covered(src, index)
+    mine, theirs = _reduce_gradients(g, out, input, part, reduce, include_self, a.pick, a, a.counted, a.cover)
+    return mine, _onto(theirs, src.shape)
+
+
+scatter_reduce.vjp_all(("input", "src"), _scatter_reduce_backward)
+
+
+@composite()
+def take_along_dim(input, indices, dim=None):
+    """:func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+    if indices.dtype is not _core.int64:
+        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
+    if dim is None:
+        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
+    if input.dim() != indices.dim():
+        raise RuntimeError(
+            f"take_along_dim(): input and indices should have the same number of dimensions, but got {input.dim()} "
+            f"dimensions for input, and {indices.dim()} dimensions for indices"
+        )
+    at = _wrap(dim, input.dim(), "take_along_dim")
+    ours, theirs = list(input.shape), list(indices.shape)
+    ours[at] = theirs[at] = 1
+    shape = list(broadcast_shapes(ours, theirs))
+    size = indices.shape[at]
+    first = input.expand([*shape[:at], input.shape[at], *shape[at + 1 :]])
+    second = indices.expand([*shape[:at], size, *shape[at + 1 :]])
+    return gather(first, at, second)
+
+
+# ---- whole slices ----------------------------------------------------------------------------------------------------
+
+
+def _slices(name, input, dim, index):
+    """The input with at least one dimension, the dimension, and the index as a vector."""
+    at = _wrap(dim, input.dim(), name)
+    if index.dim() > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}")
+    if index.dtype is not _core.int64 and index.dtype is not _core.int32:
+        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index, got {index.dtype}")
+    if input.dim() == 0:
+        input = core.view_reshape(input, (1,))
+    if index.dim() == 0:
+        index = core.view_reshape(index, (1,))
+    return input, at, index
+
+
+@primitive()
+def index_select(input, dim, index):
+    """The slices at ``index``, a vector, along ``dim``.
+
+    Raises:
+        IndexError: an index is out of range (negative ones are).
+    """
+    source, at, index = _slices("index_select", input, dim, index)
+    if input.dim() == 0 and index.numel() != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)")
+    try:
+        out = core_indexing.index_get(source, [index], at, False)
+    except IndexError:
+        raise IndexError(f"index out of range in self: {_bad_index(index, source.shape[at], at)}") from None
+    return core.view_reshape(out, ()) if input.dim() == 0 else out
+
+
+index_select.vjp(
+    input=lambda g, input_shape, dim, index: index_add(g.new_zeros(input_shape), dim, index, g),
+)
+
+
+def _check_source(name, input, at, index, source, dtype_error):
+    if source.dtype is not input.dtype:
+        raise RuntimeError(dtype_error)
+    if source.dim() == 0:
+        source = core.view_reshape(source, (1,) * input.dim())
+    ours, theirs = list(input.shape), list(source.shape)
+    if index.numel() != (theirs[at] if at < len(theirs) else 1):
+        text = f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({theirs[at:at + 1]})"
+        raise (IndexError if name == "index_copy_" else RuntimeError)(text)
+    ours.pop(at)
+    theirs.pop(at)
+    if ours != theirs:
+        raise RuntimeError(
+            f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
+        )
+    return _separate(source, input)
+
+
+def _add_slices(name, input, dim, index, source, action):
+    target, at, index = _slices(name, input, dim, index)
+    source = _check_source(
+        name,
+        target,
+        at,
+        index,
+        source,
+        f"{name}(): self ({input.dtype}) and source ({source.dtype}) must have the same scalar type",
+    )
+    if index.numel() == 0 or target.numel() == 0:
+        return
+    if not core_indexing.check_index(index, target.shape[at]):
+        raise RuntimeError(_bad_index(index, target.shape[at], at))
+    core_indexing.index_set(target, [index], at, source, action, False)
+
+
+@primitive(mutates=True)
+def index_add(input, dim, index, source, *, alpha=1):
+    """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
+
+    Raises:
+        RuntimeError: an index is out of range (nothing is written), or shapes or dtypes do not fit.
+    """
+    if alpha != 1:
+        source = source * alpha
+    _add_slices("index_add_", input, dim, index, source, ADD)
+
+
+def _index_add_source(g, dim, index, alpha, source_shape):
+    picked = index_select(g, dim, reshape(index, (-1,)))
+    picked = reshape(picked, source_shape)
+    return picked if alpha == 1 else picked * alpha
+
+
+index_add.vjp(input=lambda g: g, source=_index_add_source)
+
+
+@primitive(mutates=True)
+def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+    """Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    if not include_self:
+        _fill_slices(input, dim, index, _identity_of(reduce, input.dtype))
+    _add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
+    if reduce == "mean":
+        counts = _core.empty(input.shape, _core.int64)
+        counts.fill_(int(include_self))
+        ones = _filled(source.shape, _core.int64, 1)
+        _add_slices("index_reduce_", counts, dim, index, ones, ADD)
+        _divide_by_counts(input, counts)
+
+
+def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_self):
+    a = _Along(input, _wrap(dim, input.dim(), "index_reduce"), index, include_self, True)
+    return _reduce_gradients(g, out, input, source, reduce, include_self, a.pick, a, a.counted, a.cover)
+
+
+index_reduce.vjp_all(("input", "source"), _index_reduce_backward)
+
+
+@primitive(mutates=True)
+def index_copy(input, dim, index, source):
+    """Write the slices of ``source`` at ``index`` along ``dim``.
+
+    Raises:
+        IndexError: an index is out of range (nothing is written).
+    """
+    target, at, index = _slices("index_copy", input, dim, index)
+    source = _check_source(
+        "index_copy_",
+        target,
+        at,
+        index,
+        source,
+        f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.dtype} and (source) "
+        f"{source.dtype}",
+    )
+    if index.numel() == 0 or target.numel() == 0:
+        return
+    if not core_indexing.check_index(index, target.shape[at]):
+        raise IndexError(f"index_copy_(): {_bad_index(index, target.shape[at], at)}")
+    core_indexing.index_set(target, [index], at, source, PUT, False)
+
+
+index_copy.vjp(
+    input=lambda g, dim, index: index_fill(g, dim, index, 0),
+    source=lambda g, dim, index, source_shape: reshape(index_select(g, dim, reshape(index, (-1,))), source_shape),
+)
+
+
+def _fill_slices(input, dim, index, value):
+    target, at, index = _slices("index_fill", input, dim, index)
+    if index.numel() == 0 or target.numel() == 0:
+        return
+    shape = list(target.shape)
+    shape[at] = index.numel()
+    if isinstance(value, Tensor):
+        one = _core.empty((), input.dtype)
+        _core.copy_tensor(one, value)
+        values = core.view_expand(one, shape)
+    else:
+        values = _filled(shape, input.dtype, value)
+    core_indexing.index_set(target, [index], at, values, PUT, True)
+
+
+@primitive(mutates=True)
+def index_fill(input, dim, index, value):
+    """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the
+    end.
+
+    Raises:
+        IndexError: an index is out of range (nothing is written).
+    """
+    if isinstance(value, Tensor) and value.dim():
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+        )
+    _fill_slices(input, dim, index, value)
+
+
+def _index_fill_value(g, dim, index):
+    at = _wrap(dim, g.dim(), "index_fill")
+    n = g.shape[at] if g.dim() else 1
+    return index_select(g, dim, where_select(index < 0, index + n, index)).sum()
+
+
+index_fill.vjp(input=lambda g, dim, index: index_fill(g, dim, index, 0), value=_index_fill_value)

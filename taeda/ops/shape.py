@@ -1,0 +1,351 @@
+"""Rearranging elements: flips, rolls, repetition, padding."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from .. import _core
+from .._core import Tensor
+from .._core import indexing as core_indexing
+from .._core import tensor as core
+from ..kernels import copy as copy_kernels
+from ..kernels import indexing as index_kernels
+from .scatter import index_select
+from .table import composite, primitive
+from .views import _wrap, expand, narrow, reshape, transpose, unsqueeze, view_as_itself
+
+_LAUNCH = 1 << 15
+
+
+def _dims(dims, n, name):
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    wrapped = tuple(_wrap(d, n, name) for d in dims)
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(f"{name}: dim {next(d for d in wrapped if wrapped.count(d) > 1)} appears multiple times in {list(dims)}")
+    return wrapped
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def _reversed(input: Tensor, dims) -> Tensor:
+    """A view that runs backwards along ``dims``."""
+    strides, offset = list(input.stride()), 0
+    for d in dims:
+        offset += (input.shape[d] - 1) * strides[d]
+        strides[d] = -strides[d]
+    return _core.strided_view(input, input.shape, strides, offset)
+
+
+@primitive(variadic="dims")
+def flip(input, dims):
+    """The elements in reverse order along ``dims``, as a copy."""
+    dims = _dims(dims, input.dim(), "flip")
+    out = _core.empty(input.shape, input.dtype)
+    if input.numel() == 0 or not dims:
+        _core.copy_tensor(out, input)
+        return out
+    n = input.dim()
+    tail = next((k for k in range(n) if all(d in dims for d in range(k, n))), n)
+    if tail == n or any(d < tail for d in dims):
+        _core.copy_tensor(out, _reversed(input, dims))
+        return out
+    source = input.contiguous()  # dimensions from `tail` on are one run of memory, read from its end
+    length = 1
+    for size in input.shape[tail:]:
+        length *= size
+    item = input.dtype.itemsize
+    rows = input.numel() // length
+    address = copy_kernels.reverse_rows(item)
+    _core.launch(address, (out, source), (length, length * item, length * item), rows, max(_LAUNCH // length, 1))
+    return out
+
+
+flip.vjp(input=lambda g, dims: flip(g, dims))
+
+
+@composite()
+def fliplr(input):
+    """:func:`flip` of dimension 1."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Input must be >= 2-d, got shape {list(input.shape)}")
+    return flip(input, (1,))
+
+
+@composite()
+def flipud(input):
+    """:func:`flip` of dimension 0."""
+    if input.dim() < 1:
+        raise RuntimeError(f"Input must be >= 1-d, got shape {list(input.shape)}")
+    return flip(input, (0,))
+
+
+@composite()
+def rot90(input, k=1, dims=(0, 1)):
+    """A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.dim() < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.dim()}")
+    first, second = (_wrap(d, input.dim(), "rot90") for d in dims)
+    if first == second:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    k %= 4
+    if k == 0:
+        return input.clone()
+    if k == 2:
+        return flip(input, (first, second))
+    turned = flip(input, (second if k == 1 else first,))
+    return transpose(turned, first, second)
+
+
+@primitive()
+def roll(input, shifts, dims=None):
+    """The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start.
+
+    Without ``dims`` the elements are taken as one dimension.
+    """
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if not dims:
+        if len(shifts) != 1:
+            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+        flat = core.view_reshape(input, (-1,)) if input.numel() else input
+        return core.view_reshape(_rolled(flat, {0: shifts[0]}), input.shape) if input.numel() else input.clone()
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    total: dict[int, int] = {}
+    for shift, d in zip(shifts, dims, strict=True):
+        d = _wrap(d, input.dim(), "roll")
+        total[d] = total.get(d, 0) + shift
+    return _rolled(input, total)
+
+
+def _rolled(input: Tensor, total: dict[int, int]) -> Tensor:
+    out = _core.empty(input.shape, input.dtype)
+    if input.numel() == 0:
+        return out
+    moves_of = []
+    for d, shift in total.items():
+        size = input.shape[d]
+        shift %= size
+        # (dimension, start in the input, start in the result, length) of the two pieces
+        moves_of.append([(d, 0, shift, size - shift), (d, size - shift, 0, shift)] if shift else [(d, 0, 0, size)])
+    for pieces in product(*moves_of):
+        source, target = input, out
+        for d, start, to, length in pieces:
+            source = core.view_slice(source, d, start, start + length, 1)
+            target = core.view_slice(target, d, to, to + length, 1)
+        _core.copy_tensor(target, source)
+    return out
+
+
+def _roll_backward(g, shifts, dims):
+    back = -shifts if isinstance(shifts, int) else tuple(-n for n in shifts)
+    return roll(g, back, dims)
+
+
+roll.vjp(input=_roll_backward)
+
+
+# ---- repetition ------------------------------------------------------------------------------------------------------
+
+
+@primitive(variadic="repeats")
+def repeat(input, repeats):
+    """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
+    repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    if len(repeats) < input.dim():
+        raise RuntimeError(
+            f"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got {list(repeats)} "
+            f"for shape {list(input.shape)}"
+        )
+    if any(n < 0 for n in repeats):
+        raise RuntimeError(f"repeat: repeats must not be negative, got {list(repeats)}")
+    shape = (1,) * (len(repeats) - input.dim()) + tuple(input.shape)
+    out = _core.empty(tuple(n * m for n, m in zip(repeats, shape, strict=True)), input.dtype)
+    if out.numel():
+        pairs = tuple(x for pair in zip(repeats, shape, strict=True) for x in pair)
+        source = core.view_reshape(input, tuple(x for n in shape for x in (1, n)))
+        _core.copy_tensor(core.view_reshape(out, pairs), core.view_expand(source, pairs))
+    return out
+
+
+def _repeat_backward(g, input_shape, repeats):
+    repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    if 0 in repeats:
+        return g.new_zeros(input_shape)
+    shape = (1,) * (len(repeats) - len(input_shape)) + tuple(input_shape)
+    g = reshape(g, tuple(x for pair in zip(repeats, shape, strict=True) for x in pair))
+    if repeats:
+        g = g.sum(tuple(range(0, 2 * len(repeats), 2)))
+    return reshape(g, input_shape)
+
+
+repeat.vjp(input=_repeat_backward)
+
+
+@composite()
+def tile(input, *dims):
+    """:func:`repeat`, with missing leading counts taken as one."""
+    dims = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return repeat(input, (1,) * (input.dim() - len(dims)) + dims)
+
+
+def _positions(repeats: Tensor, output_size) -> Tensor:
+    """``i`` repeated ``repeats[i]`` times."""
+    if repeats.dim() != 1:
+        raise RuntimeError(f"repeat_interleave only accept 1D vector as repeat, got shape {list(repeats.shape)}")
+    if repeats.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(f"repeats has to be Long or Int tensor, got {repeats.dtype}")
+    counts = core_indexing.int64_index(repeats)
+    n = counts.shape[0]
+    if n and int(counts.min()) < 0:
+        raise RuntimeError("repeats can not be negative")
+    starts = _core.empty((n + 1,), _core.int64)
+    _core.launch(index_kernels.running_total(), (starts, counts), (n,), 1, 1)
+    total = int(core.view_select(starts, 0, n).item())
+    if output_size is not None and output_size != total:
+        raise RuntimeError(f"repeat_interleave: output_size ({output_size}) must be the sum of repeats ({total})")
+    out = _core.empty((total,), _core.int64)
+    if total:
+        _core.launch(index_kernels.repeat_positions(), (out, starts), (), n, max(_LAUNCH * n // total, 1))
+    return out
+
+
+@composite()
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each element, or slice along ``dim``, repeated in place.
+
+    Args:
+        input: the tensor; alone it is taken for ``repeats`` and the result is positions.
+        repeats: a count, or a vector with one per slice.
+        dim: without it the elements are taken as one dimension.
+    """
+    if repeats is None:
+        return _positions(input, output_size)
+    if dim is None:
+        input, dim = reshape(input, (-1,)), 0
+    at = _wrap(dim, input.dim(), "repeat_interleave")
+    if input.dim() == 0:
+        input = reshape(input, (1,))
+    size = input.shape[at]
+    if isinstance(repeats, Tensor) and repeats.numel() == 1 and size != 1:
+        repeats = int(repeats)
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise RuntimeError(f"Repeats must be non-negative, got {repeats}")
+        shape = [*input.shape[: at + 1], repeats, *input.shape[at + 1 :]]
+        return reshape(expand(unsqueeze(input, at + 1), shape).contiguous(), (*input.shape[:at], size * repeats, *input.shape[at + 1 :]))
+    repeats = reshape(repeats, (-1,)) if repeats.dim() == 0 else repeats
+    if repeats.dim() == 1 and repeats.shape[0] != size:
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.shape[0]} and "
+            f"input.size({at}) = {size}"
+        )
+    return index_select(input, at, _positions(repeats, output_size))
+
+
+# ---- padding ---------------------------------------------------------------------------------------------------------
+
+
+def _padded(shape, pad):
+    """New sizes, and per dimension what is added before and after."""
+    n = len(shape)
+    if len(pad) % 2 or len(pad) // 2 > n:
+        raise RuntimeError(
+            f"Length of pad should be even and no more than twice the number of dimensions of the input: got {list(pad)} for "
+            f"shape {list(shape)}"
+        )
+    sides = [(0, 0)] * (n - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    sizes = [size + a + b for size, (a, b) in zip(shape, sides, strict=True)]
+    for d, size in enumerate(sizes):
+        if size < 0:
+            raise RuntimeError(
+                f"The input size {shape[d]}, plus negative padding {sides[d][0]} and {sides[d][1]}, resulted in a negative "
+                f"output size, which is invalid. Check dimension {d} of your input."
+            )
+    return sizes, sides
+
+
+@primitive(method=False)
+def constant_pad_nd(input, pad, value=0):
+    """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before.
+
+    Negative amounts cut off.
+    """
+    pad = tuple(int(n) for n in pad)
+    sizes, sides = _padded(input.shape, pad)
+    out = _core.empty(sizes, input.dtype)
+    out.fill_(value)
+    source, target = input, out
+    for d, (before, after) in enumerate(sides):
+        if before or after:
+            source = core.view_slice(source, d, max(-before, 0), input.shape[d] - max(-after, 0), 1)
+            target = core.view_slice(target, d, max(before, 0), sizes[d] - max(after, 0), 1)
+    _core.copy_tensor(target, source)
+    return out
+
+
+constant_pad_nd.vjp(input=lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0))
+
+
+def _source_positions(size: int, before: int, after: int, mode: str) -> Tensor:
+    """For each position of the padded dimension, which of ``size`` elements it shows."""
+    from .creation import arange
+
+    i = arange(-before, size + after)
+    if mode == "replicate":
+        return i.clamp(0, size - 1)
+    if mode == "circular":
+        return i.remainder(size)
+    period = 2 * (size - 1)
+    i = i.remainder(period) if period else i * 0
+    return i.minimum(period - i)
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Padding, for ``nn.functional``.
+
+    Args:
+        pad: amounts before and after the last dimension, then the one before it, and so on; negative ones cut off.
+        mode: ``"constant"``, ``"reflect"`` (without repeating the edge), ``"replicate"`` or ``"circular"``.
+        value: for ``"constant"``; default 0.
+
+    Raises:
+        RuntimeError: too many amounts, or more than there is to reflect.
+    """
+    pad = tuple(int(n) for n in pad)
+    if mode == "constant":
+        return constant_pad_nd(input, pad, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    _, sides = _padded(input.shape, pad)
+    if len(pad) // 2 not in (input.dim() - 1, input.dim() - 2):
+        raise NotImplementedError(
+            f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad {list(pad)} with shape "
+            f"{list(input.shape)}"
+        )
+    for d, (before, after) in enumerate(sides):
+        size = input.shape[d]
+        if not before and not after:
+            continue
+        if mode == "reflect" and max(before, after) >= size:
+            raise RuntimeError(
+                f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
+                f"dimension {d} of input {list(input.shape)}"
+            )
+        if mode == "circular" and max(before, after) > size:
+            raise RuntimeError(f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of {list(input.shape)}")
+        if size == 0:
+            raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
+        if before < 0 or after < 0:
+            input = narrow(input, d, max(-before, 0), size - max(-before, 0) - max(-after, 0))
+            before, after = max(before, 0), max(after, 0)
+            size = input.shape[d]
+        input = index_select(input, d, _source_positions(size, before, after, mode))
+    return view_as_itself(input) if not any(pad) else input

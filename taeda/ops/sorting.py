@@ -1,0 +1,533 @@
+"""Sorting and what follows from order: the largest, the k-th, medians, modes, distinct values, search, counts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import _core
+from .._core import Tensor
+from .._core import indexing as core_indexing
+from .._core import tensor as core
+from ..kernels import indexing as index_kernels
+from ..kernels import sort as kernels
+from .scatter import scatter
+from .table import composite, primitive
+from .views import _wrap, reshape, unsqueeze
+
+_WORK = 1 << 14  # elements of a row that are worth a piece of their own
+
+
+class sort_result(NamedTuple):
+    """Values, and where they come from."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _named(name: str):
+    made = type(name, (sort_result,), {"__slots__": (), "__doc__": sort_result.__doc__})
+    made.__module__ = __name__
+    return made
+
+
+kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
+    _named(n + "_result") for n in ("kthvalue", "topk", "median", "mode", "nanmedian")
+)
+
+
+def _sortable(input: Tensor, name: str) -> None:
+    if input.is_complex():
+        raise RuntimeError(f"{name}: Sort currently does not support complex dtypes on CPU, got {input.dtype}")
+
+
+def _as_rows(input: Tensor, at: int) -> tuple[Tensor, int, int]:
+    """The input, contiguous with dimension ``at`` last, the number of rows and their length."""
+    if input.dim() == 0:
+        return core.view_reshape(input, (1,)), 1, 1
+    n = input.shape[at]
+    if at != input.dim() - 1:
+        input = core.view_transpose(input, at, -1)
+    return input.contiguous(), input.numel() // max(n, 1), n
+
+
+def _from_rows(rows: Tensor, like: Tensor, at: int) -> Tensor:
+    """Undo :func:`_as_rows` on a result of one more or less elements per row."""
+    if like.dim() == 0:
+        return core.view_reshape(rows, ())
+    return rows if at == like.dim() - 1 else core.view_transpose(rows, at, -1).contiguous()
+
+
+def _grain(n: int) -> int:
+    return max(_WORK // max(n, 1), 1)
+
+
+def _sort_rows(rows: Tensor, count: int, n: int, descending: bool) -> tuple[Tensor, Tensor]:
+    values, indices = _core.empty(rows.shape, rows.dtype), _core.empty(rows.shape, _core.int64)
+    if rows.numel():
+        short = n <= kernels.RANK_LIMIT
+        address = kernels.sort_rows(rows.dtype.name, bool(descending), short)
+        spare = 0 if short else _core.empty((count * n * kernels.words(rows.dtype.name),), _core.int64)
+        _core.launch(address, (values, indices, rows, spare), (n,), count, _grain(n))
+    return values, indices
+
+
+# ---- sorting ---------------------------------------------------------------------------------------------------------
+
+
+@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=sort_result, name="sort")
+def sort(input, dim=-1, descending=False, stable=None):
+    """Sort along a dimension. Always stable; NaN counts as larger than everything.
+
+    Args:
+        dim: the dimension. Default: the last.
+        descending: largest first.
+
+    Returns:
+        ``(values, indices)``; indices are int64 positions along ``dim``.
+    """
+    _sortable(input, "sort")
+    at = _wrap(dim, input.dim(), "sort")
+    rows, count, n = _as_rows(input, at)
+    values, indices = _sort_rows(rows, count, n, descending)
+    return _from_rows(values, input, at), _from_rows(indices, input, at)
+
+
+def _picked(g, shape, dim, indices, keepdim=True):
+    """The gradient of values that were picked along a dimension."""
+    if not shape:
+        return reshape(g, ())
+    if not keepdim:
+        g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
+    return scatter(g.new_zeros(shape), dim, indices, g)
+
+
+sort.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))
+
+
+@composite()
+def argsort(input, dim=-1, descending=False, stable=False):
+    """The indices that sort a dimension; see :func:`sort`."""
+    return sort(input, dim, descending)[1]
+
+
+@composite()
+def msort(input):
+    """The values sorted along dimension 0."""
+    return sort(input, 0)[0]
+
+
+@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=topk_result)
+def topk(input, k, dim=-1, largest=True, sorted=True):
+    """The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first.
+
+    Raises:
+        RuntimeError: ``k`` is negative or more than there are.
+    """
+    _sortable(input, "topk")
+    at = _wrap(dim, input.dim(), "topk")
+    k = int(k)
+    rows, count, n = _as_rows(input, at)
+    if not 0 <= k <= n:
+        raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape {list(input.shape)})")
+    shape = (*rows.shape[:-1], k)
+    values, indices = _core.empty(shape, rows.dtype), _core.empty(shape, _core.int64)
+    if values.numel():
+        if k * 4 >= n or n <= kernels.RANK_LIMIT:
+            all_values, all_indices = _sort_rows(rows, count, n, largest)
+            _core.copy_tensor(values, core.view_slice(all_values, -1, 0, k, 1))
+            _core.copy_tensor(indices, core.view_slice(all_indices, -1, 0, k, 1))
+        else:
+            room = kernels.top_room(k)
+            name = rows.dtype.name
+            spare = _core.empty((count * (room + 64) * 2 * kernels.words(name),), _core.int64)
+            _core.launch(kernels.top_rows(name, bool(largest)), (values, indices, rows, spare), (n, k, room), count, _grain(n))
+    return _from_rows(values, input, at), _from_rows(indices, input, at)
+
+
+topk.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))
+
+
+# ---- one of each row -------------------------------------------------------------------------------------------------
+
+
+def _kth_rows(rows: Tensor, count: int, n: int, ks: Tensor) -> tuple[Tensor, Tensor]:
+    """The item at sorted place ``ks`` of each row and its position."""
+    values, indices = _core.empty((count,), rows.dtype), _core.empty((count,), _core.int64)
+    if n <= kernels.RANK_LIMIT:
+        flat = core.view_reshape(rows, (count, n))
+        all_values, all_indices = _sort_rows(flat, count, n, False)
+        place = core.view_reshape(ks, (count, 1))
+        core_indexing.along(all_values, core.view_reshape(values, (count, 1)), place, 1, 0)
+        core_indexing.along(all_indices, core.view_reshape(indices, (count, 1)), place, 1, 0)
+        return values, indices
+    spare = _core.empty((count * n * kernels.words(rows.dtype.name),), _core.int64)
+    _core.launch(kernels.kth_rows(rows.dtype.name), (values, indices, rows, ks, spare), (n,), count, _grain(n))
+    return values, indices
+
+
+def _reduced(x: Tensor, input: Tensor, at: int, keepdim: bool) -> Tensor:
+    """One item per row in the shape of the input without ``at``."""
+    shape = list(input.shape)
+    if shape:
+        if at != len(shape) - 1:  # rows were counted with `at` and the last dimension swapped
+            shape[at], shape[-1] = shape[-1], shape[at]
+            x = core.view_transpose(core.view_reshape(x, (*shape[:-1], 1)), at, -1).contiguous()
+            return x if keepdim else core.view_squeeze(x, at)
+        x = core.view_reshape(x, (*shape[:-1], 1))
+        return x if keepdim else core.view_squeeze(x, at)
+    return core.view_reshape(x, ())
+
+
+def _constant(count: int, value: int) -> Tensor:
+    ks = _core.empty((count,), _core.int64)
+    ks.fill_(value)
+    return ks
+
+
+@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=kthvalue_result)
+def kthvalue(input, k, dim=-1, keepdim=False):
+    """The ``k``-th smallest element (from 1) along a dimension, and its index.
+
+    Raises:
+        RuntimeError: ``k`` is out of range.
+    """
+    _sortable(input, "kthvalue")
+    at = _wrap(dim, input.dim(), "kthvalue")
+    rows, count, n = _as_rows(input, at)
+    if n == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {at} to have non-zero size.")
+    if not 1 <= k <= n:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}: k = {k}, size {n}")
+    values, indices = _kth_rows(rows, count, n, _constant(count, k - 1))
+    return _reduced(values, input, at, keepdim), _reduced(indices, input, at, keepdim)
+
+
+_kept = lambda g, input_shape, dim, indices, keepdim: _picked(g, input_shape, dim, indices, keepdim)  # noqa: E731
+kthvalue.vjp(input=_kept)
+
+
+def _median_rows(input: Tensor, at: int, skip_nan: bool, name: str):
+    _sortable(input, name)
+    rows, count, n = _as_rows(input, at)
+    if n == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
+    if not input.is_floating_point():
+        return _kth_rows(rows, count, n, _constant(count, (n - 1) // 2))
+    good = core.view_reshape(rows == rows, (count, n)).sum(1)
+    if skip_nan:
+        ks = ((good - 1).clamp(min=0)).div(2, rounding_mode="floor")
+    else:  # where there is a NaN it is the median: the first of them
+        ks = (good == n).to(_core.int64) * ((n - 1) // 2) + (good != n).to(_core.int64) * good
+    return _kth_rows(rows, count, n, ks)
+
+
+def _median(input, dim, keepdim, skip_nan, name):
+    at = _wrap(dim, input.dim(), name)
+    values, indices = _median_rows(input, at, skip_nan, name)
+    return _reduced(values, input, at, keepdim), _reduced(indices, input, at, keepdim)
+
+
+@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=median_result, method=False, out=False)
+def median_dim(input, dim, keepdim=False):
+    """The median along a dimension and its index; see :func:`median`."""
+    return _median(input, dim, keepdim, False, "median")
+
+
+@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=nanmedian_result, method=False, out=False)
+def nanmedian_dim(input, dim, keepdim=False):
+    """The median of what is not NaN along a dimension and its index."""
+    return _median(input, dim, keepdim, True, "nanmedian")
+
+
+median_dim.vjp(input=_kept)
+nanmedian_dim.vjp(input=_kept)
+
+
+def _median_of_all(input, of_dim):
+    if input.numel() == 0:
+        if input.is_floating_point():
+            return input.new_full((), float("nan"))
+        raise RuntimeError(f"median() operation does not have an identity for empty input of {input.dtype}")
+    return of_dim(reshape(input, (-1,)), 0)[0]
+
+
+@composite()
+def median(input, dim=None, keepdim=False):
+    """The median: of an even number of elements the lower of the two in the middle; NaN where there is one.
+
+    Returns:
+        A tensor of no dimensions, or with ``dim`` a pair ``(values, indices)``.
+    """
+    return _median_of_all(input, median_dim) if dim is None else median_dim(input, dim, keepdim)
+
+
+@composite()
+def nanmedian(input, dim=None, keepdim=False):
+    """:func:`median` of the elements that are not NaN."""
+    return _median_of_all(input, nanmedian_dim) if dim is None else nanmedian_dim(input, dim, keepdim)
+
+
+@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=mode_result)
+def mode(input, dim=-1, keepdim=False):
+    """The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+    _sortable(input, "mode")
+    at = _wrap(dim, input.dim(), "mode")
+    rows, count, n = _as_rows(input, at)
+    if n == 0:
+        raise IndexError(f"mode(): Expected reduction dim {at} to have non-zero size.")
+    ordered, places = _sort_rows(rows, count, n, False)
+    values, indices = _core.empty((count,), rows.dtype), _core.empty((count,), _core.int64)
+    _core.launch(kernels.mode_rows(rows.dtype.name), (values, indices, ordered, places), (n,), count, _grain(n))
+    return _reduced(values, input, at, keepdim), _reduced(indices, input, at, keepdim)
+
+
+mode.vjp(input=_kept)
+
+
+# ---- distinct values -------------------------------------------------------------------------------------------------
+
+
+def _runs(flags: Tensor, n: int, places: Tensor | None, inverse: bool, counts: bool):
+    """What ``flags``, one at the start of each run, say: the number of each item's run and the lengths of runs."""
+    starts, _ = core_indexing.mask_starts(flags)
+    numbers = lengths = None
+    if inverse:
+        numbers = _core.empty((n,), _core.int64)
+        blocks = -(-n // index_kernels.BLOCK)
+        address = kernels.run_numbers(places is None)
+        _core.launch(address, (numbers, flags, starts, places if places is not None else 0), (n,), blocks, 4)
+    if counts:
+        first = core_indexing.true_positions(flags)
+        lengths = _core.empty((first.shape[0],), _core.int64)
+        _core.launch(kernels.run_lengths(), (lengths, first), (first.shape[0], n), first.shape[0], 1 << 14)
+    return numbers, lengths
+
+
+def _flags(ordered: Tensor) -> Tensor:
+    flags = _core.empty(ordered.shape, _core.bool_)
+    _core.launch(kernels.run_starts(ordered.dtype.name), (flags, ordered), (), ordered.shape[0], 1 << 16)
+    return flags
+
+
+def _answer(values, numbers, lengths, return_inverse, return_counts):
+    result = [values]
+    if return_inverse:
+        result.append(numbers)
+    if return_counts:
+        result.append(lengths)
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+def _plain(input: Tensor, name: str) -> Tensor:
+    if input.is_complex():
+        raise RuntimeError(f"{name}: not implemented for {input.dtype}, which has no order")
+    return input.detach()
+
+
+def _empty_longs(shape) -> Tensor:
+    return _core.empty(shape, _core.int64)
+
+
+@composite()
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct values in ascending order.
+
+    Args:
+        return_inverse: also where each element is among them, in the shape of ``input``.
+        return_counts: also how many of each there are.
+        dim: distinct slices along this dimension instead.
+    """
+    if dim is not None:
+        return _unique_slices(input, dim, return_inverse, return_counts, False)
+    flat = reshape(_plain(input, "unique"), (-1,)).contiguous()
+    n = flat.shape[0]
+    if n == 0:
+        return _answer(flat, _empty_longs(input.shape), _empty_longs((0,)), return_inverse, return_counts)
+    ordered, places = _sort_rows(flat, 1, n, False)
+    flags = _flags(ordered)
+    numbers, lengths = _runs(flags, n, places, return_inverse, return_counts)
+    if numbers is not None:
+        numbers = core.view_reshape(numbers, input.shape)
+    return _answer(core_indexing.mask_get(ordered, flags), numbers, lengths, return_inverse, return_counts)
+
+
+@composite()
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """One element of each run of equal ones; arguments as for :func:`unique`."""
+    if dim is not None:
+        return _unique_slices(input, dim, return_inverse, return_counts, True)
+    flat = reshape(_plain(input, "unique_consecutive"), (-1,)).contiguous()
+    n = flat.shape[0]
+    if n == 0:
+        return _answer(flat, _empty_longs(input.shape), _empty_longs((0,)), return_inverse, return_counts)
+    flags = _flags(flat)
+    numbers, lengths = _runs(flags, n, None, return_inverse, return_counts)
+    if numbers is not None:
+        numbers = core.view_reshape(numbers, input.shape)
+    return _answer(core_indexing.mask_get(flat, flags), numbers, lengths, return_inverse, return_counts)
+
+
+@composite(method=False)
+def unique_dim(input, dim, sorted=True, return_inverse=False, return_counts=False):
+    """:func:`unique` slices along ``dim``; always gives all three results."""
+    return _unique_slices(input, dim, True, True, False)
+
+
+def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
+    at = _wrap(dim, input.dim(), "unique_dim")
+    moved = _plain(input, "unique_dim").movedim(at, 0).contiguous()
+    n = moved.shape[0]
+    if moved.numel() == 0:
+        if n and any(size == 0 for d, size in enumerate(input.shape) if d != at):
+            raise RuntimeError(
+                f"There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: {list(input.shape)}"
+            )
+        return _answer(input.detach(), _empty_longs((0,)), _empty_longs((0,)), return_inverse, return_counts)
+    matrix = moved.reshape(n, -1)
+    places = None
+    if not consecutive:  # sort by the last column first: each stable sort keeps the order of the later columns
+        for column in reversed(matrix.unbind(1)):
+            order = sort(column if places is None else column[places])[1]
+            places = order if places is None else places[order]
+        moved, matrix = moved[places], matrix[places]
+    flags = _core.empty((n,), _core.bool_)
+    flags.fill_(True)
+    if n > 1:
+        core.view_slice(flags, 0, 1, n, 1).copy_((matrix[1:] != matrix[:-1]).any(1))
+    numbers, lengths = _runs(flags, n, places, return_inverse, return_counts)
+    return _answer(moved[flags].movedim(0, at).contiguous(), numbers, lengths, return_inverse, return_counts)
+
+
+# ---- search ----------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False)
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Where values would go into sorted rows.
+
+    Args:
+        sorted_sequence: a vector, or rows whose leading dimensions are those of ``input``.
+        input: a tensor or a number.
+        right: after equal items rather than before them. ``side="right"`` says the same.
+        sorter: indices that sort ``sorted_sequence``.
+        out_int32: an int32 result in place of int64.
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    if not isinstance(input, Tensor):
+        from .creation import full
+
+        number_dtype = sorted_sequence.dtype if sorted_sequence.is_floating_point() else None
+        input = full((), input, dtype=number_dtype)
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(
+                f"searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+            )
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    result = _search(sorted_sequence, input, right or side == "right", out_int32)
+    if out is not None:
+        return out.copy_(result) if out.shape == result.shape else out.resize_(result.shape).copy_(result)
+    return result
+
+
+@primitive(method=False, out=False)
+def _search(sequence, values, right, out_int32):
+    """:func:`searchsorted` on tensors."""
+    if sequence.dim() == 0:
+        raise RuntimeError("searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    if sequence.dim() != 1 and (
+        sequence.dim() != values.dim() or tuple(sequence.shape[:-1]) != tuple(values.shape[:-1])
+    ):
+        raise RuntimeError(
+            f"searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+            f"input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input value tensor "
+            f"{list(values.shape)}"
+        )
+    _plain(values, "searchsorted")
+    dtype = _core.promote_types(sequence.dtype, values.dtype)
+    sequence, values = sequence.to(dtype).contiguous(), values.to(dtype).contiguous()
+    out = _core.empty(values.shape, _core.int32 if out_int32 else _core.int64)
+    n = sequence.shape[-1]
+    if n == 0:
+        core.zero(out)
+    elif out.numel():
+        per_row = out.numel() if sequence.dim() == 1 else values.shape[-1]
+        address = index_kernels.search_sorted(dtype.name, bool(right), out.dtype.name)
+        _core.launch(address, (out, values, sequence), (per_row, n, n * dtype.itemsize), out.numel(), 4096)
+    return out
+
+
+@composite(method=False)
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+# ---- counts ----------------------------------------------------------------------------------------------------------
+
+
+@primitive(out=False)
+def bincount(input, weights=None, minlength=0):
+    """How often each non-negative integer occurs in a vector, or the sum of its ``weights``.
+
+    Raises:
+        RuntimeError: a number is negative, or the shapes do not fit.
+    """
+    if minlength < 0:
+        raise RuntimeError(f"minlength should be >= 0, got {minlength}")
+    if input.is_floating_point() or input.is_complex() or input.dtype is _core.bool_:
+        raise NotImplementedError(f'"bincount_cpu" not implemented for {input.dtype}')
+    if input.dim() != 1:
+        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got shape {list(input.shape)}")
+    index = core_indexing.int64_index(input)
+    n = index.shape[0]
+    top = int(index.max()) + 1 if n else 0
+    if n and int(index.min()) < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs, got a negative number")
+    if weights is not None and tuple(weights.shape) != (n,):
+        raise RuntimeError(
+            f"weights should be 1-d and have the same length as input, got {list(weights.shape)} for {list(input.shape)}"
+        )
+    dtype = _core.int64
+    if weights is not None:
+        dtype = _core.float32 if weights.dtype is _core.float32 else _core.float64
+        weights = weights.to(dtype).contiguous()
+    out = _core.empty((max(top, minlength),), dtype)
+    core.zero(out)
+    if n:
+        name = None if weights is None else dtype.name
+        _core.launch(index_kernels.bincount(name), (out, index, weights if weights is not None else 0), (n,), 1, 1)
+    return out
+
+
+@primitive()
+def histc(input, bins=100, min=0, max=0):
+    """Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal).
+
+    Elements outside, and NaN, are left out.
+    """
+    if bins <= 0:
+        raise RuntimeError(f"histc(): bins must be > 0, but got {bins}")
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
+    low, high = float(min), float(max)
+    flat = core.view_reshape(input, (-1,)).contiguous()
+    if low == high and flat.numel():
+        low, high = float(flat.amin()), float(flat.amax())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (abs(low) < float("inf") and abs(high) < float("inf")):
+        raise RuntimeError(f"histc(): range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"histc(): max must be larger than min, got {low} and {high}")
+    counts = _core.empty((bins,), _core.int64)
+    core.zero(counts)
+    address = index_kernels.histogram(input.dtype.name)
+    _core.launch(address, (counts, flat), (flat.numel(), bins, low, high), 1, 1)
+    return counts.to(input.dtype)
