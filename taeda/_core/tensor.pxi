@@ -844,3 +844,18 @@ cdef class HookHandle:
 
     def __exit__(self, *exc):
         self.remove()
+
+
+def become(Tensor t, Tensor source):
+    """Make ``t`` the same window and the same place in the graph as ``source``."""
+    _become(t, source)
+    return t
+
+
+def as_subclass(Tensor t, cls):
+    """An object of class ``cls`` that is the same window and the same place in the graph."""
+    cdef Tensor made = cls.__new__(cls)
+    _become(made, t)
+    made.base = t.base
+    made.view_version = t.view_version
+    return made

@@ -726,3 +726,87 @@ for _name, _getter, _setter in (
     ("imag", imag, _set_part(imag)),
 ):
     _core.install(_name, property(lambda self, get=_getter: get(self), _setter, doc=_getter.__doc__))
+
+
+# ---- in-place and copying forms of views --------------------------------------------------------------------------------
+
+
+def _replace(input, made):
+    """Make ``input`` the view ``made``: an in-place change of sizes and strides, not of elements."""
+    if not _core.is_grad_enabled() or not input.requires_grad:
+        _core.set_data(input, made)
+        return input
+    if input.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    return core.become(input, made)
+
+
+def _in_place_view(function, name):
+    def form(input, *args, **kwargs):
+        return _replace(input, function(input, *args, **kwargs))
+
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = f"In-place form of :func:`{name[:-1]}`: changes sizes and strides, moves nothing."
+    _core.install(name, form)
+
+
+for _function, _name in (
+    (squeeze, "squeeze_"),
+    (unsqueeze, "unsqueeze_"),
+    (transpose, "transpose_"),
+    (transpose, "swapaxes_"),
+    (transpose, "swapdims_"),
+    (t, "t_"),
+    (as_strided, "as_strided_"),
+):
+    _in_place_view(_function, _name)
+
+_core.install("split_with_sizes", split_with_sizes)
+
+
+@composite()
+def unsafe_split(tensor, split_size, dim=0):
+    """:func:`split`; its pieces may be written in place independently."""
+    return split(tensor, split_size, dim)
+
+
+@composite()
+def unsafe_chunk(input, chunks, dim=0):
+    """:func:`chunk`; its pieces may be written in place independently."""
+    return chunk(input, chunks, dim)
+
+
+@composite()
+def narrow_copy(input, dim, start, length):
+    """A copy of :func:`narrow`."""
+    return clone(narrow(input, dim, start, length), memory_format=_core.contiguous_format)
+
+
+@composite()
+def detach_copy(input):
+    """A copy outside the graph."""
+    return clone(input.detach())
+
+
+@composite()
+def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
+    return _core.empty_strided(size, stride, dtype or input.dtype).requires_grad_(requires_grad)
+
+
+@composite()
+def is_nonzero(input):
+    """Whether the one element of ``input`` is not zero."""
+    return bool(input)
+
+
+@composite()
+def dim_order(input):
+    """The dimensions from outermost to innermost in memory."""
+    return tuple(sorted(range(input.dim()), key=lambda d: (-input.stride(d), d)))
+
+
+@composite()
+def as_subclass(input, cls):
+    """``input`` as an object of class ``cls``, in the same place of the graph."""
+    return core.as_subclass(input, cls)
