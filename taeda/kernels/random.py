@@ -271,9 +271,7 @@ def normal(f: Function, dtype: str) -> None:
         pairs = [f.load(f.offset(words, (at + 16 * i) * source.bytes), source, 16) for i in range(count)]
         first, second = (pairs[0].slice(8 * i, 8) for i in range(2))
         for more in pairs[1:]:
-            first, second = (
-                old.shuffle(range(16), more.slice(8 * i, 8)) for i, old in enumerate((first, second))
-            )
+            first, second = (old.shuffle(range(16), more.slice(8 * i, 8)) for i, old in enumerate((first, second)))
         radius = f.unary("sqrt", s.log(1.0 - unit(first)) * -2.0)
         sine, cosine = _sine_cosine(f, unit(second) * f.const(compute, _TURN))
         low = f.fma(radius * cosine, f.splat(std, lanes), mean).to(t)

@@ -1,0 +1,667 @@
+"""Random numbers: tensors filled with a distribution, samples, permutations and dropout, in PyTorch's CPU streams.
+
+The numbers themselves are made in ``_core/random.pyx``. An op that fills a tensor goes through its elements in the order
+in which they lie in memory, as PyTorch does; so equal seeds and calls give equal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .._core import random as core
+from .table import _make, _register, composite, primitive
+
+#: The largest integer up to which every integer is a value of the dtype, and its smallest value.
+_INTEGER_RANGE = {
+    "bool": (0, 1),
+    "uint8": (0, 2**8 - 1),
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint16": (0, 2**16 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+    "float16": (-(2**11), 2**11),
+    "bfloat16": (-(2**8), 2**8),
+    "float32": (-(2**24), 2**24),
+    "float64": (-(2**53), 2**53),
+}
+_FLOAT_MAX = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+_WIDE = 2**28  # from this range on, an integer takes two words
+
+
+def _fills(function: Callable) -> Any:
+    """Declare an in-place op ``name_`` whose body overwrites its first argument; the gradient of what was there is 0."""
+    op = _make(function, "mutates", None, inplace=True)
+    op.vjp(input=lambda g: g.new_zeros(g.shape))
+    _register(op.name, op, True)
+    return op
+
+
+def _check_memory(name: str, input: Tensor) -> None:
+    """Refuse a tensor in which several elements are one place in memory."""
+    if any(stride == 0 and size > 1 for size, stride in zip(input.shape, input.stride(), strict=True)):
+        raise RuntimeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            f"location (sizes {tuple(input.shape)}, strides {input.stride()}); clone() the tensor first"
+        )
+
+
+def _fill(name: str, kernel: str, input: Tensor, a: Any, b: Any, generator: Any) -> None:
+    if not input.is_contiguous():
+        _check_memory(name, input)
+    core.fill(input, kernel, a, b, generator)
+
+
+def _parts(input: Tensor) -> Tensor:
+    """The real and imaginary parts of a complex tensor, as a real one over the same memory."""
+    real = input.dtype.to_real()
+    strides = (*(2 * s for s in input.stride()), 1)
+    return _core.reinterpret(input, real, (*input.shape, 2), strides)
+
+
+# ---- in place ----------------------------------------------------------------------------------------------------------
+
+
+@_fills
+def uniform_(input, from_=0.0, to=1.0, *, generator=None):
+    """Fill with uniform numbers in [``from``, ``to``).
+
+    Raises:
+        RuntimeError: ``from`` > ``to``, or their difference is too large for the dtype.
+    """
+    dtype = input.dtype
+    if dtype.is_complex:
+        input = _parts(input)
+        dtype = input.dtype
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f"uniform_: expected a floating-point tensor, got {dtype}")
+    low, high = float(from_), float(to)
+    if not low <= high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    if high - low > _FLOAT_MAX.get(dtype.name, 1.7976931348623157e308):
+        raise RuntimeError(f"uniform_ expects to-from to be a value of {dtype}, but found from={from_} and to={to}")
+    _fill("uniform_", "uniform", input, low, high, generator)
+
+
+def _normal(input: Tensor, mean: float, std: float, generator: Any) -> None:
+    dtype = input.dtype
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if dtype.is_complex:
+        if isinstance(mean, complex):
+            raise NotImplementedError(
+                "normal_: expected a real mean for a complex tensor; add the complex mean afterwards"
+            )
+        input = _parts(input)
+        std = std / math.sqrt(2)
+    elif not dtype.is_floating_point:
+        raise NotImplementedError(f"normal_: expected a floating-point tensor, got {dtype}")
+    if not input.is_contiguous():
+        _check_memory("normal_", input)
+    core.fill_normal(input, mean, std, generator)
+
+
+@_fills
+def normal_(input, mean=0.0, std=1.0, *, generator=None):
+    """Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number is in
+    each part.
+
+    Raises:
+        RuntimeError: ``std`` < 0.
+    """
+    _normal(input, mean, std, generator)
+
+
+@_fills
+def log_normal_(input, mean=1.0, std=2.0, *, generator=None):
+    """Fill with numbers whose logarithm is normal with the given mean and standard deviation.
+
+    Raises:
+        RuntimeError: ``std`` <= 0.
+    """
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"log_normal_: expected a floating-point tensor, got {input.dtype}")
+    if not input.is_contiguous():
+        _check_memory("log_normal_", input)
+    core.fill_normal(input, mean, std, generator, True)
+
+
+def _integers(name: str, input: Tensor, low: int, high: int, generator: Any) -> None:
+    """Uniform integers in [low, high)."""
+    least, most = _INTEGER_RANGE.get(input.dtype.name, (0, 0))
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"{name}: expected a real tensor, got {input.dtype}")
+    if low >= high:
+        raise RuntimeError(f"{name} expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if input.dtype.is_floating_point:
+        least, most = -math.inf if input.dtype.name != "float16" else -65504, math.inf
+        most = 65504 if input.dtype.name == "float16" else most
+    if low < least or low > most:
+        raise RuntimeError(
+            f"from is out of bounds for {input.dtype}: {name} got from={low}, expected {least} to {most}"
+        )
+    if high - 1 > most:
+        raise RuntimeError(
+            f"to - 1 is out of bounds for {input.dtype}: {name} got to={high}, expected at most {most + 1}"
+        )
+    span = high - low
+    if span < _WIDE:
+        _fill(name, "integers", input, low, span, generator)
+    else:
+        _fill(name, "wide_integers", input, _signed(low), _signed(span), generator)
+
+
+def _signed(x: int) -> int:
+    """The low 64 bits of ``x``, as an int64."""
+    return (x + 2**63) % 2**64 - 2**63
+
+
+@_fills
+def random_(input, from_=None, to=None, *, generator=None):
+    """Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds
+    exactly) that are not negative, ``random_(to)`` in [0, to), ``random_(from, to)`` in [from, to).
+
+    Raises:
+        RuntimeError: the range is empty, or the dtype does not hold it.
+    """
+    name = input.dtype.name
+    if from_ is None and to is None:
+        if input.dtype.is_complex:
+            raise NotImplementedError(f"random_: expected a real tensor, got {input.dtype}")
+        most = _INTEGER_RANGE[name][1]
+        if name in ("int64", "uint64", "float64"):
+            _fill("random_", "wide_integers", input, 0, _signed(most + 1), generator)
+        else:
+            _fill("random_", "integers", input, 0, most + 1, generator)
+        return
+    if to is None and generator is None and from_ is not None:
+        from_, to = 0, from_
+    _integers("random_", input, int(from_ or 0), int(to), generator)
+
+
+@_fills
+def bernoulli_(input, p=0.5, *, generator=None):
+    """Fill with ones, with probability ``p`` (a number, or a tensor that broadcasts to the input), and zeros.
+
+    Raises:
+        RuntimeError: ``p`` is not in [0, 1].
+    """
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"bernoulli_: expected a real tensor, got {input.dtype}")
+    if isinstance(p, Tensor):
+        _bernoulli_each(input, p, generator)
+        return
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    _fill("bernoulli_", "bernoulli", input, float(p), 1.0, generator)
+
+
+def _bernoulli_each(input: Tensor, p: Tensor, generator: Any) -> None:
+    if not p.dtype.is_floating_point:
+        raise NotImplementedError(f"bernoulli: expected floating-point probabilities, got {p.dtype}")
+    if p.numel() and not bool(((p >= 0) & (p <= 1)).all()):
+        raise RuntimeError("bernoulli: expected every probability to be in [0, 1]; clamp them or apply sigmoid first")
+    _check_memory("bernoulli_", input)
+    order = core.memory_order(input)
+    p = p.detach().to(_core.float64 if p.dtype.name == "float64" else _core.float32)
+    chances = p.expand(input.shape).permute(order).contiguous()
+    target = input.detach().permute(order)
+    block = target if target.is_contiguous() else _core.empty(target.shape, target.dtype)
+    core.fill_bernoulli(block, chances, generator)
+    if block is not target:
+        _core.copy_tensor(target, block)
+
+
+def _continuous(name: str, input: Tensor) -> None:
+    if not input.dtype.is_floating_point:
+        raise (RuntimeError if name in ("exponential_", "cauchy_") else NotImplementedError)(
+            f"{name}: the distribution is continuous: expected a floating-point tensor, got {input.dtype}"
+        )
+
+
+@_fills
+def exponential_(input, lambd=1.0, *, generator=None):
+    """Fill with exponentially distributed numbers of rate ``lambd``.
+
+    Raises:
+        RuntimeError: ``lambd`` <= 0.
+    """
+    _continuous("exponential_", input)
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    _fill("exponential_", "exponential", input, float(lambd), 0.0, generator)
+
+
+@_fills
+def geometric_(input, p, *, generator=None):
+    """Fill with the number of trials up to the first success, of probability ``p`` each.
+
+    Raises:
+        RuntimeError: ``p`` is not in (0, 1).
+    """
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    if input.dtype.is_complex or input.dtype.name == "bool":
+        raise NotImplementedError(f"geometric_: expected a tensor of numbers, got {input.dtype}")
+    _fill("geometric_", "geometric", input, math.log1p(-p), 0.0, generator)
+
+
+@_fills
+def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
+    """Fill with numbers of the Cauchy distribution.
+
+    Raises:
+        RuntimeError: ``sigma`` <= 0.
+    """
+    _continuous("cauchy_", input)
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    _fill("cauchy_", "cauchy", input, float(median), float(sigma), generator)
+
+
+# ---- new tensors -------------------------------------------------------------------------------------------------------
+
+
+def _sizes(name: str, size: tuple, keyword: Any) -> tuple:
+    """Sizes given as ``f(2, 3)``, ``f((2, 3))`` or ``f(size=(2, 3))``."""
+    if keyword is not None:
+        size = (keyword,)
+    elif not size:
+        raise TypeError(f"{name}() missing required argument 'size' (position 1)")
+    if len(size) == 1 and not hasattr(size[0], "__index__"):
+        size = size[0]
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    for s in size:
+        if not hasattr(s, "__index__"):
+            raise TypeError(
+                f"{name}(): argument 'size' must be tuple of ints, but found an element of type {type(s).__name__}"
+            )
+        if s < 0:
+            raise RuntimeError(f"{name}: Trying to create tensor with negative dimension {s}: {list(size)}")
+    return tuple(int(s) for s in size)
+
+
+def _new(sizes: tuple, dtype: Any, device: Any, out: Any) -> Tensor:
+    """An uninitialised tensor, or ``out`` with these sizes."""
+    if device is not None:
+        _core.require_device(device)
+    if out is None:
+        return _core.empty(sizes, dtype)
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
+    if tuple(out.shape) != sizes:
+        _core.set_data(out, _core.empty(sizes, out.dtype))
+    return out
+
+
+def _done(t: Tensor, requires_grad: bool) -> Tensor:
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+@composite(method=False)
+def rand(
+    *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
+):
+    """Uniform numbers in [0, 1).
+
+    Args:
+        size: the sizes, as ints or one sequence of ints.
+        generator: a Generator. Default: the global one.
+        out: a tensor to write into.
+        dtype: a floating-point or complex dtype. Default: the default dtype.
+        layout, device, pin_memory: as everywhere.
+        requires_grad: whether operations on the result are recorded.
+    """
+    t = _new(_sizes("rand", size, kw.pop("size", None)), dtype, device, out)
+    _no_more("rand", kw)
+    return _done(uniform_(t, 0.0, 1.0, generator=generator), requires_grad)
+
+
+@composite(method=False)
+def randn(
+    *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
+):
+    """Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
+    t = _new(_sizes("randn", size, kw.pop("size", None)), dtype, device, out)
+    _no_more("randn", kw)
+    return _done(normal_(t, 0.0, 1.0, generator=generator), requires_grad)
+
+
+def _no_more(name: str, keywords: dict) -> None:
+    keywords.pop("names", None)
+    keywords.pop("memory_format", None)
+    if keywords:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
+
+
+@composite(method=False)
+def randint(
+    *args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
+):
+    """Uniform integers: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high).
+
+    Args:
+        args: ``[low,] high, size``; also as keywords.
+        dtype: of the result. Default: int64.
+        generator, out, layout, device, requires_grad, pin_memory: as of :func:`rand`.
+    Raises:
+        RuntimeError: the range is empty, or the dtype does not hold it.
+    """
+    given = list(args)
+    size = kw.pop("size", None)
+    if size is None:
+        if not given or hasattr(given[-1], "__index__"):
+            raise TypeError("randint() missing required argument 'size' (a tuple of ints)")
+        size = given.pop()
+    high = kw.pop("high", None)
+    low = kw.pop("low", None)
+    if high is None:
+        if not given:
+            raise TypeError("randint() missing required argument 'high'")
+        high = given.pop()
+    if low is None:
+        low = given.pop() if given else 0
+    if given:
+        raise TypeError(f"randint() takes low, high and size, but {len(args)} positional arguments were given")
+    _no_more("randint", kw)
+    t = _new(_sizes("randint", (size,), None), dtype or (_core.int64 if out is None else None), device, out)
+    return _done(random_(t, int(low), int(high), generator=generator), requires_grad)
+
+
+def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
+    if device is not None:
+        _core.require_device(device)
+    if memory_format in (None, _core.preserve_format):
+        return _core.empty_like(input, dtype)
+    return _core.empty_like(input.contiguous(memory_format=memory_format), dtype)
+
+
+@composite(method=False)
+def rand_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
+    pin_memory=False,
+):  # fmt: skip
+    """Uniform numbers in [0, 1), in a tensor like ``input``."""
+    return _done(uniform_(_like(input, dtype, device, memory_format), generator=generator), requires_grad)
+
+
+@composite(method=False)
+def randn_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
+    pin_memory=False,
+):  # fmt: skip
+    """Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
+    return _done(normal_(_like(input, dtype, device, memory_format), generator=generator), requires_grad)
+
+
+@composite(method=False)
+def randint_like(
+    input, low=0, high=None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None,
+    generator=None, pin_memory=False,
+):  # fmt: skip
+    """Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
+    if high is None:
+        low, high = 0, low
+    t = random_(_like(input, dtype, device, memory_format), int(low), int(high), generator=generator)
+    return _done(t, requires_grad)
+
+
+@composite(method=False)
+def randperm(
+    n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
+    """A random permutation of 0 to ``n - 1``.
+
+    Raises:
+        RuntimeError: ``n`` is negative, or the dtype does not hold ``n - 1``.
+    """
+    if device is not None:
+        _core.require_device(device)
+    if n < 0:
+        raise RuntimeError(f"randperm: Trying to create tensor with negative dimension {n}: [{n}]")
+    wanted = dtype or (_core.int64 if out is None else out.dtype)
+    if wanted.is_complex or wanted.name == "bool":
+        raise NotImplementedError(f"randperm: expected an integer or floating-point dtype, got {wanted}")
+    if n - 1 > (65504 if wanted.name == "float16" else _INTEGER_RANGE[wanted.name][1]):
+        raise RuntimeError(f"randperm: value cannot be converted to type {wanted.name} without overflow: {n - 1}")
+    t = core.permutation(n, generator)
+    if wanted is not t.dtype:
+        t = t.to(wanted)
+    if out is not None:
+        _core.copy_tensor(_new((n,), None, None, out), t)
+        _core.bump(out)
+        return out
+    return _done(t, requires_grad)
+
+
+# ---- from tensors ------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False)
+def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False, **kw):
+    """Normal numbers with means and standard deviations given as tensors or numbers.
+
+    Args:
+        mean: a tensor, or a number.
+        std: a tensor, or a number (default 1); broadcasts with ``mean``.
+        size: the sizes, if both are numbers.
+        generator, out, dtype, device, requires_grad: as of :func:`rand`.
+    Raises:
+        RuntimeError: a standard deviation is negative.
+    """
+    std = 1.0 if std is None else std
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if size is None:
+            raise TypeError("normal(): expected 'size' where mean and std are numbers, got none")
+        t = _new(_sizes("normal", (size,), None), dtype, device, out)
+        return _done(normal_(t, mean, std, generator=generator), requires_grad)
+    if isinstance(std, Tensor):
+        if std.dtype.is_complex:
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if std.numel() and not bool((std >= 0).all()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    like = mean if isinstance(mean, Tensor) else std
+    if isinstance(mean, Tensor) and isinstance(std, Tensor):
+        sizes = tuple(_broadcast(mean.shape, std.shape))
+    else:
+        sizes = tuple(like.shape)
+    t = _new(sizes, None if out is not None else like.dtype, device, out)
+    if isinstance(std, Tensor):
+        normal_(t, 0.0, 1.0, generator=generator)
+        return t.mul_(std).add_(mean)
+    normal_(t, 0.0, std, generator=generator)
+    return t.add_(mean)
+
+
+def _broadcast(a: Any, b: Any) -> list[int]:
+    """The shape to which two shapes broadcast."""
+    n = max(len(a), len(b))
+    result = []
+    for i in range(-n, 0):
+        x = a[i] if -i <= len(a) else 1
+        y = b[i] if -i <= len(b) else 1
+        if x != y and 1 not in (x, y):
+            raise RuntimeError(
+                f"normal: The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension "
+                f"{i + n}: mean has sizes {tuple(a)} and std {tuple(b)}"
+            )
+        result.append(y if x == 1 else x)
+    return result
+
+
+@primitive()
+def bernoulli(input, p=None, *, generator=None):
+    """Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``).
+
+    Raises:
+        RuntimeError: a probability is not in [0, 1].
+    """
+    result = _core.empty(input.shape, input.dtype)
+    if p is None:
+        _bernoulli_each(result, input, generator)
+    else:
+        bernoulli_(result, p, generator=generator)
+    return result
+
+
+bernoulli.vjp(input=lambda g: g.new_zeros(g.shape))
+
+
+@primitive()
+def poisson(input, generator=None):
+    """Poisson numbers with the rates in ``input``, in its dtype.
+
+    Raises:
+        RuntimeError: a rate is negative.
+    """
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"poisson: expected floating-point rates, got {input.dtype}")
+    if input.numel() and not bool((input >= 0).all()):
+        raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
+    rates = input.to(_core.float64).contiguous()
+    numbers = _core.empty(rates.shape, _core.float64)
+    core.fill_poisson(numbers, rates, generator)
+    return numbers.to(input.dtype)
+
+
+poisson.vjp(input=lambda g: g.new_zeros(g.shape))
+
+
+@primitive(differentiable=())
+def multinomial(input, num_samples, replacement=False, *, generator=None):
+    """Indices drawn with the probabilities (up to a factor) in each row.
+
+    Args:
+        input: (n) or (rows, n), floating point, not negative.
+        num_samples: how many to draw from each row.
+        replacement: whether an index may be drawn again.
+        generator: a Generator. Default: the global one.
+    Returns:
+        int64, (num_samples) or (rows, num_samples).
+    Raises:
+        RuntimeError: a row is no distribution, or has too few elements to draw from.
+    """
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"multinomial: prob_dist must be 1 or 2 dim, got sizes {tuple(input.shape)}")
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
+    n = input.shape[-1]
+    if num_samples <= 0:
+        raise RuntimeError(f"multinomial: cannot sample n_sample <= 0 samples, got {num_samples}")
+    if not replacement and num_samples > n:
+        raise RuntimeError(
+            f"multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement ({num_samples} of {n})"
+        )
+    if n > 2**24:
+        raise RuntimeError(f"multinomial: number of categories cannot exceed 2^24, got {n}")
+    shape = (*input.shape[:-1], num_samples)
+    if input.numel() == 0:
+        return _core.empty(shape, _core.int64)
+    if not replacement or num_samples == 1:
+        return _race(input, num_samples, generator)
+    rows = input.reshape(-1, n).contiguous()
+    if rows.dtype.name not in ("float32", "float64"):
+        rows = rows.to(_core.float32)
+    drawn = _core.empty((rows.shape[0], num_samples), _core.int64)
+    core.choose(rows, drawn, generator)
+    return drawn.reshape(shape)
+
+
+def _race(input: Tensor, count: int, generator: Any) -> Tensor:
+    """Draw without replacement: each index arrives after an exponential time of its rate, the first ones win."""
+    if not bool(((input >= 0) & (input < math.inf)).all()):
+        raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
+    if bool((input.sum(-1) == 0).any()):
+        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
+    times = exponential_(_core.empty_like(input), 1.0, generator=generator)
+    speed = input / times
+    return speed.argmax(-1, True) if count == 1 else speed.topk(count)[1]
+
+
+# ---- dropout -----------------------------------------------------------------------------------------------------------
+
+
+def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
+    """``value`` with probability ``1 - p``, else 0, for each element or (``feature``) for each channel."""
+    if feature:
+        if input.dim() < 2:
+            raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input, got {input.dim()}")
+        noise = _core.empty((*input.shape[:2], *[1] * (input.dim() - 2)), input.dtype)
+    else:
+        noise = _core.empty_like(input)
+    core.fill(noise, "bernoulli", 1.0 - p, value)
+    return noise
+
+
+def _drop(name: str, input: Tensor, p: float, train: bool, inplace: bool, feature: bool) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
+    if p == 0 or not train or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    if input.dtype.is_complex:
+        noise = _core.empty(input.shape, _core.float32)
+        core.fill(noise, "bernoulli", 1.0 - p, 1.0 / (1.0 - p))
+    else:
+        noise = _noise(input, p, feature, 1.0 / (1.0 - p))
+    return input.mul_(noise) if inplace else input * noise
+
+
+_ALPHA = 1.7580993408473766  # -selu(-inf)
+
+
+def _drop_alpha(name: str, input: Tensor, p: float, train: bool, inplace: bool, feature: bool) -> Tensor:
+    """What is dropped becomes selu's lower limit, and the result is shifted and scaled to keep mean and variance
+    (Klambauer et al. 2017)."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
+    if p == 0 or not train or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    noise = _noise(input, p, feature, 1.0)
+    shift = (noise - 1) * (_ALPHA * scale) + _ALPHA * scale * p
+    noise = noise * scale
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+
+
+def _family(name: str, drop: Callable, feature: bool, doc: str) -> None:
+    """``name(input, p, train)`` and ``name_``."""
+
+    def forward(input, p, train):
+        return drop(name, input, p, train, False, feature)
+
+    def inplace(input, p, train):
+        return drop(name + "_", input, p, train, True, feature)
+
+    forward.__name__ = forward.__qualname__ = name
+    forward.__doc__ = doc
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    inplace.__doc__ = f"In-place form of :func:`{name}`."
+    composite(method=False)(forward)
+    composite(method=False)(inplace)
+    globals()[name], globals()[name + "_"] = forward, inplace
+
+
+_family(
+    "dropout",
+    _drop,
+    False,
+    "Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``.",
+)
+_family("feature_dropout", _drop, True, "Like ``dropout`` for whole channels (dimensions 0 and 1), if ``train``.")
+_family("alpha_dropout", _drop_alpha, False, "Dropout that keeps mean and variance of selu's output, if ``train``.")
+_family("feature_alpha_dropout", _drop_alpha, True, "Like ``alpha_dropout`` for whole channels, if ``train``.")

@@ -1,0 +1,74 @@
+"""The global random number generator: seeding, saving and restoring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ._core.random import Generator, default_generator
+
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the global generator; gives it.
+
+    Equal seeds and equal calls give equal numbers, also as PyTorch on the CPU, whatever the number of threads.
+
+    Args:
+        seed: an int in [-2**63, 2**64); a negative one counts down from 2**64.
+    Raises:
+        ValueError: ``seed`` is out of that range.
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the global generator from the system's entropy; gives the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed that the global generator was started with."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """The state of the global generator, a uint8 tensor (5056)."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Continue the global generator from a state of :func:`get_rng_state` (PyTorch's are the same)."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(
+    devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cpu", **names: str
+) -> Iterator[None]:
+    """Within the block random numbers may be drawn at will: after it the global generator goes on as before.
+
+    Args:
+        devices, device_type: accepted; the generator of the CPU is always kept.
+        enabled: if false, do nothing.
+        names: how PyTorch's messages name the caller and its arguments; accepted.
+    """
+    if not enabled:
+        yield
+        return
+    state = default_generator.state_bytes()
+    try:
+        yield
+    finally:
+        default_generator.set_state_bytes(state)

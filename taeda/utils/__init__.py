@@ -1,0 +1,1 @@
+"""Tools around training: data loading, checkpointing, DLPack."""

@@ -1,0 +1,221 @@
+"""Samplers: in which order the samples of a dataset are taken, and how they are grouped into batches."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+from ... import _core, multinomial, randint, randperm, tensor
+from ..._core.random import Generator, default_generator
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+def draw_seed(generator: Generator | None = None) -> int:
+    """A seed from the global generator (or ``generator``): 63 bits, as PyTorch draws it."""
+    return (generator or default_generator).random64() & (2**63 - 1)
+
+
+def _fresh_generator() -> Generator:
+    """A generator of its own for one pass, seeded from the global one."""
+    return Generator().manual_seed(draw_seed())
+
+
+def _check_count(num_samples: Any) -> None:
+    if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+        raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} should be a boolean value, but got {name}={value}")
+
+
+class Sampler(Generic[T_co]):
+    """Base class: a subclass defines ``__iter__``, which gives indices (or lists of them, a batch each)."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} is a Sampler: define __iter__ in it")
+
+
+class SequentialSampler(Sampler[int]):
+    """The indices in order."""
+
+    def __init__(self, data_source: Sized):
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """The indices in random order.
+
+    Args:
+        data_source: the dataset.
+        replacement: whether an index may be drawn again.
+        num_samples: how many to draw. Default: as many as there are samples.
+        generator: Default: one that is seeded from the global generator at the start of each pass.
+    """
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ):
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        _check_flag("replacement", replacement)
+        _check_count(self.num_samples)
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices a pass gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        n, count = len(self.data_source), self.num_samples
+        generator = self.generator or _fresh_generator()
+        if self.replacement:
+            for start in range(0, count, 32):
+                yield from randint(n, (min(32, count - start),), generator=generator).tolist()
+            return
+        for _ in range(count // n):
+            yield from randperm(n, generator=generator).tolist()
+        yield from randperm(n, generator=generator).tolist()[: count % n]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """The given indices in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None):
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        for i in randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[i]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Indices drawn with the given weights (probabilities up to a factor)."""
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
+    ):
+        _check_count(num_samples)
+        _check_flag("replacement", replacement)
+        weights = weights if isinstance(weights, _core.Tensor) else tensor(list(weights), dtype=_core.float64)
+        self.weights = weights.to(_core.float64)
+        if self.weights.dim() != 1:
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        yield from multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of ``batch_size`` indices of another sampler.
+
+    Args:
+        sampler: any iterable of indices.
+        batch_size: indices per batch.
+        drop_last: leave out a last batch that is not full.
+    """
+
+    def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool):
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        indices = iter(self.sampler)
+        while batch := list(itertools.islice(indices, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        n = len(self.sampler)  # type: ignore[arg-type]
+        return n // self.batch_size if self.drop_last else (n + self.batch_size - 1) // self.batch_size
+
+
+class DistributedSampler(Sampler[int]):
+    """This process's share of the indices, where several processes go through one dataset together.
+
+    Args:
+        dataset: what is shared out.
+        num_replicas: how many processes there are.
+        rank: which of them this is, from 0.
+        shuffle: in an order that depends on ``seed`` and the epoch (see :meth:`set_epoch`), equal on all processes.
+        seed: of the shuffle.
+        drop_last: leave samples out, rather than repeat some, to make equal shares.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ):
+        if num_replicas is None or rank is None:
+            raise RuntimeError("DistributedSampler: no process group is initialised; give num_replicas and rank")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        self.shuffle = shuffle
+        self.seed = seed
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        n = len(self.dataset)
+        if self.shuffle:
+            indices = randperm(n, generator=Generator().manual_seed(self.seed + self.epoch)).tolist()
+        else:
+            indices = list(range(n))
+        if len(indices) < self.total_size:
+            indices = list(itertools.islice(itertools.cycle(indices), self.total_size))
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Call before each epoch, for another order in each."""
+        self.epoch = epoch
