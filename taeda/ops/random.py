@@ -1,7 +1,7 @@
 """Random numbers: tensors filled with a distribution, samples, permutations and dropout, in PyTorch's CPU streams.
 
-The numbers themselves are made in ``_core/random.pyx``. An op that fills a tensor goes through its elements in the order
-in which they lie in memory, as PyTorch does; so equal seeds and calls give equal numbers.
+The numbers themselves are made in ``_core/random.pyx``. An op that fills a tensor goes through its elements in the
+order in which they lie in memory, as PyTorch does; so equal seeds and calls give equal numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WIDE = 2**28  # from this range on, an integer takes two words
 
 
 def _fills(function: Callable) -> Any:
-    """Declare an in-place op ``name_`` whose body overwrites its first argument; the gradient of what was there is 0."""
+    """Declare an in-place op whose body overwrites its first argument; the gradient of what was there is 0."""
     op = _make(function, "mutates", None, inplace=True)
     op.vjp(input=lambda g: g.new_zeros(g.shape))
     _register(op.name, op, True)
@@ -65,7 +65,7 @@ def _parts(input: Tensor) -> Tensor:
     return _core.reinterpret(input, real, (*input.shape, 2), strides)
 
 
-# ---- in place ----------------------------------------------------------------------------------------------------------
+# ---- in place --------------------------------------------------------------------------------------------------------
 
 
 @_fills
@@ -267,7 +267,7 @@ def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
     _fill("cauchy_", "cauchy", input, float(median), float(sigma), generator)
 
 
-# ---- new tensors -------------------------------------------------------------------------------------------------------
+# ---- new tensors -----------------------------------------------------------------------------------------------------
 
 
 def _sizes(name: str, size: tuple, keyword: Any) -> tuple:
@@ -445,7 +445,7 @@ def randperm(
     return _done(t, requires_grad)
 
 
-# ---- from tensors ------------------------------------------------------------------------------------------------------
+# ---- from tensors ----------------------------------------------------------------------------------------------------
 
 
 @composite(method=False)
@@ -561,7 +561,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError(f"multinomial: cannot sample n_sample <= 0 samples, got {num_samples}")
     if not replacement and num_samples > n:
         raise RuntimeError(
-            f"multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement ({num_samples} of {n})"
+            f"multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} of {n}"
         )
     if n > 2**24:
         raise RuntimeError(f"multinomial: number of categories cannot exceed 2^24, got {n}")
@@ -589,7 +589,7 @@ def _race(input: Tensor, count: int, generator: Any) -> Tensor:
     return speed.argmax(-1, True) if count == 1 else speed.topk(count)[1]
 
 
-# ---- dropout -----------------------------------------------------------------------------------------------------------
+# ---- dropout ---------------------------------------------------------------------------------------------------------
 
 
 def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
@@ -662,6 +662,6 @@ _family(
     False,
     "Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``.",
 )
-_family("feature_dropout", _drop, True, "Like ``dropout`` for whole channels (dimensions 0 and 1), if ``train``.")
-_family("alpha_dropout", _drop_alpha, False, "Dropout that keeps mean and variance of selu's output, if ``train``.")
-_family("feature_alpha_dropout", _drop_alpha, True, "Like ``alpha_dropout`` for whole channels, if ``train``.")
+_family("feature_dropout", _drop, True, "Like ``dropout`` for whole channels (dimensions 0 and 1).")
+_family("alpha_dropout", _drop_alpha, False, "If ``train``, dropout that keeps mean and variance of selu's output.")
+_family("feature_alpha_dropout", _drop_alpha, True, "Like ``alpha_dropout`` for whole channels.")

@@ -264,7 +264,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("call", ERRORS)
 def test_errors_have_the_same_type(call):
-    with pytest.raises(Exception) as theirs:  # noqa: PT011
+    with pytest.raises(Exception) as theirs:
         eval(call, {"f": torch})
     with pytest.raises(type(theirs.value)):
         eval(call, {"f": taeda})

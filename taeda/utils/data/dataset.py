@@ -43,7 +43,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __init__(self, *tensors: Tensor):
         if any(tensors[0].shape[0] != t.shape[0] for t in tensors):
             raise AssertionError(
-                f"Size mismatch between tensors: expected equal first dimensions, got {[tuple(t.shape) for t in tensors]}"
+                f"Size mismatch between tensors: expected equal first sizes, got {[tuple(t.shape) for t in tensors]}"
             )
         self.tensors = tensors
 
@@ -162,8 +162,8 @@ def random_split(
 
     Args:
         dataset: what to split.
-        lengths: the sizes of the parts, or fractions that add up to at most 1 (what rounding leaves over is given out one
-            by one from the first part on).
+        lengths: the sizes of the parts, or fractions that add up to 1 (what rounding leaves over is given out one by
+            one from the first part on).
         generator: of the permutation. Default: the global one.
     Raises:
         ValueError: the lengths do not add up to that of the dataset, or a fraction is not in [0, 1].

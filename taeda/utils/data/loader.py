@@ -28,7 +28,7 @@ def get_worker_info() -> None:
     return None
 
 
-# ---- fetching ----------------------------------------------------------------------------------------------------------
+# ---- fetching --------------------------------------------------------------------------------------------------------
 
 
 def _fetch_samples(dataset: Dataset, collate: Callable, indices: Any) -> Any:
@@ -65,7 +65,7 @@ def batch_fetcher(dataset: Dataset, collate: Callable) -> Callable:
     return _fetch_samples
 
 
-# ---- iterating ---------------------------------------------------------------------------------------------------------
+# ---- iterating -------------------------------------------------------------------------------------------------------
 
 
 class _Iterator:
@@ -122,7 +122,7 @@ class _Iterator:
         if self._loader._promised is not None and self._given == self._loader._promised + 1:
             warnings.warn(
                 f"Length of IterableDataset {type(self._loader.dataset).__name__} was reported to be "
-                f"{self._loader._promised} (when accessing len(dataloader)), but {self._given} samples have been fetched.",
+                f"{self._loader._promised} (when accessing len(dataloader)), but {self._given} were fetched.",
                 stacklevel=2,
             )
         return batch
@@ -141,13 +141,15 @@ class DataLoader(Generic[T_co]):
         batch_size: samples per batch; None gives samples as the dataset does.
         shuffle: in random order, anew in each pass.
         sampler: an order of one's own: an iterable of indices, instead of ``shuffle``.
-        batch_sampler: an iterable of lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler``, ``drop_last``.
+        batch_sampler: an iterable of lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler`` and
+            ``drop_last``.
         num_workers: processes that load ahead. Accepted; loading happens in the calling process, with a warning.
         collate_fn: makes a batch of a list of samples. Default: :func:`default_collate`.
         pin_memory: accepted; memory of the CPU needs none.
         drop_last: leave out a last batch that is not full.
-        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device, in_order:
-            about worker processes; checked as PyTorch does.
+        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, in_order: about worker
+            processes; checked as PyTorch does.
+        pin_memory_device: accepted.
         generator: of the shuffle. Default: one seeded from the global generator at the start of each pass.
     Raises:
         ValueError: arguments that exclude each other.
@@ -246,7 +248,7 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
         raise ValueError("persistent_workers option needs num_workers > 0")
     if num_workers > 0:
         warnings.warn(
-            f"DataLoader: this version has no worker processes; num_workers={num_workers} loads in the calling process. "
+            f"DataLoader: this version has no worker processes; with num_workers={num_workers} the calling process loads. "
             "The batches are the same.",
             stacklevel=3,
         )
@@ -263,5 +265,6 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
         )
     if batch_sampler is not None:
         raise ValueError(
-            f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}"
+            "DataLoader with IterableDataset: expected unspecified batch_sampler option, but got "
+            f"batch_sampler={batch_sampler}"
         )
