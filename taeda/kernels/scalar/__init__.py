@@ -1,3 +1,4 @@
+# ruff: noqa: F401 - the names below are this package's interface
 """Scalar mathematics: functions from kernel Values to Values, vector or scalar, written once for every target.
 
 A function that is defined for complex numbers takes a :class:`Complex` as well.
@@ -9,161 +10,43 @@ import functools
 
 from . import basic, complex_functions, exponential, trigonometric
 from .basic import (
-    any_lane as any_lane,
+    any_lane,
+    bits_of,
+    ceil,
+    copysign,
+    floor,
+    fma,
+    fmax,
+    fmin,
+    frac,
+    frexp,
+    gcd,
+    integer_divide,
+    integer_floor_divide,
+    integer_fmod,
+    integer_pow,
+    integer_remainder,
+    isneginf,
+    isposinf,
+    lcm,
+    like,
+    maximum,
+    minimum,
+    nextafter,
+    poly,
+    round,
+    shift_left,
+    shift_right,
+    sign,
+    signbit,
+    trunc,
 )
-from .basic import (
-    bits_of as bits_of,
-)
-from .basic import (
-    ceil as ceil,
-)
-from .basic import (
-    copysign as copysign,
-)
-from .basic import (
-    floor as floor,
-)
-from .basic import (
-    fma as fma,
-)
-from .basic import (
-    fmax as fmax,
-)
-from .basic import (
-    fmin as fmin,
-)
-from .basic import (
-    frac as frac,
-)
-from .basic import (
-    frexp as frexp,
-)
-from .basic import (
-    gcd as gcd,
-)
-from .basic import (
-    integer_divide as integer_divide,
-)
-from .basic import (
-    integer_floor_divide as integer_floor_divide,
-)
-from .basic import (
-    integer_fmod as integer_fmod,
-)
-from .basic import (
-    integer_pow as integer_pow,
-)
-from .basic import (
-    integer_remainder as integer_remainder,
-)
-from .basic import (
-    isneginf as isneginf,
-)
-from .basic import (
-    isposinf as isposinf,
-)
-from .basic import (
-    lcm as lcm,
-)
-from .basic import (
-    like as like,
-)
-from .basic import (
-    maximum as maximum,
-)
-from .basic import (
-    minimum as minimum,
-)
-from .basic import (
-    nextafter as nextafter,
-)
-from .basic import (
-    poly as poly,
-)
-from .basic import (
-    round as round,
-)
-from .basic import (
-    shift_left as shift_left,
-)
-from .basic import (
-    shift_right as shift_right,
-)
-from .basic import (
-    sign as sign,
-)
-from .basic import (
-    signbit as signbit,
-)
-from .basic import (
-    trunc as trunc,
-)
-from .complex_functions import (
-    hypot as hypot,
-)
-from .complex_functions import (
-    polar as polar,
-)
-from .complex_functions import (
-    truth as truth,
-)
-from .complexes import (
-    Complex as Complex,
-)
-from .exponential import (
-    log_sigmoid as log_sigmoid,
-)
-from .exponential import (
-    logaddexp as logaddexp,
-)
-from .exponential import (
-    logaddexp2 as logaddexp2,
-)
-from .exponential import (
-    xlog1py as xlog1py,
-)
-from .exponential import (
-    xlogy as xlogy,
-)
-from .remainders import (
-    divide as divide,
-)
-from .remainders import (
-    floor_divide as floor_divide,
-)
-from .remainders import (
-    fmod as fmod,
-)
-from .remainders import (
-    remainder as remainder,
-)
-from .remainders import (
-    trunc_divide as trunc_divide,
-)
-from .special import (
-    digamma as digamma,
-)
-from .special import (
-    erf as erf,
-)
-from .special import (
-    erfc as erfc,
-)
-from .special import (
-    erfcx as erfcx,
-)
-from .special import (
-    erfinv as erfinv,
-)
-from .special import (
-    lgamma as lgamma,
-)
-from .special import (
-    ndtr as ndtr,
-)
-from .trigonometric import (
-    atan2 as atan2,
-)
+from .complex_functions import hypot, polar, truth
+from .complexes import Complex
+from .exponential import log_sigmoid, logaddexp, logaddexp2, xlog1py, xlogy
+from .remainders import divide, floor_divide, fmod, remainder, trunc_divide
+from .special import digamma, erf, erfc, erfcx, erfinv, lgamma, ndtr, zeta
+from .trigonometric import atan2
 
 
 def _either(name: str, real, of_complex):
@@ -199,6 +82,16 @@ def _real_angle(x):
 
 
 angle = _either("angle", _real_angle, complex_functions.angle)
+
+
+def constant(x, value):
+    """``value`` in the type and lanes of ``x``, complex where that is."""
+    return x._other(value) if isinstance(x, Complex) else like(x, value)
+
+
+def real(x):
+    """The real part."""
+    return x.re if isinstance(x, Complex) else x
 
 
 def conj(x):

@@ -18,7 +18,7 @@ from .basic import (
     scale,
     select,
 )
-from .exponential import EXP_LOW, INF, NAN, _reduce, exp, in_double, log, sqrt, table
+from .exponential import EXP_LOW, INF, NAN, _reduce, exp, in_double, log, pow, sqrt, table
 from .trigonometric import PI, tan
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
@@ -186,3 +186,42 @@ def digamma(x: Value, middle: bool = False) -> Value:
     pole = select(r == 0, like(x, NAN), select(abs(r) == 0.5, like(x, 0.0), PI / tan(r * PI)))
     result = select(negative, positive - pole, positive)
     return select(x == 0, copysign(like(x, INF), -x), result)
+
+
+#: Bernoulli numbers B_2k over (2k)!, for the Euler-Maclaurin sum.
+_BERNOULLI = (
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+)
+
+
+@in_double
+def zeta(s: Value, q: Value, middle: bool = False) -> Value:
+    """Hurwitz's zeta function by the Euler-Maclaurin formula from the tenth term on, for ``s > 1``.
+
+    NaN where ``s < 1``, infinite at ``s = 1`` and at the poles ``q = 0, -1, ...``.
+    """
+    f = s.fn
+    with f.loop(0, 10, carry=[like(s, 0.0), q]) as L:
+        total, term = L.carry
+        L.carry = (total + pow(term, -s), term + 1.0)
+    total, a = L.carry
+    power = pow(a, -s)
+    total = total + power * a / (s - 1.0) + power * 0.5
+    factor, term = s, power / a
+    square = a * a
+    for k, b in enumerate(_BERNOULLI):
+        total = total + term * factor * b
+        factor = factor * (s + (2.0 * k + 1.0)) * (s + (2.0 * k + 2.0))
+        term = term / square
+    pole = (q <= 0) & (q == round(q))
+    total = select((q < 0) & (s != round(s)), like(s, NAN), total)
+    total = select(pole, like(s, INF), total)
+    total = select(s == 1.0, like(s, INF), total)
+    return select(s < 1.0, like(s, NAN), total)

@@ -1,0 +1,444 @@
+"""Activation functions, with fused derivatives where networks run them often."""
+
+from __future__ import annotations
+
+import math
+
+from ..kernels import scalar as s
+from ._lazy import np
+from .elementary import exp, sigmoid, tanh
+from .pointwise import add, mul, neg, pow, rsub, square, sub, true_divide
+from .table import composite, pointwise
+
+SQRT_HALF = math.sqrt(0.5)
+SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
+DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal at 0
+REAL = ("int", "float")
+FLOAT = ("float",)
+
+
+def erf(x):
+    """The error function of an array, for references."""
+    return np.vectorize(math.erf, otypes=[float])(x)
+
+
+def _zero(x):
+    return s.like(x, 0)
+
+
+# ---- rectifiers -----------------------------------------------------------------------------------------------------
+
+
+@pointwise(dtypes=REAL, reference=lambda x: np.maximum(x, 0))
+def relu(input):
+    """``max(input, 0)``."""
+    return s.select(input > 0, input, s.select(s.isnan(input), input, _zero(input)))
+
+
+@pointwise(method=False, inplace=False, dtypes=REAL)
+def relu_backward(grad, output):
+    """``grad`` where ``output`` is positive, else 0."""
+    return s.select(output > 0, grad, _zero(grad))
+
+
+relu_backward.vjp(grad=lambda g, output: relu_backward(g, output))
+relu.vjp(input=lambda g, out: relu_backward(g, out))
+
+
+@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: np.clip(x, -1, 1))
+def hardtanh(input, min_val=-1.0, max_val=1.0):
+    """``input`` held between ``min_val`` and ``max_val``."""
+    return s.minimum(s.maximum(input, min_val), max_val)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT, second=False)
+def inside(grad, input, low, high):
+    """``grad`` where ``low < input < high``, else 0."""
+    return s.select((input > low) & (input < high), grad, _zero(grad))
+
+
+inside.vjp(grad=lambda g, input, low, high: inside(g, input, low, high))
+hardtanh.vjp(input=lambda g, input, min_val, max_val: inside(g, input, min_val, max_val))
+
+
+@pointwise(method=False, dtypes=REAL, reference=lambda x: np.clip(x, 0, 6))
+def relu6(input):
+    """``min(max(input, 0), 6)``."""
+    return s.minimum(s.maximum(input, 0), 6)
+
+
+relu6.vjp(input=lambda g, input: inside(g, input, 0.0, 6.0))
+
+
+@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, 0.01 * x))
+def leaky_relu(input, negative_slope=0.01):
+    """``input`` where positive, else ``negative_slope * input``."""
+    return s.select(input > 0, input, input * negative_slope)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT, second=False)
+def leaky_relu_backward(grad, input, negative_slope):
+    """``grad`` where ``input`` is positive, else ``negative_slope * grad``."""
+    return s.select(input > 0, grad, grad * negative_slope)
+
+
+leaky_relu_backward.vjp(grad=lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope))
+leaky_relu.vjp(input=lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT)
+def prelu_kernel(input, weight):
+    """``input`` where positive, else ``weight * input``; the shapes broadcast."""
+    return s.select(input > 0, input, input * weight)
+
+
+prelu_kernel.vjp(
+    input=lambda g, input, weight: prelu_slope(g, input, weight),
+    weight=lambda g, input: mul(g, _negative_part(input)),
+)
+
+
+@pointwise(method=False, inplace=False, operands=3, dtypes=FLOAT)
+def prelu_slope(grad, input, weight):
+    """``grad`` where ``input`` is positive, else ``weight * grad``."""
+    return s.select(input > 0, grad, grad * weight)
+
+
+prelu_slope.vjp(
+    grad=lambda g, input, weight: prelu_slope(g, input, weight),
+    weight=lambda g, grad, input: mul(g, sub(grad, relu_backward(grad, input))),
+)
+
+
+def _negative_part(input):
+    return sub(input, relu(input))
+
+
+@composite()
+def prelu(input, weight):
+    """``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+    if weight.numel() != 1 and weight.dim() == 1:
+        channels = input.shape[1] if input.dim() > 1 else 1
+        if weight.numel() != channels:
+            raise RuntimeError(
+                f"prelu: mismatch of parameter numbers and input channel size: {weight.numel()} weights for an input "
+                f"of shape {list(input.shape)}, whose channel size is {channels}"
+            )
+        weight = weight.reshape([1, channels] + [1] * (input.dim() - 2))
+    elif weight.dim() == 1 and input.dim() != 1:
+        weight = weight.reshape([])
+    return prelu_kernel(input, weight)
+
+
+@pointwise(method=False, operands=1, dtypes=REAL)
+def threshold(input, threshold, value):
+    """``input`` where above ``threshold``, else ``value``."""
+    return s.select(input > threshold, input, s.like(input, 0) + value)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=REAL, second=False)
+def threshold_backward(grad, input, threshold):
+    """``grad`` where ``input`` is above ``threshold``, else 0."""
+    return s.select(input > threshold, grad, _zero(grad))
+
+
+threshold_backward.vjp(grad=lambda g, input, threshold: threshold_backward(g, input, threshold))
+threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
+
+
+# ---- exponential units ----------------------------------------------------------------------------------------------
+
+
+@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)))
+def elu_kernel(input, alpha, scale, input_scale):
+    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``."""
+    return s.select(input > 0, input * scale, s.expm1(input * input_scale) * (alpha * scale))
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
+def elu_backward(grad, input, alpha, scale, input_scale):
+    """The derivative of :func:`elu_kernel`, times ``grad``."""
+    return grad * s.select(
+        input > 0, s.like(input, 0.0) + scale, s.exp(input * input_scale) * (alpha * scale * input_scale)
+    )
+
+
+def _elu_bend(g, grad, input, alpha, scale, input_scale):
+    slope = elu_backward(mul(g, grad), input, alpha, scale, input_scale)
+    return mul(sub(slope, relu_backward(slope, input)), input_scale)
+
+
+elu_kernel.vjp(input=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale))
+elu_backward.vjp(
+    grad=lambda g, input, alpha, scale, input_scale: elu_backward(g, input, alpha, scale, input_scale),
+    input=_elu_bend,
+)
+
+
+@composite(method=False)
+def elu(input, alpha=1.0):
+    """Exponential linear unit (Clevert et al. 2015): ``input`` where positive, else ``alpha * (exp(input) - 1)``."""
+    return elu_kernel(input, float(alpha), 1.0, 1.0)
+
+
+@composite(method=False)
+def elu_(input, alpha=1.0):
+    """In-place form of :func:`elu`."""
+    return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0)
+
+
+@composite(method=False)
+def celu(input, alpha=1.0):
+    """Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
+    if alpha == 0:
+        raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu_kernel(input, float(alpha), 1.0, 1.0 / alpha)
+
+
+@composite(method=False)
+def celu_(input, alpha=1.0):
+    """In-place form of :func:`celu`."""
+    if alpha == 0:
+        raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0 / alpha)
+
+
+SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
+
+
+@composite(method=False)
+def selu(input):
+    """Self-normalising :func:`elu` (Klambauer et al. 2017), with its two constants."""
+    return elu_kernel(input, *SELU)
+
+
+@composite(method=False)
+def selu_(input):
+    """In-place form of :func:`selu`."""
+    return elu_kernel.traits["inplace"](input, *SELU)
+
+
+# ---- smooth units ---------------------------------------------------------------------------------------------------
+
+
+@pointwise(method=False, inplace=False, operands=1, dtypes=FLOAT, reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2)
+def gelu(input, *, approximate="none"):
+    """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).
+
+    Args:
+        approximate: ``"none"`` for the exact form, ``"tanh"`` for the approximation by a hyperbolic tangent.
+    """
+    if approximate == "tanh":
+        inner = (input + input * input * input * 0.044715) * SQRT_2_OVER_PI
+        return input * 0.5 * (s.tanh(inner) + 1.0)
+    if approximate != "none":
+        raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+    return input * 0.5 * (s.erf(input * SQRT_HALF) + 1.0)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
+def gelu_backward(grad, input, *, approximate="none"):
+    """The derivative of :func:`gelu`, times ``grad``."""
+    square = input * input
+    if approximate == "tanh":
+        t = s.tanh((input + input * square * 0.044715) * SQRT_2_OVER_PI)
+        inner = (square * (3 * 0.044715) + 1.0) * SQRT_2_OVER_PI
+        return grad * ((t + 1.0) * 0.5 + input * 0.5 * (1.0 - t * t) * inner)
+    normal = s.exp(square * -0.5) * DENSITY
+    return grad * ((s.erf(input * SQRT_HALF) + 1.0) * 0.5 + input * normal)
+
+
+def _gelu_bend(g, grad, input, approximate):
+    if approximate == "tanh":
+        cubic = mul(add(input, mul(pow(input, 3), 0.044715)), SQRT_2_OVER_PI)
+        t = tanh(cubic)
+        inner = mul(add(mul(square(input), 3 * 0.044715), 1), SQRT_2_OVER_PI)
+        inner_slope = mul(input, 6 * 0.044715 * SQRT_2_OVER_PI)
+        bell = rsub(square(t), 1)
+        bend = mul(bell, sub(add(inner, mul(mul(input, inner_slope), 0.5)), mul(mul(input, t), square(inner))))
+        return mul(mul(g, grad), bend)
+    normal = mul(exp(mul(square(input), -0.5)), DENSITY)
+    return mul(mul(g, grad), mul(normal, rsub(square(input), 2)))
+
+
+gelu.vjp(input=lambda g, input, approximate: gelu_backward(g, input, approximate=approximate))
+gelu_backward.vjp(grad=lambda g, input, approximate: gelu_backward(g, input, approximate=approximate), input=_gelu_bend)
+
+
+@pointwise(method=False, dtypes=FLOAT, reference=lambda x: x / (1 + np.exp(-x)))
+def silu(input):
+    """``input * sigmoid(input)``, also called swish."""
+    return input * s.sigmoid(input)
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT)
+def silu_backward(grad, input):
+    """The derivative of :func:`silu`, times ``grad``."""
+    y = s.sigmoid(input)
+    return grad * (y * (input * (1.0 - y) + 1.0))
+
+
+def _silu_bend(g, grad, input):
+    y = sigmoid(input)
+    slope = mul(y, rsub(y, 1))
+    bend = mul(slope, add(mul(input, add(mul(y, -2), 1)), 2))
+    return mul(mul(g, grad), bend)
+
+
+silu.vjp(input=lambda g, input: silu_backward(g, input))
+silu_backward.vjp(grad=lambda g, input: silu_backward(g, input), input=_silu_bend)
+
+
+def _softplus(x):
+    return s.select(x > 0, x, _zero(x)) + s.log1p(s.exp(-s.abs(x)))
+
+
+@pointwise(method=False, operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.log1p(np.exp(x)))
+def softplus(input, beta=1.0, threshold=20.0):
+    """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
+    scaled = input * beta
+    return s.select(scaled > threshold, input, _softplus(scaled) / beta)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
+def softplus_backward(grad, input, beta, threshold):
+    """The derivative of :func:`softplus`, times ``grad``."""
+    scaled = input * beta
+    return s.select(scaled > threshold, grad, grad * s.sigmoid(scaled))
+
+
+def _softplus_bend(g, grad, input, beta, threshold):
+    y = sigmoid(mul(input, beta))
+    bend = mul(mul(y, rsub(y, 1)), beta)
+    total = mul(mul(g, grad), bend)
+    return sub(total, threshold_backward(total, mul(input, beta), threshold))
+
+
+softplus.vjp(input=lambda g, input, beta, threshold: softplus_backward(g, input, beta, threshold))
+softplus_backward.vjp(
+    grad=lambda g, input, beta, threshold: softplus_backward(g, input, beta, threshold), input=_softplus_bend
+)
+
+
+@pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.tanh(np.log1p(np.exp(x))))
+def mish(input):
+    """``input * tanh(softplus(input))`` (Misra 2019)."""
+    return input * s.tanh(_softplus(input))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT)
+def mish_backward(grad, input):
+    """The derivative of :func:`mish`, times ``grad``."""
+    t = s.tanh(_softplus(input))
+    return grad * (t + input * s.sigmoid(input) * (1.0 - t * t))
+
+
+def _mish_bend(g, grad, input):
+    t, y = tanh(softplus(input)), sigmoid(input)
+    gap = rsub(square(t), 1)
+    inner = add(mul(mul(input, y), rsub(y, 1)), mul(y, 2))
+    bend = mul(gap, sub(inner, mul(mul(input, t), mul(square(y), 2))))
+    return mul(mul(g, grad), bend)
+
+
+mish.vjp(input=lambda g, input: mish_backward(g, input))
+mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_bend)
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: -np.log1p(np.exp(-x)))
+def logsigmoid(input):
+    """``log(sigmoid(input))`` with no overflow."""
+    return s.log_sigmoid(input)
+
+
+logsigmoid.vjp(input=lambda g, input: mul(g, sigmoid(neg(input))))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: x - np.tanh(x))
+def tanhshrink(input):
+    """``input - tanh(input)``."""
+    return input - s.tanh(input)
+
+
+tanhshrink.vjp(input=lambda g, input: mul(g, square(tanh(input))))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: x / (1 + np.abs(x)))
+def softsign(input):
+    """``input / (1 + |input|)``."""
+    return input / (s.abs(input) + 1.0)
+
+
+softsign.vjp(input=lambda g, input: true_divide(g, square(add(input.abs(), 1))))
+
+
+# ---- piecewise linear units -----------------------------------------------------------------------------------------
+
+
+@pointwise(method=False, dtypes=FLOAT, reference=lambda x: np.clip(x / 6 + 0.5, 0, 1))
+def hardsigmoid(input):
+    """``min(max(input + 3, 0), 6) / 6``."""
+    return s.minimum(s.maximum(input + 3.0, 0.0), 6.0) / 6.0
+
+
+hardsigmoid.vjp(input=lambda g, input: mul(inside(g, input, -3.0, 3.0), 1 / 6))
+
+
+@pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1))
+def hardswish(input):
+    """``input * hardsigmoid(input)`` (Howard et al. 2019)."""
+    return input * s.minimum(s.maximum(input + 3.0, 0.0), 6.0) / 6.0
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT)
+def hardswish_backward(grad, input):
+    """The derivative of :func:`hardswish`, times ``grad``."""
+    middle = grad * (input / 3.0 + 0.5)
+    return s.select(input <= -3.0, _zero(grad), s.select(input < 3.0, middle, grad))
+
+
+hardswish_backward.vjp(
+    grad=lambda g, input: hardswish_backward(g, input),
+    input=lambda g, grad, input: mul(inside(mul(g, grad), input, -3.0, 3.0), 1 / 3),
+)
+hardswish.vjp(input=lambda g, input: hardswish_backward(g, input))
+
+
+@pointwise(operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.where(np.abs(x) > 0.5, x, 0))
+def hardshrink(input, lambd=0.5):
+    """``input`` where its size exceeds ``lambd``, else 0."""
+    return s.select((input >= -lambd) & (input <= lambd), _zero(input), input)
+
+
+@pointwise(
+    method=False,
+    operands=1,
+    inplace=False,
+    dtypes=FLOAT,
+    reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
+)
+def softshrink(input, lambd=0.5):
+    """``input`` moved toward 0 by ``lambd``, and 0 within it."""
+    return s.select(input > lambd, input - lambd, s.select(input < -lambd, input + lambd, input * 0.0))
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT, second=False)
+def shrink_backward(grad, input, lambd):
+    """``grad`` where the size of ``input`` exceeds ``lambd``, else 0."""
+    return s.select((input >= -lambd) & (input <= lambd), _zero(grad), grad)
+
+
+shrink_backward.vjp(grad=lambda g, input, lambd: shrink_backward(g, input, lambd))
+hardshrink.vjp(input=lambda g, input, lambd: shrink_backward(g, input, lambd))
+softshrink.vjp(input=lambda g, input, lambd: shrink_backward(g, input, lambd))
+
+
+@composite(method=False)
+def glu(input, dim=-1):
+    """The first half of ``input`` along ``dim`` times the sigmoid of the second (Dauphin et al. 2016)."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if input.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+    first, second = input.chunk(2, dim)
+    return mul(first, sigmoid(second))

@@ -1,0 +1,241 @@
+"""Comparisons, logic, bits, and questions about numbers: what answers with bools or works on them."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import scalar as s
+from ._lazy import np
+from .table import alias, composite, pointwise
+from .views import to_dtype
+
+ORDERED = ("bool", "int", "float")
+WHOLE = ("bool", "int")
+
+# ---- comparisons ----------------------------------------------------------------------------------------------------
+
+
+@pointwise("compare", reference=lambda *x: np.equal(*x))
+def eq(input, other):
+    """Whether the elements are equal; NaN equals nothing."""
+    return input == other
+
+
+@pointwise("compare", reference=lambda *x: np.not_equal(*x))
+def ne(input, other):
+    """Whether the elements differ; NaN differs from all."""
+    return input != other
+
+
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.less(*x))
+def lt(input, other):
+    """Whether ``input < other``."""
+    return input < other
+
+
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.less_equal(*x))
+def le(input, other):
+    """Whether ``input <= other``."""
+    return input <= other
+
+
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.greater(*x))
+def gt(input, other):
+    """Whether ``input > other``."""
+    return input > other
+
+
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.greater_equal(*x))
+def ge(input, other):
+    """Whether ``input >= other``."""
+    return input >= other
+
+
+alias(ne, "not_equal")
+alias(lt, "less")
+alias(le, "less_equal")
+alias(gt, "greater")
+alias(ge, "greater_equal")
+
+
+@pointwise("compare", method=False, inplace=False, operands=2, dtypes=("float", "complex"))
+def close_to(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether ``|input - other| <= atol + rtol * |other|``, of floating-point tensors; equal infinities are close."""
+    near = s.abs(input - other) <= s.abs(other) * _real(rtol) + _real(atol)
+    close = (input == other) | (near & s.isfinite(input) & s.isfinite(other))
+    return close | (s.isnan(input) & s.isnan(other)) if equal_nan else close
+
+
+def _real(x):
+    return x.re if isinstance(x, s.Complex) else x
+
+
+@composite()
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether ``|input - other| <= atol + rtol * |other|``, element by element.
+
+    Args:
+        input, other: tensors of one dtype whose shapes broadcast.
+        rtol, atol: relative and absolute tolerance, not negative.
+        equal_nan: whether NaN is close to NaN.
+    Raises:
+        RuntimeError: the dtypes differ, or a tolerance is negative.
+    """
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"isclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
+    if rtol < 0 or atol < 0:
+        raise RuntimeError(f"isclose: rtol and atol must not be negative, got rtol={rtol}, atol={atol}")
+    if not (input.is_floating_point() or input.is_complex()):
+        if rtol == 0 and atol == 0:
+            return eq(input, other)
+        input, other = to_dtype(input, _core.float64), to_dtype(other, _core.float64)
+    return close_to(input, other, float(rtol), float(atol), bool(equal_nan))
+
+
+@composite()
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@composite()
+def equal(input, other):
+    """Whether the tensors have the same shape and elements. Gives a Python bool."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    return input.shape == other.shape and bool(eq(input, other).all())
+
+
+# ---- logic ----------------------------------------------------------------------------------------------------------
+
+
+@pointwise("compare", reference=lambda *x: np.logical_and(*x))
+def logical_and(input, other):
+    """Whether both are true; any number but 0 is."""
+    return s.truth(input) & s.truth(other)
+
+
+@pointwise("compare", reference=lambda *x: np.logical_or(*x))
+def logical_or(input, other):
+    """Whether either is true; any number but 0 is."""
+    return s.truth(input) | s.truth(other)
+
+
+@pointwise("compare", reference=lambda *x: np.logical_xor(*x))
+def logical_xor(input, other):
+    """Whether exactly one is true; any number but 0 is."""
+    return s.truth(input) ^ s.truth(other)
+
+
+@pointwise("compare", reference=lambda *x: np.logical_not(*x))
+def logical_not(input):
+    """Whether the element is 0."""
+    return ~s.truth(input)
+
+
+# ---- bits -----------------------------------------------------------------------------------------------------------
+
+
+@pointwise(dtypes=WHOLE)
+def bitwise_and(input, other):
+    """``input & other``."""
+    return input & other
+
+
+@pointwise(dtypes=WHOLE)
+def bitwise_or(input, other):
+    """``input | other``."""
+    return input | other
+
+
+@pointwise(dtypes=WHOLE)
+def bitwise_xor(input, other):
+    """``input ^ other``."""
+    return input ^ other
+
+
+@pointwise(dtypes=WHOLE)
+def bitwise_not(input):
+    """``~input``: the complement of each bit, of bools the opposite."""
+    return ~input
+
+
+@pointwise(dtypes=("int",))
+def bitwise_left_shift(input, other):
+    """``input << other``; 0 where ``other`` is negative or not below the width."""
+    return s.shift_left(input, other)
+
+
+@pointwise(dtypes=("int",))
+def bitwise_right_shift(input, other):
+    """``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
+    return s.shift_right(input, other)
+
+
+@pointwise(dtypes=("int",), method=False, inplace=False)
+def rlshift(input, other):
+    """``other << input``."""
+    return s.shift_left(other, input)
+
+
+@pointwise(dtypes=("int",), method=False, inplace=False)
+def rrshift(input, other):
+    """``other >> input``."""
+    return s.shift_right(other, input)
+
+
+@pointwise(dtypes=("int",))
+def gcd(input, other):
+    """The greatest common divisor, not negative."""
+    return s.gcd(input, other)
+
+
+@pointwise(dtypes=("int",))
+def lcm(input, other):
+    """The least common multiple, not negative."""
+    return s.lcm(input, other)
+
+
+# ---- questions ------------------------------------------------------------------------------------------------------
+
+
+@pointwise("compare", inplace=False, reference=lambda *x: np.isnan(*x))
+def isnan(input):
+    """Whether an element is NaN (either part of a complex one)."""
+    return s.isnan(input)
+
+
+@pointwise("compare", inplace=False, reference=lambda *x: np.isinf(*x))
+def isinf(input):
+    """Whether an element is infinite (either part of a complex one)."""
+    return s.isinf(input)
+
+
+@pointwise("compare", inplace=False, reference=lambda *x: np.isfinite(*x))
+def isfinite(input):
+    """Whether an element is neither infinite nor NaN."""
+    return s.isfinite(input)
+
+
+@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.isposinf(*x))
+def isposinf(input):
+    """Whether an element is positive infinity."""
+    return s.isposinf(input)
+
+
+@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.isneginf(*x))
+def isneginf(input):
+    """Whether an element is negative infinity."""
+    return s.isneginf(input)
+
+
+@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.signbit(*x))
+def signbit(input):
+    """Whether the sign bit is set: of negative numbers and of -0.0."""
+    return s.signbit(input)
+
+
+@pointwise("compare", inplace=False, reference=lambda *x: np.isreal(*x))
+def isreal(input):
+    """Whether an element has no imaginary part."""
+    return input.im == 0 if isinstance(input, s.Complex) else s.like(input, 0) == 0

@@ -1,0 +1,505 @@
+"""Elementary functions: exponentials, logarithms, trigonometric and hyperbolic functions, and their close kin."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import scalar as s
+from ._lazy import np
+from .pointwise import (
+    FLOATS,
+    add,
+    div_conj,
+    mul,
+    mul_conj,
+    neg,
+    no_slope,
+    pow,
+    rsub,
+    square,
+    true_divide,
+    where_nonzero,
+)
+from .table import alias, composite, pointwise
+from .views import view_as_complex
+
+LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
+
+
+# ---- exponentials and logarithms ------------------------------------------------------------------------------------
+
+
+@pointwise(promote="float", reference=lambda *x: np.exp(*x))
+def exp(input):
+    """``e ** input``."""
+    return s.exp(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.exp2(*x))
+def exp2(input):
+    """``2 ** input``."""
+    return s.exp2(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.expm1(*x))
+def expm1(input):
+    """``e ** input - 1``, exact for small ``input``."""
+    return s.expm1(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.log(*x), domain=(0.1, 4))
+def log(input):
+    """The natural logarithm: -inf of 0, NaN of negative numbers."""
+    return s.log(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.log2(*x), domain=(0.1, 4))
+def log2(input):
+    """The logarithm to base 2."""
+    return s.log2(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.log10(*x), domain=(0.1, 4))
+def log10(input):
+    """The logarithm to base 10."""
+    return s.log10(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.log1p(*x), domain=(-0.9, 4))
+def log1p(input):
+    """``log(1 + input)``, exact for small ``input``."""
+    return s.log1p(input)
+
+
+exp.vjp(input=lambda g, out: mul_conj(g, out))
+exp2.vjp(input=lambda g, out: mul_conj(g, mul(out, LN2)))
+expm1.vjp(input=lambda g, out: mul_conj(g, add(out, 1)))
+log.vjp(input=lambda g, input: div_conj(g, input))
+log2.vjp(input=lambda g, input: div_conj(g, mul(input, LN2)))
+log10.vjp(input=lambda g, input: div_conj(g, mul(input, LN10)))
+log1p.vjp(input=lambda g, input: div_conj(g, add(input, 1)))
+
+
+@pointwise(promote="float", dtypes=("float",), inplace=False, reference=lambda *x: np.logaddexp(*x))
+def logaddexp(input, other):
+    """``log(exp(input) + exp(other))`` with no overflow."""
+    return s.logaddexp(input, other)
+
+
+@pointwise(promote="float", dtypes=("float",), inplace=False, reference=lambda *x: np.logaddexp2(*x))
+def logaddexp2(input, other):
+    """``log2(2 ** input + 2 ** other)`` with no overflow."""
+    return s.logaddexp2(input, other)
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",))
+def logistic_difference(input, other):
+    """``1 / (1 + exp(other - input))``, the weight of ``input`` in logaddexp; a half of equal infinities."""
+    return s.sigmoid(s.select(input == other, s.like(input, 0.0), input - other))
+
+
+def _difference_slope(g, out):
+    return mul(g, mul(out, rsub(out, 1)))
+
+
+logistic_difference.vjp(input=_difference_slope, other=lambda g, out: neg(_difference_slope(g, out)))
+logaddexp.vjp(
+    input=lambda g, input, other: mul(g, logistic_difference(input, other)),
+    other=lambda g, input, other: mul(g, logistic_difference(other, input)),
+)
+logaddexp2.vjp(
+    input=lambda g, input, other: mul(g, logistic_difference(mul(input, LN2), mul(other, LN2))),
+    other=lambda g, input, other: mul(g, logistic_difference(mul(other, LN2), mul(input, LN2))),
+)
+
+
+@pointwise(promote="float", dtypes=("float",), domain=((-2, 2), (0.1, 4)))
+def xlogy(input, other):
+    """``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+    return s.xlogy(input, other)
+
+
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False, domain=((-2, 2), (-0.9, 4)))
+def xlog1py(input, other):
+    """``input * log1p(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+    return s.xlog1py(input, other)
+
+
+xlogy.vjp(
+    input=lambda g, input, other: mul(g, where_nonzero(input, log(other))),
+    other=lambda g, input, other: mul(g, true_divide(input, other)),
+)
+xlog1py.vjp(
+    input=lambda g, input, other: mul(g, where_nonzero(input, log1p(other))),
+    other=lambda g, input, other: mul(g, true_divide(input, add(other, 1))),
+)
+
+
+# ---- trigonometry ---------------------------------------------------------------------------------------------------
+
+
+@pointwise(promote="float", reference=lambda *x: np.sin(*x))
+def sin(input):
+    """The sine of an angle in radians."""
+    return s.sin(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.cos(*x))
+def cos(input):
+    """The cosine of an angle in radians."""
+    return s.cos(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.tan(*x), domain=(-1, 1))
+def tan(input):
+    """The tangent of an angle in radians."""
+    return s.tan(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.arcsin(*x), domain=(-0.9, 0.9))
+def asin(input):
+    """The arc sine in radians; NaN outside [-1, 1]."""
+    return s.asin(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.arccos(*x), domain=(-0.9, 0.9))
+def acos(input):
+    """The arc cosine in radians; NaN outside [-1, 1]."""
+    return s.acos(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.arctan(*x))
+def atan(input):
+    """The arc tangent in radians."""
+    return s.atan(input)
+
+
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.arctan2(*x))
+def atan2(input, other):
+    """The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+    return s.atan2(input, other)
+
+
+sin.vjp(input=lambda g, input: mul_conj(g, cos(input)))
+cos.vjp(input=lambda g, input: neg(mul_conj(g, sin(input))))
+tan.vjp(input=lambda g, out: mul_conj(g, add(square(out), 1)))
+asin.vjp(input=lambda g, input: mul_conj(g, _root_of_gap(input)))
+acos.vjp(input=lambda g, input: neg(mul_conj(g, _root_of_gap(input))))
+atan.vjp(input=lambda g, input: div_conj(g, add(square(input), 1)))
+
+
+def _root_of_gap(input):
+    return pow(rsub(square(input), 1), -0.5)
+
+
+def _over_square(g, x, a, b):
+    """``g * x / (a^2 + b^2)``, 0 at the origin."""
+    size = add(square(a), square(b))
+    return mul(g, where_nonzero(size, true_divide(x, size)))
+
+
+atan2.vjp(
+    input=lambda g, input, other: _over_square(g, other, input, other),
+    other=lambda g, input, other: neg(_over_square(g, input, input, other)),
+)
+
+
+@pointwise(promote="float", reference=lambda *x: np.sinh(*x))
+def sinh(input):
+    """The hyperbolic sine."""
+    return s.sinh(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.cosh(*x))
+def cosh(input):
+    """The hyperbolic cosine."""
+    return s.cosh(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.tanh(*x))
+def tanh(input):
+    """The hyperbolic tangent."""
+    return s.tanh(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.arcsinh(*x))
+def asinh(input):
+    """The inverse hyperbolic sine."""
+    return s.asinh(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.arccosh(*x), domain=(1.1, 4))
+def acosh(input):
+    """The inverse hyperbolic cosine; NaN below 1."""
+    return s.acosh(input)
+
+
+@pointwise(promote="float", reference=lambda *x: np.arctanh(*x), domain=(-0.9, 0.9))
+def atanh(input):
+    """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    return s.atanh(input)
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOATS, reference=lambda g, y: g * (1 - y * y))
+def tanh_backward(grad, output):
+    """``grad * (1 - output ** 2)``, of the conjugate where complex."""
+    output = s.conj(output)
+    return grad * (1.0 - output * output)
+
+
+tanh_backward.vjp(
+    grad=lambda g, output: tanh_backward(g, output),
+    output=lambda g, grad, output: mul(mul_conj(mul(g, -2), grad), output),
+)
+sinh.vjp(input=lambda g, input: mul_conj(g, cosh(input)))
+cosh.vjp(input=lambda g, input: mul_conj(g, sinh(input)))
+tanh.vjp(input=lambda g, out: tanh_backward(g, out))
+asinh.vjp(input=lambda g, input: mul_conj(g, pow(add(square(input), 1), -0.5)))
+acosh.vjp(input=lambda g, input: div_conj(g, mul(_root(add(input, -1)), _root(add(input, 1)))))
+atanh.vjp(input=lambda g, input: div_conj(g, rsub(square(input), 1)))
+
+
+def _root(x):
+    return pow(x, 0.5)
+
+
+for _op, _name in ((asin, "arcsin"), (acos, "arccos"), (atan, "arctan"), (atan2, "arctan2"), (asinh, "arcsinh")):
+    alias(_op, _name)
+alias(acosh, "arccosh")
+alias(atanh, "arctanh")
+
+
+@pointwise(promote="float", reference=lambda *x: np.sinc(*x))
+def sinc(input):
+    """``sin(pi x) / (pi x)``, 1 at 0."""
+    if isinstance(input, s.Complex):
+        turn = input * PI
+        zero = input == 0
+        return s.select(zero, s.constant(input, 1), s.sin(turn) / s.select(zero, s.constant(input, 1), turn))
+    rest = input - s.round(input * 0.5) * 2.0  # exact, so that whole numbers give 0
+    zero = input == 0
+    return s.select(zero, s.like(input, 1.0), s.sin(rest * PI) / (s.select(zero, s.like(input, 1.0), input) * PI))
+
+
+def _sinc_slope(g, input, out):
+    return mul_conj(g, where_nonzero(input, true_divide(add(cos(mul(input, PI)), out, alpha=-1), input)))
+
+
+sinc.vjp(input=_sinc_slope)
+
+
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.deg2rad(*x))
+def deg2rad(input):
+    """Degrees to radians."""
+    return input * (PI / 180)
+
+
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.rad2deg(*x))
+def rad2deg(input):
+    """Radians to degrees."""
+    return input * (180 / PI)
+
+
+deg2rad.vjp(input=lambda g: mul(g, PI / 180))
+rad2deg.vjp(input=lambda g: mul(g, 180 / PI))
+
+
+# ---- the logistic function ------------------------------------------------------------------------------------------
+
+
+@pointwise(promote="float", reference=lambda x: 1 / (1 + np.exp(-x)))
+def sigmoid(input):
+    """``1 / (1 + exp(-input))``."""
+    return s.sigmoid(input)
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOATS, reference=lambda g, y: g * (1 - y) * y)
+def sigmoid_backward(grad, output):
+    """``grad * (1 - output) * output``, of the conjugate where complex."""
+    output = s.conj(output)
+    return grad * ((1.0 - output) * output)
+
+
+sigmoid_backward.vjp(
+    grad=lambda g, output: sigmoid_backward(g, output),
+    output=lambda g, grad, output: mul_conj(mul_conj(g, grad), add(mul(conj_of(output), -2), 1)),
+)
+sigmoid.vjp(input=lambda g, out: sigmoid_backward(g, out))
+alias(sigmoid, "expit", method=False)
+
+
+def conj_of(x):
+    """``x`` or, where it is complex, its conjugate."""
+    return x.conj()
+
+
+@pointwise(promote="float", dtypes=("float",), operands=1, domain=(0.1, 0.9))
+def logit(input, eps=None):
+    """``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+    if eps is not None:
+        input = s.minimum(s.maximum(input, eps), 1.0 - eps)
+    return s.log(input / (1.0 - input))
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=("float",), domain=((-2, 2), (0.1, 0.9)))
+def logit_backward(grad, input, eps=None):
+    """``grad / (input * (1 - input))``; outside the bounds 0 with ``eps``, NaN without."""
+    slope = grad / (input * (1.0 - input))
+    low, high, outside = (0.0, 1.0, float("nan")) if eps is None else (eps, 1.0 - eps, 0.0)
+    return s.select((input < low) | (input > high), s.like(grad, outside), slope)
+
+
+def _logit_slope_slope(g, grad, input, eps):
+    bend = true_divide(add(mul(input, 2), -1), mul(input, rsub(input, 1)))
+    return mul(logit_backward(mul(g, grad), input, eps), bend)
+
+
+logit_backward.vjp(grad=lambda g, input, eps: logit_backward(g, input, eps), input=_logit_slope_slope)
+logit.vjp(input=lambda g, input, eps: logit_backward(g, input, eps))
+
+
+# ---- parts of numbers -----------------------------------------------------------------------------------------------
+
+
+@pointwise(promote="float", out="real", inplace=False, reference=lambda *x: np.angle(*x))
+def angle(input):
+    """The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
+    return s.angle(input)
+
+
+def _angle_slope(g, input):
+    if not input.is_complex():
+        return no_slope(g)
+    size = add(square(input.real), square(input.imag))
+    return complex(
+        where_nonzero(size, true_divide(neg(mul(g, input.imag)), size)),
+        where_nonzero(size, true_divide(mul(g, input.real), size)),
+    )
+
+
+angle.vjp(input=_angle_slope)
+
+
+@composite(method=False)
+def complex(real, imag, *, out=None):
+    """The complex tensor of two floating-point tensors of one dtype.
+
+    Raises:
+        RuntimeError: the dtypes are not the same, or not float32 or float64.
+    """
+    if real.dtype != imag.dtype or real.dtype not in (_core.float32, _core.float64):
+        raise RuntimeError(
+            f"complex: expected both inputs to be of one dtype, float32 or float64, got {real.dtype} and {imag.dtype}"
+        )
+    from .joining import stack
+    from .views import broadcast_tensors
+
+    result = view_as_complex(stack(broadcast_tensors(real, imag), -1))
+    return result if out is None else out.copy_(result)
+
+
+@composite(method=False)
+def polar(abs, angle, *, out=None):
+    """The complex tensor with these absolute values and arguments (radians)."""
+    result = complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
+    return result if out is None else out.copy_(result)
+
+
+# ---- bits of floats -------------------------------------------------------------------------------------------------
+
+
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.copysign(*x))
+def copysign(input, other):
+    """The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
+    return s.copysign(input, other)
+
+
+copysign.vjp(input=lambda g, input, out: mul(g, where_nonzero(input, true_divide(out, input))), other=no_slope)
+
+
+@pointwise(dtypes=("float",), reference=lambda *x: np.nextafter(*x))
+def nextafter(input, other):
+    """The next floating-point number from ``input`` toward ``other``."""
+    return s.nextafter(input, other)
+
+
+@pointwise(reference=lambda *x: np.heaviside(*x), dtypes=("bool", "int", "float"))
+def heaviside(input, values):
+    """0 below 0, 1 above it, ``values`` at 0."""
+    step = s.select(input > 0, s.like(values, 1), s.like(values, 0))
+    return s.select(input == 0, values, s.select(s.isnan(input), values * 0, step))
+
+
+@pointwise(outs=("same", "int32"), dtypes=("float",), inplace=False)
+def frexp(input):
+    """Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+    return s.frexp(input)
+
+
+@composite(inplace=True)
+def ldexp(input, other, *, out=None):
+    """``input * 2 ** other``."""
+    power = exp2(other) if isinstance(other, Tensor) else 2.0**other
+    return mul(input, power) if out is None else mul(input, power, out=out)
+
+
+@pointwise(method=False, operands=1, dtypes=FLOATS)
+def replace_nonfinite(input, nan, posinf, neginf):
+    """``input`` with numbers for NaN, infinity and minus infinity."""
+
+    def part(x):
+        x = s.select(s.isposinf(x), _splat(x, posinf), x)
+        x = s.select(s.isneginf(x), _splat(x, neginf), x)
+        return s.select(s.isnan(x), _splat(x, nan), x)
+
+    return s.Complex(part(input.re), part(input.im)) if isinstance(input, s.Complex) else part(input)
+
+
+def _splat(x, number):
+    return x.fn.splat(s.real(number), x.lanes)
+
+
+replace_nonfinite.vjp(input=lambda g, input: where_finite(input, g))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOATS)
+def where_finite(input, other):
+    """``other`` where ``input`` is finite, else 0."""
+    return s.select(s.isfinite(input), other, s.constant(other, 0))
+
+
+where_finite.vjp(other=lambda g, input: where_finite(input, g))
+
+_LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+}
+
+
+def _replacements(input, nan, posinf, neginf):
+    name = {"complex64": "float32", "complex128": "float64"}.get(input.dtype.name, input.dtype.name)
+    largest = _LARGEST[name]
+    return (
+        0.0 if nan is None else float(nan),
+        largest if posinf is None else float(posinf),
+        -largest if neginf is None else float(neginf),
+    )
+
+
+@composite()
+def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
+    """``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
+    if not (input.is_floating_point() or input.is_complex()):
+        return input.clone() if out is None else out.copy_(input)
+    numbers = _replacements(input, nan, posinf, neginf)
+    return replace_nonfinite(input, *numbers) if out is None else replace_nonfinite(input, *numbers, out=out)
+
+
+@composite()
+def nan_to_num_(input, nan=None, posinf=None, neginf=None):
+    """In-place form of :func:`nan_to_num`."""
+    if not (input.is_floating_point() or input.is_complex()):
+        return input
+    return replace_nonfinite.traits["inplace"](input, *_replacements(input, nan, posinf, neginf))

@@ -1,0 +1,721 @@
+"""Arithmetic, element by element: sums, products, quotients, powers, rounding, extrema and what joins them.
+
+The derivative of a function of complex numbers is taken as PyTorch takes it: the gradient is multiplied by the
+conjugate of the derivative, which for real numbers is the derivative.
+"""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import scalar as s
+from ._lazy import np
+from .table import alias, composite, pointwise
+from .views import to_dtype, zeros
+
+NUMBER = ("int", "float", "complex")
+REAL = ("int", "float")
+FLOATS = ("float", "complex")
+
+
+def no_slope(g):
+    """The gradient through a function that is constant almost everywhere."""
+    return zeros(g.shape, g.dtype)
+
+
+def _check_alpha(input, other, alpha=1):
+    """A whole number of whole numbers stays whole: ``alpha`` may not be a fraction."""
+    if isinstance(alpha, float) and not any(
+        (x.is_floating_point() or x.is_complex()) if isinstance(x, Tensor) else isinstance(x, (float, complex))
+        for x in (input, other)
+    ):
+        raise RuntimeError(
+            f"For integral input tensors, argument alpha must not be a floating point number (got alpha={alpha})"
+        )
+
+
+def _times(x, factor):
+    """``x * factor``, and ``x`` itself for the default factor, 1."""
+    return x if isinstance(factor, int) and factor == 1 else x * factor
+
+
+# ---- sums and products ----------------------------------------------------------------------------------------------
+
+
+@pointwise(check=_check_alpha, reference=lambda *x: np.add(*x))
+def add(input, other, *, alpha=1):
+    """``input + alpha * other``; of bools, whether either holds.
+
+    Args:
+        input, other: tensors of shapes that broadcast, or numbers.
+        alpha: a number, whole where the dtype is.
+    """
+    return input + _times(other, alpha)
+
+
+add.vjp(input=lambda g: g, other=lambda g, alpha: g if alpha == 1 else mul_conj(g, alpha))
+
+
+@pointwise(check=_check_alpha, dtypes=NUMBER, reference=lambda *x: np.subtract(*x))
+def sub(input, other, *, alpha=1):
+    """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
+    return input - _times(other, alpha)
+
+
+sub.vjp(input=lambda g: g, other=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha))
+alias(sub, "subtract")
+
+
+@pointwise(check=_check_alpha, dtypes=NUMBER, inplace=False, reference=lambda a, b: b - a)
+def rsub(input, other, *, alpha=1):
+    """``other - alpha * input``."""
+    return other - _times(input, alpha)
+
+
+rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), other=lambda g: g)
+
+
+@pointwise(reference=lambda *x: np.multiply(*x))
+def mul(input, other):
+    """``input * other``; of bools, whether both hold."""
+    return input * other
+
+
+mul.vjp(input=lambda g, other: mul_conj(g, other), other=lambda g, input: mul_conj(g, input))
+alias(mul, "multiply")
+
+
+@pointwise(method=False, inplace=False, reference=lambda *x: np.multiply(*x))
+def mul_conj(input, other):
+    """``input`` times the conjugate of ``other``: how a gradient passes a product."""
+    return input * s.conj(other)
+
+
+mul_conj.vjp(input=lambda g, other: mul(g, other), other=lambda g, input: mul_conj(input, g))
+
+
+@pointwise(promote="float", reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)))
+def true_divide(input, other):
+    """``input / other``; whole numbers give the default floating-point dtype."""
+    return input / other
+
+
+true_divide.vjp(input=lambda g, other: div_conj(g, other), other=lambda g, other, out: _divisor_slope(g, other, out))
+
+
+def _divisor_slope(g, other, out):
+    return neg(mul_conj(g, true_divide(out, other)))
+
+
+@pointwise(promote="float", method=False, inplace=False, reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)))
+def div_conj(input, other):
+    """``input`` over the conjugate of ``other``: how a gradient passes a quotient."""
+    return input / s.conj(other)
+
+
+div_conj.vjp(
+    input=lambda g, other: true_divide(g, other),
+    other=lambda g, input, other: neg(div_conj(mul_conj(input, g), mul(other, other))),
+)
+
+
+@pointwise(promote="float", method=False, inplace=False, reference=lambda a, b: b / a, domain=((0.5, 2), (-2, 2)))
+def rdiv(input, other):
+    """``other / input``."""
+    return other / input
+
+
+rdiv.vjp(input=lambda g, input, out: _divisor_slope(g, input, out), other=lambda g, input: div_conj(g, input))
+
+
+def _whole_number_zero(input, other):
+    """Division of whole numbers by zero is an error: the kernels give 0 there."""
+    if isinstance(other, Tensor):
+        if other.is_floating_point() or other.is_complex():
+            return
+        if isinstance(input, Tensor) and (input.is_floating_point() or input.is_complex()):
+            return
+        zero = other.numel() > 0 and bool((other == 0).any())
+    else:
+        zero = not isinstance(other, (float, complex)) and other == 0 and not input.is_floating_point()
+    if zero:
+        raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
+
+
+@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.floor_divide(*x), domain=((-2, 2), (0.5, 2)))
+def floor_divide(input, other):
+    """``floor(input / other)``, Python's ``//``.
+
+    Raises:
+        RuntimeError: whole numbers divided by zero.
+    """
+    return s.floor_divide(input, other)
+
+
+@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda a, b: np.trunc(a / b), domain=((-2, 2), (0.5, 2)))
+def trunc_divide(input, other):
+    """``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
+    return s.trunc_divide(input, other)
+
+
+floor_divide.vjp(input=no_slope, other=no_slope)
+trunc_divide.vjp(input=no_slope, other=no_slope)
+
+_DIVISIONS = {None: true_divide, "floor": floor_divide, "trunc": trunc_divide}
+
+
+def _division(rounding_mode):
+    try:
+        return _DIVISIONS[rounding_mode]
+    except KeyError:
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
+        ) from None
+
+
+@composite(names=("divide",))
+def div(input, other, *, rounding_mode=None, out=None):
+    """``input / other``.
+
+    Args:
+        rounding_mode: None divides truly (whole numbers give floats), ``"floor"`` rounds down as Python's ``//``,
+            ``"trunc"`` toward zero as C's ``/``; both keep the dtype.
+    """
+    op = _division(rounding_mode)
+    return op(input, other) if out is None else op(input, other, out=out)
+
+
+@composite(names=("divide_",))
+def div_(input, other, *, rounding_mode=None):
+    """In-place form of :func:`div`."""
+    return _division(rounding_mode).traits["inplace"](input, other)
+
+
+_core.bind_operator("div", true_divide)
+_core.bind_operator("div_", true_divide.traits["inplace"])
+
+
+@composite(method=False)
+def rfloor_divide(input, other):
+    """``other // input``."""
+    return floor_divide(_as_tensor(other, input), input)
+
+
+@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.remainder(*x), domain=((-2, 2), (0.5, 2)))
+def remainder(input, other):
+    """``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``.
+
+    Raises:
+        RuntimeError: whole numbers divided by zero.
+    """
+    return s.remainder(input, other)
+
+
+remainder.vjp(input=lambda g: g, other=lambda g, input, other: neg(mul(g, floor_divide(input, other))))
+
+
+@composite(method=False)
+def rremainder(input, other):
+    """``other % input``."""
+    return remainder(_as_tensor(other, input), input)
+
+
+@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.fmod(*x), domain=((-2, 2), (0.5, 2)))
+def fmod(input, other):
+    """``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``.
+
+    Raises:
+        RuntimeError: whole numbers divided by zero.
+    """
+    return s.fmod(input, other)
+
+
+fmod.vjp(input=lambda g: g, other=lambda g, input, other: neg(mul(g, trunc_divide(input, other))))
+
+
+def _as_tensor(x, like):
+    """A number as a tensor of no dimensions that takes part in promotion as the number would."""
+    if isinstance(x, Tensor):
+        return x
+    return zeros((), _core.result_type(like, x)).fill_(x)
+
+
+@pointwise(dtypes=NUMBER, reference=lambda *x: np.negative(*x))
+def neg(input):
+    """``-input``. For bools use ``~``."""
+    return -input
+
+
+neg.vjp(input=lambda g: neg(g))
+alias(neg, "negative")
+
+
+@composite()
+def positive(input):
+    """``+input``: the tensor itself.
+
+    Raises:
+        RuntimeError: of bools.
+    """
+    if input.dtype is _core.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@pointwise(out="real", dtypes=NUMBER, reference=lambda *x: np.abs(*x))
+def abs(input):
+    """The absolute value; of a complex number, a real one."""
+    return s.abs(input)
+
+
+abs.vjp(input=lambda g, input: mul(g, sgn(input)))
+alias(abs, "absolute")
+
+
+@pointwise(reference=lambda *x: np.sign(*x), dtypes=("bool", "int", "float"))
+def sign(input):
+    """-1, 0 or 1. For complex numbers see :func:`sgn`."""
+    return s.sign(input)
+
+
+sign.vjp(input=no_slope)
+
+
+@pointwise(reference=lambda *x: np.sign(*x))
+def sgn(input):
+    """``input / |input|``, 0 at 0."""
+    return s.sgn(input)
+
+
+def _sgn_slope(g, input, out):
+    if not input.is_complex():
+        return no_slope(g)
+    size = abs(input)
+    along = mul(mul_conj(g, out).real, out)
+    return mul(sub(g, along), where_nonzero(size, true_divide(1.0, size)))
+
+
+sgn.vjp(input=_sgn_slope)
+
+
+@pointwise(method=False, inplace=False, reference=lambda x, y: np.where(x == 0, 0, y))
+def where_nonzero(input, other):
+    """``other`` where ``input`` is not 0, else 0: drops what is infinite or NaN there."""
+    return s.select(input == 0, s.constant(other, 0), other)
+
+
+where_nonzero.vjp(other=lambda g, input: where_nonzero(input, g))
+
+
+@composite()
+def conj(input):
+    """The complex conjugate; a real tensor is given back as it is."""
+    return conj_physical(input) if input.is_complex() else input
+
+
+@pointwise(reference=lambda *x: np.conj(*x))
+def conj_physical(input):
+    """The complex conjugate, computed."""
+    return s.conj(input)
+
+
+conj_physical.vjp(input=lambda g: conj_physical(g))
+
+
+# ---- powers ---------------------------------------------------------------------------------------------------------
+
+
+@pointwise(dtypes=NUMBER, reference=lambda *x: np.square(*x))
+def square(input):
+    """``input * input``."""
+    return input * input
+
+
+square.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
+
+
+@pointwise(method=False, dtypes=NUMBER, reference=lambda x: x * x * x)
+def cube(input):
+    """``input * input * input``."""
+    return input * input * input
+
+
+cube.vjp(input=lambda g, input: mul_conj(g, mul(square(input), 3)))
+
+
+@pointwise(promote="float", reference=lambda *x: np.sqrt(*x), domain=(0.1, 4))
+def sqrt(input):
+    """The square root; NaN of negative numbers."""
+    return s.sqrt(input)
+
+
+sqrt.vjp(input=lambda g, out: div_conj(g, mul(out, 2)))
+
+
+@pointwise(promote="float", reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 4))
+def rsqrt(input):
+    """``1 / sqrt(input)``."""
+    return s.rsqrt(input)
+
+
+rsqrt.vjp(input=lambda g, out: mul_conj(g, mul(cube(out), -0.5)))
+
+
+@pointwise(promote="float", reference=lambda *x: np.reciprocal(*x), domain=(0.5, 2))
+def reciprocal(input):
+    """``1 / input``."""
+    return s.reciprocal(input)
+
+
+reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, square(out))))
+
+
+@pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)))
+def power(input, exponent):
+    """``input ** exponent`` by the general formula; see :func:`pow`."""
+    if isinstance(input, s.Complex) or input.type.kind == "f":
+        return s.pow(input, exponent)
+    return s.integer_pow(input, exponent)
+
+
+def _base_slope(g, input, exponent):
+    if not isinstance(exponent, Tensor):
+        return no_slope(g) if exponent == 0 else mul_conj(g, mul(pow(input, exponent - 1), exponent))
+    return mul_conj(g, where_nonzero(exponent, mul(exponent, power(input, sub(exponent, 1)))))
+
+
+def _exponent_slope(g, input, exponent, out):
+    return mul_conj(g, power_log(_as_tensor(input, exponent), exponent, out))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOATS, operands=3, domain=(0.5, 2))
+def power_log(input, exponent, other):
+    """``other * log(input)``, 0 where ``input`` is 0 and ``exponent`` is not negative."""
+    return s.select((input == 0) & (s.real(exponent) >= 0), s.constant(other, 0), other * s.log(input))
+
+
+power_log.vjp(
+    input=lambda g, input, other: mul_conj(g, where_nonzero(input, true_divide(other, input))),
+    other=lambda g, input, exponent: mul_conj(g, power_log(input, exponent, 1.0)),
+)
+power.vjp(input=_base_slope, exponent=_exponent_slope)
+
+_POWERS = {2: square, 3: cube}
+_FLOAT_POWERS = {0.5: sqrt, -0.5: rsqrt, -1: reciprocal}
+
+
+def _special_power(input, exponent):
+    """The op for ``input ** exponent`` where there is a faster and more exact one."""
+    kind = type(exponent)
+    if kind is not int and kind is not float:
+        return None
+    floating = input.is_floating_point() or input.is_complex()
+    if kind is int and not floating and exponent < 0:
+        raise RuntimeError(f"Integers to negative integer powers are not allowed (got exponent {exponent}).")
+    if kind is int or floating:
+        op = _POWERS.get(exponent)
+        if op is not None:
+            return op
+    return _FLOAT_POWERS.get(exponent) if floating else None
+
+
+@composite()
+def pow(input, exponent, *, out=None):
+    """``input ** exponent``; either may be a number.
+
+    Raises:
+        RuntimeError: a whole number to a negative whole number given as a number.
+    """
+    if exponent.__class__ is int and out is None and exponent in _POWERS and input.__class__ is Tensor:
+        return _POWERS[exponent](input)  # the common case, at once
+    op = _special_power(input, exponent) if isinstance(input, Tensor) and not isinstance(exponent, Tensor) else None
+    if op is not None and input.dtype is not _core.bool_:
+        return op(input) if out is None else op(input, out=out)
+    return power(input, exponent) if out is None else power(input, exponent, out=out)
+
+
+@composite()
+def pow_(input, exponent):
+    """In-place form of :func:`pow`."""
+    op = _special_power(input, exponent) if not isinstance(exponent, Tensor) else None
+    if op is not None and input.dtype is not _core.bool_:
+        return op.traits["inplace"](input)
+    return power.traits["inplace"](input, exponent)
+
+
+@composite(method=False)
+def rpow(input, other):
+    """``other ** input``."""
+    return power(other, input)
+
+
+@composite(inplace=True)
+def float_power(input, exponent, *, out=None):
+    """``input ** exponent`` in float64 or complex128."""
+    complex_ = any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in (input, exponent))
+    wide = _core.complex128 if complex_ else _core.float64
+    input, exponent = (to_dtype(x, wide) if isinstance(x, Tensor) else x for x in (input, exponent))
+    return pow(input, exponent, out=out)
+
+
+@pointwise(dtypes=("float",), reference=lambda *x: np.hypot(*x))
+def hypot(input, other):
+    """``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+    return s.hypot(input, other)
+
+
+hypot.vjp(
+    input=lambda g, input, out: mul(g, where_nonzero(out, true_divide(input, out))),
+    other=lambda g, other, out: mul(g, where_nonzero(out, true_divide(other, out))),
+)
+
+
+# ---- products of three ----------------------------------------------------------------------------------------------
+
+
+@pointwise(reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER)
+def addcmul(input, tensor1, tensor2, *, value=1):
+    """``input + value * tensor1 * tensor2``."""
+    product = tensor1 * tensor2
+    return input + _times(product, value)
+
+
+addcmul.vjp(
+    input=lambda g: g,
+    tensor1=lambda g, tensor2, value: mul_conj(g, mul(tensor2, value)),
+    tensor2=lambda g, tensor1, value: mul_conj(g, mul(tensor1, value)),
+)
+
+
+@pointwise(reference=lambda a, b, c: a + b / c, operands=3, dtypes=FLOATS, domain=((-2, 2), (-2, 2), (0.5, 2)))
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    """``input + value * tensor1 / tensor2``, of floating-point tensors."""
+    return input + _times(tensor1, value) / tensor2
+
+
+addcdiv.vjp(
+    input=lambda g: g,
+    tensor1=lambda g, tensor2, value: div_conj(mul(g, value), tensor2),
+    tensor2=lambda g, tensor1, tensor2, value: neg(mul_conj(g, true_divide(mul(tensor1, value), square(tensor2)))),
+)
+
+
+@pointwise(operands=3, dtypes=FLOATS, reference=lambda a, b, w: a + w * (b - a))
+def lerp(input, end, weight):
+    """``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
+    size = s.abs(weight)
+    step = end - input
+    return s.select(size < 0.5, input + weight * step, end - step * (1.0 - weight))
+
+
+lerp.vjp(
+    input=lambda g, weight: mul_conj(g, rsub(weight, 1) if isinstance(weight, Tensor) else 1 - weight),
+    end=lambda g, weight: mul_conj(g, weight),
+    weight=lambda g, input, end: mul_conj(g, sub(end, input)),
+)
+
+
+# ---- rounding -------------------------------------------------------------------------------------------------------
+
+
+@pointwise(dtypes=REAL, reference=lambda *x: np.floor(*x))
+def floor(input):
+    """The largest integer not above."""
+    return s.floor(input)
+
+
+@pointwise(dtypes=REAL, reference=lambda *x: np.ceil(*x))
+def ceil(input):
+    """The smallest integer not below."""
+    return s.ceil(input)
+
+
+@pointwise(dtypes=REAL, reference=lambda *x: np.trunc(*x))
+def trunc(input):
+    """Rounded toward zero."""
+    return s.trunc(input)
+
+
+alias(trunc, "fix")
+
+
+@pointwise(dtypes=("float",), reference=lambda x: x - np.trunc(x))
+def frac(input):
+    """``input - trunc(input)``, with the sign of ``input``."""
+    return s.frac(input)
+
+
+@pointwise(method=False, dtypes=REAL, reference=lambda *x: np.rint(*x))
+def round_half_even(input):
+    """To the nearest integer, halves to the even one."""
+    return s.round(input)
+
+
+floor.vjp(input=no_slope)
+ceil.vjp(input=no_slope)
+trunc.vjp(input=no_slope)
+round_half_even.vjp(input=no_slope)
+frac.vjp(input=lambda g: g)
+
+
+@composite(inplace=True)
+def round(input, *, decimals=0, out=None):
+    """To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+    if decimals == 0:
+        return round_half_even(input) if out is None else round_half_even(input, out=out)
+    if not input.is_floating_point():
+        raise RuntimeError(f"round: decimals={decimals} needs a floating-point tensor, got {input.dtype}")
+    ten = 10.0 ** (decimals if decimals > 0 else -decimals)
+    if decimals > 0:
+        return true_divide(round_half_even(mul(input, ten)), ten, **({} if out is None else {"out": out}))
+    return mul(round_half_even(true_divide(input, ten)), ten, **({} if out is None else {"out": out}))
+
+
+# ---- extrema --------------------------------------------------------------------------------------------------------
+
+
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.maximum(*x))
+def maximum(input, other):
+    """The larger of the two, NaN where either is NaN."""
+    return s.maximum(input, other)
+
+
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.minimum(*x))
+def minimum(input, other):
+    """The smaller of the two, NaN where either is NaN."""
+    return s.minimum(input, other)
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def larger_gradient(grad, input, other):
+    """``grad`` where ``input`` is larger than ``other``, half of it where they are equal, else 0."""
+    return s.select(input < other, s.like(grad, 0.0), s.select(input == other, grad * 0.5, grad))
+
+
+larger_gradient.vjp(grad=lambda g, input, other: larger_gradient(g, input, other))
+maximum.vjp(
+    input=lambda g, input, other: larger_gradient(g, input, other),
+    other=lambda g, input, other: larger_gradient(g, other, input),
+)
+minimum.vjp(
+    input=lambda g, input, other: larger_gradient(g, other, input),
+    other=lambda g, input, other: larger_gradient(g, input, other),
+)
+
+
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmax(*x))
+def fmax(input, other):
+    """The larger of the two; a number wins over NaN."""
+    return s.fmax(input, other)
+
+
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmin(*x))
+def fmin(input, other):
+    """The smaller of the two; a number wins over NaN."""
+    return s.fmin(input, other)
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def chosen_gradient(grad, input, out):
+    """``grad`` where ``input`` is what was chosen, else 0."""
+    return s.select(input == out, grad, s.like(grad, 0.0))
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def refused_gradient(grad, input, out):
+    """``grad`` where ``input`` is not what was chosen, else 0."""
+    return s.select(input == out, s.like(grad, 0.0), grad)
+
+
+chosen_gradient.vjp(grad=lambda g, input, out: chosen_gradient(g, input, out))
+refused_gradient.vjp(grad=lambda g, input, out: refused_gradient(g, input, out))
+fmax.vjp(
+    input=lambda g, input, out: chosen_gradient(g, input, out),
+    other=lambda g, input, out: refused_gradient(g, input, out),
+)
+fmin.vjp(
+    input=lambda g, input, out: chosen_gradient(g, input, out),
+    other=lambda g, input, out: refused_gradient(g, input, out),
+)
+
+
+@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: x)
+def clamp_between(input, min=None, max=None):
+    """``input`` held between two numbers, either of which may be None; NaN stays."""
+    if min is not None:
+        input = s.maximum(input, min)
+    return input if max is None else s.minimum(input, max)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=REAL, second=False)
+def clamp_gradient(grad, input, min=None, max=None):
+    """``grad`` where ``input`` lies within the bounds, else 0."""
+    nothing = s.like(grad, 0)
+    if min is not None:
+        grad = s.select(input < min, nothing, grad)
+    return grad if max is None else s.select(input > max, nothing, grad)
+
+
+clamp_gradient.vjp(grad=lambda g, input, min, max: clamp_gradient(g, input, min, max))
+clamp_between.vjp(input=lambda g, input, min, max: clamp_gradient(g, input, min, max))
+
+
+def _clamp(input, min, max, out, inplace):
+    if input.is_floating_point() and not (
+        inplace or out is not None or min.__class__ is Tensor or max.__class__ is Tensor
+    ):
+        if min is not None or max is not None:
+            return clamp_between(input, min, max)  # the common case, at once
+    if min is None and max is None:
+        raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        result = input
+        if min is not None:
+            result = maximum(result, _as_tensor(min, input))
+        if max is not None:
+            result = minimum(result, _as_tensor(max, input))
+        if inplace:
+            return input.copy_(result)
+        return result if out is None else clamp_between(result, out=out)
+    whole = not (input.is_floating_point() or input.is_complex())
+    if whole and not inplace and (isinstance(min, float) or isinstance(max, float)):
+        input = to_dtype(input, _core.get_default_dtype())
+    if inplace:
+        return clamp_between.traits["inplace"](input, min, max)
+    return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)
+
+
+@composite(names=("clip",))
+def clamp(input, min=None, max=None, *, out=None):
+    """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    return _clamp(input, min, max, out, False)
+
+
+@composite(names=("clip_",))
+def clamp_(input, min=None, max=None):
+    """In-place form of :func:`clamp`."""
+    return _clamp(input, min, max, None, True)
+
+
+@composite()
+def clamp_min(input, min, *, out=None):
+    """``input``, at least ``min``."""
+    return _clamp(input, min, None, out, False)
+
+
+@composite()
+def clamp_max(input, max, *, out=None):
+    """``input``, at most ``max``."""
+    return _clamp(input, None, max, out, False)
+
+
+@composite()
+def clamp_min_(input, min):
+    """In-place form of :func:`clamp_min`."""
+    return _clamp(input, min, None, None, True)
+
+
+@composite()
+def clamp_max_(input, max):
+    """In-place form of :func:`clamp_max`."""
+    return _clamp(input, None, max, None, True)
