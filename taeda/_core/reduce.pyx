@@ -487,25 +487,30 @@ cdef class Rowwise:
     """A row-wise kernel over contiguous operands, callable with the dimensions that make a row.
 
     Args:
+        name: of the op, for messages.
         kernel: ``kernel(dtypes, columns)`` gives the address; ``dtypes`` has a name per operand, outputs first, None for
             one that was left out.
         outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row, ``R``
-            the same with the reduced dimensions kept as 1, ``w`` one row; ``x`` as the input, ``a`` what it is computed
-            in, ``i`` int64.
-        ins: per input its shape in the same letters; the first is the input itself.
-        lanes: of the kernel for float32; half for 8-byte dtypes.
+            the same with the row's dimensions kept as 1, ``w`` one row; ``x`` as the input, ``a`` what it is computed
+            in, ``s`` what its sum is (int64 for integers), ``i`` int64.
+        ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: it is
+            where the kernel reports a class that is out of range.
+        floating: whether integers are refused.
+        wide: whether float32 is computed in float64.
     """
 
+    cdef readonly str name
     cdef readonly object kernel
     cdef bytes outs, ins
     cdef int nouts, nins
+    cdef bint floating, wide
     cdef dict table
     cdef uint64_t last_key
     cdef kernel_t last_fn
     cdef int vector_bytes
 
-    def __init__(self, kernel, str outs, str ins):
-        self.kernel = kernel
+    def __init__(self, str name, kernel, str outs, str ins, bint floating=True, bint wide=False):
+        self.name, self.kernel, self.floating, self.wide = name, kernel, floating, wide
         self.outs, self.ins = outs.encode(), ins.encode()
         self.nouts, self.nins = len(outs) // 2, len(ins)
         if self.nouts + self.nins > MAXROWWISE:
@@ -528,9 +533,30 @@ cdef class Rowwise:
         self.last_fn = <kernel_t><size_t>address
         return self.last_fn
 
-    def __call__(self, Tensor x not None, int first, int last, tuple more=(), dtype out=None, double p=0.0,
-                 double q=0.0):
-        """Run on rows made of dimensions ``[first, last)`` of ``x``; gives the output or a tuple of them.
+    def along(self, x, dim, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
+        """Run on rows along one dimension."""
+        cdef int d = self.wrap(x, dim)
+        return self.run(<Tensor>x, d, d + ((<Tensor>x).nd > 0), more, out, p, q)
+
+    def last(self, x, int n, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
+        """Run on rows made of the last ``n`` dimensions."""
+        if not isinstance(x, Tensor):
+            self.raise_not_tensor(x)
+        return self.run(<Tensor>x, (<Tensor>x).nd - n, (<Tensor>x).nd, more, out, p, q)
+
+    cdef int wrap(self, object x, object dim) except -1:
+        cdef int nd
+        cdef long d
+        if not isinstance(x, Tensor):
+            self.raise_not_tensor(x)
+        nd = (<Tensor>x).nd if (<Tensor>x).nd else 1
+        return one_dim(dim, nd, self.name)
+
+    cdef int raise_not_tensor(self, object x) except -1:
+        raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+
+    cdef object run(self, Tensor x, int first, int last, tuple more, dtype out, double p, double q):
+        """Rows made of dimensions ``[first, last)`` of ``x``; gives the output or a tuple of them.
 
         ``more`` are the other inputs (None where one is left out); ``out`` is the dtype of outputs that are as the input.
         """
@@ -539,10 +565,14 @@ cdef class Rowwise:
         cdef list alive = []
         cdef char* pointers[MAXROWWISE]
         cdef int64_t args[3 + 4 * MAXROWWISE + 2]
+        cdef int64_t report[2]
         cdef int64_t a = 1, n = 1, b = 1
         cdef int i, code, at, acc = F32 if x.code == F16 or x.code == BF16 else x.code
         cdef uint64_t key = 0
         cdef char shape, kind
+        if self.floating and KIND[x.code] != 2:
+            raise RuntimeError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
+                               f"expected a floating-point one. Convert it first, as in x.float()")
         source = x if x.contiguous else contiguous_tensor(x)
         for i in range(first):
             a *= source.sizes[i]
@@ -554,6 +584,8 @@ cdef class Rowwise:
         for i in range(self.nouts):
             shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
             code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code
+            if kind == b"s" and out is None and KIND[code] < 2:
+                code = I64
             t = make_output(source, shape, code, first, last)
             alive.append(t)
             pointers[i] = t.ptr
@@ -564,29 +596,42 @@ cdef class Rowwise:
             shape = self.ins[i]
             if i == 0:
                 t = source
+            elif shape == b"n":
+                report[1] = 0
+                pointers[at] = <char*>report
+                key |= <uint64_t>I64 << (4 * at)
+                fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
+                continue
             elif more[i - 1] is None:
                 key |= <uint64_t>15 << (4 * at)
                 pointers[at] = NULL
                 fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
                 continue
             else:
-                t = <Tensor?>more[i - 1]
+                if not isinstance(more[i - 1], Tensor):
+                    raise TypeError(f"{self.name}(): expected a Tensor, got {type(more[i - 1]).__name__}")
+                t = <Tensor>more[i - 1]
                 if not t.contiguous:
                     t = contiguous_tensor(t)
                     alive.append(t)
                 if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else a * b):
-                    raise RuntimeError(f"row-wise kernel: operand {i} has {t.count} elements, which does not fit rows of "
-                                       f"{n} in a tensor of shape {tuple(x.shape)}")
+                    raise RuntimeError(f"{self.name}(): operand {i} of shape {tuple(t.shape)} does not fit rows of {n} "
+                                       f"elements in a tensor of shape {tuple(x.shape)}")
             pointers[at] = t.ptr
             key |= <uint64_t>t.code << (4 * at)
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
-        if a * b > 0 and (n > 0 or b"r" in self.outs or b"R" in self.outs):
+        if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60
             args[0], args[1], args[2] = n, 1, b
             i = 3 + 4 * (self.nouts + self.nins)
             memcpy(&args[i], &p, 8)
             memcpy(&args[i + 1], &q, 8)
-            self.launch(key, pointers, args, a, b, n, 8 if acc == F64 or acc == I64 or acc >= C64 else 4, columns)
+            code = acc if out is None else out.code
+            self.launch(key, pointers, args, a, b, n, 8 if self.wide or ITEMSIZE[acc] == 8 or ITEMSIZE[code] == 8 else 4,
+                        columns)
+            if self.ins[self.nins - 1] == b"n" and report[1]:
+                raise IndexError(f"{self.name}(): target {report[0]} is out of bounds: expected a class in [0, {n - 1}], "
+                                 f"since the input of shape {tuple(x.shape)} has {n} classes")
         if self.nouts == 1:
             return alive[0]
         return tuple(alive[: self.nouts])

@@ -66,8 +66,27 @@ def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value
 
 @kernel
 def layer_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
-    """Normalise rows. Operands: y, mean, rstd, x, weight, bias. Parameter: eps."""
+    """Normalise rows. Operands: y, x, weight, bias. Parameter: eps."""
+    working = compute(dtypes[1])
+
+    def body(row: Row) -> None:
+        eps = row.schedule.param(0, F64).to(part(working))
+        mean = _mean(row, 1, working)
+        rstd = _inverse_root(f, _variance(row, 1, working, mean), eps)
+        _write(row, dtypes, 0, 1, 2, 3, mean, rstd)
+
+    operands = _operands(dtypes, columns, "ffww", affine, working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+
+
+@kernel
+def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
+    """Gradient of the input of :func:`layer_norm`, and its statistics, computed again while the row is at hand.
+
+    Operands: dx, mean, rstd, x, g, weight. Parameter: eps.
+    """
     working = compute(dtypes[3])
+    given = _given(dtypes, 5)
 
     def body(row: Row) -> None:
         eps = row.schedule.param(0, F64).to(part(working))
@@ -75,26 +94,12 @@ def layer_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affi
         rstd = _inverse_root(f, _variance(row, 3, working, mean), eps)
         row.put(1, mean)
         row.put(2, rstd)
-        _write(row, dtypes, 0, 3, 4, 5, mean, rstd)
-
-    operands = _operands(dtypes, columns, "frrfww", affine, working)
-    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
-
-
-@kernel
-def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
-    """Gradient of the input of :func:`layer_norm`. Operands: dx, g, x, mean, rstd, weight."""
-    working = compute(dtypes[2])
-    given = _given(dtypes, 5)
-
-    def body(row: Row) -> None:
-        mean, rstd = row.get(3), row.get(4)
 
         def step(acc, g, x, *w):
             g = g * w[0] if w else g
             return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
 
-        dot, total = row.fold([1, 2, *given], [(working, 0.0)] * 2, step, add, unroll=4)
+        dot, total = row.fold([4, 3, *given], [(working, 0.0)] * 2, step, add, unroll=4)
         n = row.size.to(part(working))
         slope, level = dot / n, total / n
 
@@ -102,9 +107,9 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
             g = g * w[0] if w else g
             return (g - level - (x - mean) * rstd * slope) * rstd
 
-        row.each([1, 2, *given], [0], fn, fetch=[0, 1, 2])
+        row.each([4, 3, *given], [0], fn, fetch=[0, 4])
 
-    operands = _operands(dtypes, columns, "fffrrw", affine, working)
+    operands = _operands(dtypes, columns, "frrffw", affine, working)
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)
 
 
@@ -130,40 +135,44 @@ def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, sta
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)
 
 
+def _inverse_norm(row: Row, x: int, dtype: str) -> Value:
+    """``1 / sqrt(mean(x ** 2) + eps)``."""
+    f, t = row.f, part(dtype)
+    (square,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (f.fma(v, v, acc[0]),), add, fetch=[x])
+    return _inverse_root(f, square / row.size.to(t), row.schedule.param(0, F64).to(t))
+
+
 @kernel
 def rms_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
-    """``x / sqrt(mean(x ** 2) + eps) * weight``. Operands: y, rstd, x, weight. Parameter: eps."""
-    working = compute(dtypes[2])
+    """``x / sqrt(mean(x ** 2) + eps) * weight``. Operands: y, x, weight. Parameter: eps."""
+    working = compute(dtypes[1])
 
     def body(row: Row) -> None:
-        eps = row.schedule.param(0, F64).to(part(working))
-        (square,) = row.fold([2], [(working, 0.0)], lambda acc, v: (f.fma(v, v, acc[0]),), add)
-        rstd = _inverse_root(f, square / row.size.to(part(working)), eps)
-        row.put(1, rstd)
-        given = _given(dtypes, 3)
-        row.each([2, *given], [0], lambda v, *w: v * rstd * w[0] if w else v * rstd)
+        rstd = _inverse_norm(row, 1, working)
+        row.each([1, *_given(dtypes, 2)], [0], lambda v, *w: v * rstd * w[0] if w else v * rstd, fetch=[0])
 
-    operands = _operands(dtypes, columns, "frfw", affine, working)
+    operands = _operands(dtypes, columns, "ffw", affine, working)
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)
 
 
 @kernel
 def rms_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
-    """Gradient of the input of :func:`rms_norm`. Operands: dx, g, x, rstd, weight."""
+    """Gradient of the input of :func:`rms_norm`. Operands: dx, rstd, x, g, weight. Parameter: eps."""
     working = compute(dtypes[2])
     given = _given(dtypes, 4)
 
     def body(row: Row) -> None:
-        rstd = row.get(3)
+        rstd = _inverse_norm(row, 2, working)
+        row.put(1, rstd)
 
         def step(acc, g, x, *w):
             return (f.fma(g * w[0] if w else g, x * rstd, acc[0]),)
 
-        (dot,) = row.fold([1, 2, *given], [(working, 0.0)], step, add)
+        (dot,) = row.fold([3, 2, *given], [(working, 0.0)], step, add)
         slope = dot / row.size.to(part(working))
-        row.each([1, 2, *given], [0], lambda g, x, *w: ((g * w[0] if w else g) - x * rstd * slope) * rstd)
+        row.each([3, 2, *given], [0], lambda g, x, *w: ((g * w[0] if w else g) - x * rstd * slope) * rstd)
 
-    operands = _operands(dtypes, columns, "fffrw", affine, working)
+    operands = _operands(dtypes, columns, "frffw", affine, working)
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)
 
 

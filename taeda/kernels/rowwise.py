@@ -155,6 +155,14 @@ class Row:
             both = parts[0].shuffle([k // 2 + (k & 1) * lanes for k in range(2 * lanes)], parts[1])
             f.store(pointer, both, None if count is None else f.first(count * 2, 2 * lanes))
 
+    def load(self, i: int, index: Value, lanes: int, count: Value | None = None, mask: Value | None = None) -> Number:
+        """``lanes`` elements of operand ``i`` from position ``index`` of the row (row mode)."""
+        return self._load(i, self._address(i, None, index), lanes, count, mask)
+
+    def store(self, i: int, index: Value, x: Number, count: Value | None = None, mask: Value | None = None) -> None:
+        """The inverse of :meth:`load`."""
+        self._store(i, self._address(i, None, index), x, count, mask)
+
     def get(self, i: int) -> Number:
         """The row's one value of operand ``i`` (an operand that does not run along the row)."""
         if self.schedule.columns:

@@ -11,19 +11,20 @@ from collections.abc import Sequence
 
 from . import scalar as s
 from .build import kernel
-from .ir import I64, Function, Value
+from .ir import F64, I64, Function, Value
 from .pointwise import part
 from .reduce import add, compute
 from .rowwise import Operand, Row, State, by_register, rowwise
+from .scalar.exponential import exp_negative
 
 _TILES = (2,)  # exp needs many registers
 
 
 def _operands(dtypes: tuple[str | None, ...], columns: bool, along: str, working: str) -> list[Operand]:
-    """Operands by letter: ``f`` and ``r`` are laid out as usual, ``w`` is one row shared by all."""
+    """Operands by letter: ``f`` every element, ``r`` one value per row, ``w`` one row shared by all, ``n`` neither."""
     found = []
     for dtype, letter in zip(dtypes, along, strict=True):
-        layout = "s" if (letter == "w") == columns and letter != "f" else "c"
+        layout = "s" if letter == "n" or (letter == "w" and columns) or (letter == "r" and not columns) else "c"
         real = dtype not in (None, "int64")
         found.append(Operand(dtype or "uint8", layout, working if real else None))
     return found
@@ -43,7 +44,7 @@ def sum_exp(row: Row, x: int, dtype: str, top: Value, fetch: Sequence[int] = ())
     """The sum of ``exp(x - top)`` over the row."""
 
     def step(acc: State, v: Value) -> State:
-        return (acc[0] + by_register(s.exp_negative, v - top),)
+        return (acc[0] + by_register(exp_negative, v - top),)
 
     return row.fold([x], [(dtype, 0.0)], step, add, unroll=4, fetch=fetch)[0]
 
@@ -59,7 +60,7 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
         if exact:  # the output can hold the exponentials until their sum is known
 
             def step(acc: State, v: Value):
-                e = by_register(s.exp_negative, v - top)
+                e = by_register(exp_negative, v - top)
                 return (acc[0] + e,), (e,)
 
             (total,) = row.fold([1], [(working, 0.0)], step, add, [0], unroll=4, fetch=[0, 1])
@@ -67,7 +68,7 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
             row.each([0], [0], lambda e: e * scale)
         else:
             scale = 1.0 / sum_exp(row, 1, working, top, [0, 1])
-            row.each([1], [0], lambda v: by_register(s.exp_negative, v - top) * scale)
+            row.each([1], [0], lambda v: by_register(exp_negative, v - top) * scale)
 
     rowwise(f, body, _operands(dtypes, columns, "ff", working), part(working), columns=columns, tiles=_TILES)
 
@@ -104,7 +105,7 @@ def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: boo
 
     def body(row: Row) -> None:
         (total,) = row.fold([1], [(working, 0.0)], lambda acc, g: (acc[0] + g,), add)
-        row.each([1, 2], [0], lambda g, y: g - by_register(s.exp_negative, y) * total, fetch=[0, 1, 2])
+        row.each([1, 2], [0], lambda g, y: g - by_register(exp_negative, y) * total, fetch=[0, 1, 2])
 
     rowwise(f, body, _operands(dtypes, columns, "fff", working), part(working), columns=columns, tiles=_TILES)
 
@@ -132,12 +133,12 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
     """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and ``logsumexp(x)``.
 
     Operands: loss, weight, logsumexp, x, target, w (may be left out), report (a class out of range, and whether there
-    was one). Parameter: the ignored class, as an integer.
+    was one). Parameter: the ignored class.
     """
     working = compute(dtypes[3])
 
     def body(row: Row) -> None:
-        t, counts = _target(row, 4, row.schedule.param(0, I64), 6)
+        t, counts = _target(row, 4, row.schedule.param(0, F64).to(I64), 6)
         top = largest(row, 3, working)
         lse = s.log(sum_exp(row, 3, working, top)) + top
         weight = f.select(counts, row.at(5, t) if dtypes[5] else f.const(part(working), 1.0), 0.0)
@@ -145,7 +146,7 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
         row.put(1, weight)
         row.put(2, lse)
 
-    operands = _operands(dtypes, columns, "rrrfrwr", working)
+    operands = _operands(dtypes, columns, "rrrfrwn", working)
     rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
 
 
@@ -161,7 +162,7 @@ def cross_entropy_backward(f: Function, dtypes: tuple[str, ...], columns: bool) 
         g, lse, t = row.get(2), row.get(3), row.get(4)
 
         def fn(x: Value, at: Value) -> Value:
-            p = by_register(s.exp_negative, x - lse)
+            p = by_register(exp_negative, x - lse)
             return f.select(at == t, p - 1.0, p) * g
 
         row.each([1], [0], fn, index=I64)
@@ -179,21 +180,21 @@ def nll_loss(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None
     working = compute(dtypes[2])
 
     def body(row: Row) -> None:
-        t, counts = _target(row, 3, row.schedule.param(0, I64), 5)
+        t, counts = _target(row, 3, row.schedule.param(0, F64).to(I64), 5)
         weight = f.select(counts, row.at(4, t) if dtypes[4] else f.const(part(working), 1.0), 0.0)
         row.put(0, f.select(counts, -row.at(2, t) * weight, 0.0))
         row.put(1, weight)
 
-    rowwise(f, body, _operands(dtypes, columns, "rrfrwr", working), part(working), columns=columns, tiles=())
+    rowwise(f, body, _operands(dtypes, columns, "rrfrwn", working), part(working), columns=columns, tiles=())
 
 
 @kernel
-def pick(f: Function, dtypes: tuple[str, str, str], columns: bool) -> None:
-    """A row that is 0 but for ``g`` at position ``t``. Operands: the result, g, t."""
+def pick(f: Function, dtypes: tuple[str, ...], columns: bool) -> None:
+    """A row that is 0 but for ``g`` at position ``t``. Operands: the result, something of its shape, g, t."""
     working = compute(dtypes[0])
 
     def body(row: Row) -> None:
-        g, t = row.get(1), row.get(2)
+        g, t = row.get(2), row.get(3)
         row.each([], [0], lambda at: f.select(at == t, g, 0.0), index=I64)
 
-    rowwise(f, body, _operands(dtypes, columns, "frr", working), part(working), columns=columns)
+    rowwise(f, body, _operands(dtypes, columns, "ffrr", working), part(working), columns=columns)

@@ -1,0 +1,157 @@
+"""Scans: running sums, products, extremes and log-sum-exps along a dimension, as row-wise kernels.
+
+Along a contiguous row, a vector is scanned in ``log2(lanes)`` steps of shift and combine, and the last lane is carried
+into the next vector. Across rows (column mode) it is one combine per element. float32 sums and products run in float64,
+so that the thousandth of them is as exact as the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import scalar as s
+from .build import kernel
+from .ir import I64, Function, Type, Value
+from .pointwise import is_complex, part
+from .reduce import accumulator, compute, greater, highest, lowest, wide
+from .rowwise import Operand, Row, State, by_register, rowwise
+from .scalar import Complex
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one scan is.
+
+    Attributes:
+        enter: the state of one element, from it and its position (int64).
+        init: dtypes and identities of the state, from the working dtype.
+        combine: the state of two runs of elements, the earlier first.
+        leave: what is stored, from the state.
+        working: the dtype to compute in, from the input's and the output's.
+        indexed: whether positions are used.
+    """
+
+    enter: Callable
+    init: Callable[[str], list[tuple[str, float]]]
+    combine: Callable[[Function, State, State], State]
+    leave: Callable = lambda f, state: state
+    working: Callable[[str, str], str] = lambda dtype, out: compute(dtype)
+    indexed: bool = False
+
+
+def _sum_dtype(dtype: str, out: str) -> str:
+    return wide(accumulator(dtype, out))
+
+
+def _last_extreme(largest: bool) -> Scan:
+    """Value and position of the extreme so far: the latest of equals, and NaN once there was one."""
+
+    def combine(f: Function, a: State, b: State) -> State:
+        (x, i), (y, j) = a, b
+        take = y >= x if largest else y <= x
+        if x.type.kind == "f":
+            take = (take & (x == x)) | (y != y)
+        return f.select(take, y, x), f.select(take, j, i)
+
+    def init(dtype: str) -> list[tuple[str, float]]:
+        t = part(dtype)
+        return [(dtype, lowest(t) if largest else highest(t)), ("int64", 0)]
+
+    return Scan(lambda x, at: (x, at), init, combine, indexed=True)
+
+
+def _join_exponentials(f: Function, a: State, b: State) -> State:
+    top = greater(f, a[0], b[0])
+    base = f.select(f.unary("fabs", top) == math.inf, 0.0, top)
+    first, second = (by_register(s.exp, x[0] - base) for x in (a, b))
+    return top, a[1] * first + b[1] * second
+
+
+def _log_of_sum(f: Function, state: State) -> State:
+    top, total = state
+    base = f.select(f.unary("fabs", top) == math.inf, 0.0, top)
+    return (by_register(s.log, total) + base,)
+
+
+SCANS = {
+    "cumsum": Scan(lambda x, at: (x,), lambda d: [(d, 0)], lambda f, a, b: (a[0] + b[0],), working=_sum_dtype),
+    "cumprod": Scan(lambda x, at: (x,), lambda d: [(d, 1)], lambda f, a, b: (a[0] * b[0],), working=_sum_dtype),
+    "cummax": _last_extreme(True),
+    "cummin": _last_extreme(False),
+    "logcumsumexp": Scan(
+        lambda x, at: (x, x.fn.const(x.type, 1.0, x.lanes)),
+        lambda d: [(d, -math.inf), (d, 0.0)],
+        _join_exponentials,
+        _log_of_sum,
+    ),
+}
+
+
+def _constants(f: Function, init: list[tuple[str, float]], lanes: int) -> list[Value]:
+    state = []
+    for dtype, x in init:
+        state.append(f.const(part(dtype), x, lanes))
+        if is_complex(dtype):
+            state.append(f.const(part(dtype), 0, lanes))
+    return state
+
+
+def _pack(init: list[tuple[str, float]], values: list[Value]) -> State:
+    it = iter(values)
+    return tuple(Complex(next(it), next(it)) if is_complex(dtype) else next(it) for dtype, _ in init)
+
+
+def _unpack(state: State) -> list[Value]:
+    return [v for x in state for v in ((x.re, x.im) if isinstance(x, Complex) else (x,))]
+
+
+def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str) -> None:
+    """One contiguous row."""
+    f, lanes = row.f, row.schedule.lanes
+    init = scan.init(working)
+    none = _constants(f, init, lanes)
+    with f.loop(0, row.schedule.n0, lanes, carry=_constants(f, init, 1)) as L:
+        count = row.schedule.n0 - L.index
+        mask = f.first(count, lanes) if lanes > 1 else None
+        value = row.load(x, L.index, lanes, count if lanes > 1 else None, mask)
+        run = _unpack(scan.enter(value, f.splat(L.index, lanes) + f.iota(I64, lanes)))
+        shift = 1
+        while shift < lanes:  # lane i gets lanes i - shift and before; the first ones get the identity
+            picks = [i - shift if i >= shift else lanes for i in range(lanes)]
+            before = [v.shuffle(picks, e) for v, e in zip(run, none, strict=True)]
+            run = _unpack(scan.combine(f, _pack(init, before), _pack(init, run)))
+            shift *= 2
+        carried = [f.splat(v, lanes) for v in L.carry]
+        run = _unpack(scan.combine(f, _pack(init, carried), _pack(init, run)))
+        for i, y in zip(outs, scan.leave(f, _pack(init, run)), strict=True):
+            row.store(i, L.index, y, count if lanes > 1 else None, mask)
+        L.carry = tuple(v.lane(lanes - 1) if lanes > 1 else v for v in run)
+
+
+@kernel
+def scan(f: Function, op: str, dtypes: tuple[str, ...], columns: bool) -> None:
+    """One scan over rows. Operands: the outputs (value, then position where there is one), the input."""
+    rule = SCANS[op]
+    outs = list(range(len(dtypes) - 1))
+    x = len(outs)
+    working = rule.working(dtypes[-1], dtypes[0])
+    operands = [Operand(d) for d in dtypes[:-1]] + [Operand(dtypes[-1], "c", working)]
+
+    def body(row: Row) -> None:
+        if not columns:
+            _scan_row(row, rule, x, outs, working)
+            return
+
+        def step(acc: State, v: Value, at: Value):
+            state = rule.combine(f, acc, rule.enter(v, f.splat(at, v.lanes)))
+            return state, rule.leave(f, state)
+
+        row.fold([x], rule.init(working), step, lambda a, b: a, outs, blocked=False, index=I64)
+
+    rowwise(f, body, operands, _widest(working, rule), columns=columns, tiles=(4,))
+
+
+def _widest(working: str, rule: Scan) -> Type:
+    return I64 if rule.indexed else part(working)

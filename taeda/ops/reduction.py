@@ -1,0 +1,629 @@
+"""Reductions: sums, products, extremes, moments and norms over any dimensions."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections import namedtuple
+
+from .._core import Tensor, get_default_dtype
+from .._core.reduce import Reducer
+from .table import OPS, composite, primitive
+
+_NAMES = (
+    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
+).split()
+_INT, _HALF, _COMPLEX = _NAMES.index("int64"), _NAMES.index("float16"), _NAMES.index("complex64")
+_CODES = range(len(_NAMES))
+
+# What the result's dtype is for each input dtype; -1 where the op is not defined.
+_SAME = tuple(_CODES)
+_TOTAL = tuple(c if c >= _HALF else _INT for c in _CODES)
+_FLOAT = tuple(c if c >= _HALF else -1 for c in _CODES)
+_FLOAT_REAL = tuple(c - 2 if c >= _COMPLEX else c if c >= _HALF else -1 for c in _CODES)
+_ORDERED = tuple(c if c < _COMPLEX else -1 for c in _CODES)
+_POSITION = tuple(_INT if 0 < c < _COMPLEX else -1 for c in _CODES)
+_POSITION_ANY = tuple(_INT if c < _COMPLEX else -1 for c in _CODES)
+_COUNT = (_INT,) * len(_NAMES)
+_TRUTH = tuple(1 if c == 1 else 0 for c in _CODES)
+
+
+def restore(g, shape, dim, keepdim):
+    """``g``, of a reduction's result, as it was before the reduced dimensions of an input of sizes ``shape`` went."""
+    return unreduce(g, shape, dim, keepdim).expand(shape)
+
+
+def unreduce(x, shape, dim, keepdim):
+    """``x`` with size 1 where a reduction over ``dim`` of sizes ``shape`` took a dimension away."""
+    if keepdim or not shape:
+        return x
+    n = len(shape)
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return x.reshape((1,) * n)
+    dims = {d % n for d in (dim if isinstance(dim, (tuple, list)) else (dim,))}
+    return x.reshape([1 if i in dims else size for i, size in enumerate(shape)])
+
+
+def reduced_count(shape, dim):
+    """The number of elements that a reduction over ``dim`` of sizes ``shape`` joins."""
+    n = len(shape)
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return math.prod(shape)
+    if not n:
+        return 1
+    return math.prod(shape[d] for d in {d % n for d in (dim if isinstance(dim, (tuple, list)) else (dim,))})
+
+
+def _cast_first(input, dtype):
+    """The input of a reduction in ``dtype``, where the kernel cannot convert by itself."""
+    if isinstance(input, Tensor) and input.dtype.is_complex != dtype.is_complex:
+        return input.to(dtype)
+    return input
+
+
+# ---- sums -----------------------------------------------------------------------------------------------------------
+_sum = Reducer("sum", "sum", (_TOTAL,)).run
+_nansum = Reducer("nansum", "nansum", (tuple(c if c < _COMPLEX else -1 for c in _TOTAL),)).run
+_mean = Reducer("mean", "mean", (_FLOAT,)).run
+_prod = Reducer("prod", "prod", (_TOTAL,)).run
+
+
+@primitive()
+def sum(input, dim=None, keepdim=False, *, dtype=None):
+    """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
+
+    Args:
+        input: any shape and dtype; integers and bools are summed as int64.
+        dim: an int or a tuple of ints.
+        keepdim: keep the reduced dimensions with size 1.
+        dtype: of the computation and the result.
+    """
+    if dtype is None:
+        return _sum(input, dim, keepdim)
+    return _sum(_cast_first(input, dtype), dim, keepdim, dtype)
+
+
+def _restored(g, shape, dim, keepdim, dtype, original):
+    g = restore(g, shape, dim, keepdim)
+    return g if dtype is None else g.to(original)
+
+
+sum.vjp(
+    input=lambda g, input_shape, input_dtype, dim, keepdim, dtype: _restored(
+        g, input_shape, dim, keepdim, dtype, input_dtype
+    )
+)
+
+
+@primitive()
+def nansum(input, dim=None, keepdim=False, *, dtype=None):
+    """Sum over ``dim`` with NaN counted as 0."""
+    return _nansum(input, dim, keepdim, dtype)
+
+
+nansum.vjp(
+    input=lambda g, input, dim, keepdim: (
+        restore(g, input.shape, dim, keepdim).to(input.dtype) * input.isnan().logical_not()
+    )
+)
+
+
+@primitive()
+def mean(input, dim=None, keepdim=False, *, dtype=None):
+    """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
+
+    Raises:
+        RuntimeError: the input, or ``dtype``, is of integers.
+    """
+    if dtype is None:
+        return _mean(input, dim, keepdim)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"mean(): expected a floating-point or complex dtype, got dtype={dtype}")
+    return _mean(_cast_first(input, dtype), dim, keepdim, dtype)
+
+
+mean.vjp(
+    input=lambda g, input_shape, input_dtype, dim, keepdim, dtype: _restored(
+        g / builtins.max(reduced_count(input_shape, dim), 1), input_shape, dim, keepdim, dtype, input_dtype
+    )
+)
+
+
+@composite()
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    """Mean over ``dim`` of the elements that are not NaN."""
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}")
+    count = sum(input.isnan().logical_not(), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / count
+
+
+@primitive()
+def prod(input, dim=None, keepdim=False, *, dtype=None):
+    """Product over ``dim`` (all dimensions by default).
+
+    Args:
+        input: any shape and dtype; integers and bools are multiplied as int64.
+        dim: an int.
+    """
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
+    if dtype is None:
+        return _prod(input, dim, keepdim)
+    return _prod(_cast_first(input, dtype), dim, keepdim, dtype)
+
+
+def _products_of_others(x, dim):
+    """For each element, the product of the others along ``dim``, from products of those before and of those after."""
+    ones = x.new_ones([1 if i == dim else n for i, n in enumerate(x.shape)])
+    n = x.shape[dim]
+    before = OPS["cat"]([ones, x.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    after = OPS["cat"]([ones, x.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+@prod.vjp_all("input")
+def _(g, input, out, dim, keepdim):
+    if not input.numel():
+        return (input * restore(g, input.shape, dim, keepdim),)
+    if (input != 0).all():
+        return (restore(g * out.conj(), input.shape, dim, keepdim) / input.conj(),)
+    if dim is None or not input.dim():
+        others = _products_of_others(input.reshape(-1), 0).reshape(input.shape)
+    else:
+        others = _products_of_others(input, dim % input.dim())
+    return (restore(g, input.shape, dim, keepdim) * others.conj(),)
+
+
+# ---- truth ----------------------------------------------------------------------------------------------------------
+_any = Reducer("any", "any", (_TRUTH,)).run
+_all = Reducer("all", "all", (_TRUTH,)).run
+_count_nonzero = Reducer("count_nonzero", "count_nonzero", (_COUNT,)).run
+
+
+def _elementwise(input, dim):
+    """With ``dim=()`` any and all reduce nothing, unlike the other reductions."""
+    return isinstance(dim, (tuple, list)) and not dim
+
+
+@primitive()
+def any(input, dim=None, keepdim=False):
+    """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+    if _elementwise(input, dim):
+        return input.ne(0)
+    return _any(input, dim, keepdim)
+
+
+@primitive()
+def all(input, dim=None, keepdim=False):
+    """Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
+    if _elementwise(input, dim):
+        return input.ne(0)
+    return _all(input, dim, keepdim)
+
+
+@primitive(out=False)
+def count_nonzero(input, dim=None):
+    """The number of elements along ``dim`` that are not 0, as int64."""
+    return _count_nonzero(input, dim, False)
+
+
+# ---- extremes -------------------------------------------------------------------------------------------------------
+_amax = Reducer("amax", "amax", (_ORDERED,), identity=False).run
+_amin = Reducer("amin", "amin", (_ORDERED,), identity=False).run
+_max_all = Reducer("max", "amax", (_ORDERED,), identity=False).run
+_min_all = Reducer("min", "amin", (_ORDERED,), identity=False).run
+_max = Reducer("max", "max", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False).run
+_min = Reducer("min", "min", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False).run
+_argmax = Reducer("argmax", "argmax", (_POSITION,), states=2, ordered=True, identity=False).run
+_argmin = Reducer("argmin", "argmin", (_POSITION,), states=2, ordered=True, identity=False).run
+_aminmax = Reducer("aminmax", "aminmax", (_ORDERED, _ORDERED), states=2, identity=False).run
+
+MaxResult = namedtuple("max", ["values", "indices"])
+MinResult = namedtuple("min", ["values", "indices"])
+AminmaxResult = namedtuple("aminmax", ["min", "max"])
+
+
+def _share(g, out, input, dim, keepdim):
+    """A gradient spread evenly over the elements that are equal to the extreme."""
+    chosen = input == unreduce(out, input.shape, dim, keepdim)
+    chosen = chosen.to(input.dtype)
+    return unreduce(g, input.shape, dim, keepdim) * chosen / sum(chosen, dim, True)
+
+
+def _place(g, indices, shape, dim, keepdim):
+    """A gradient put where the extreme was."""
+    if not shape:
+        return g
+    dim = dim % len(shape)
+    if not keepdim:
+        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
+    return g.new_zeros(shape).scatter(dim, indices, g)
+
+
+@primitive()
+def amax(input, dim=(), keepdim=False):
+    """The largest element over ``dim`` (all dimensions by default); NaN where there is one.
+
+    The gradient is shared evenly between equal elements.
+    """
+    return _amax(input, dim, keepdim)
+
+
+amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, keepdim))
+
+
+@primitive()
+def amin(input, dim=(), keepdim=False):
+    """The smallest element over ``dim`` (all dimensions by default); NaN where there is one.
+
+    The gradient is shared evenly between equal elements.
+    """
+    return _amin(input, dim, keepdim)
+
+
+amin.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, keepdim))
+
+
+@primitive(outputs=("min", "max"), result_type=AminmaxResult)
+def aminmax(input, *, dim=None, keepdim=False):
+    """The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
+    return _aminmax(input, dim, keepdim)
+
+
+aminmax.vjp(
+    input=lambda g, min, max, input, dim, keepdim: (
+        _share(g[0], min, input, dim, keepdim) + _share(g[1], max, input, dim, keepdim)
+    )
+)
+
+
+@primitive(method=False, name="_max_all")
+def _full_max(input):
+    return _max_all(input, None, False)
+
+
+_full_max.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
+
+
+@primitive(method=False, name="_min_all")
+def _full_min(input):
+    return _min_all(input, None, False)
+
+
+_full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
+
+
+@primitive(method=False, outputs=("values", "indices"), differentiable=[0], result_type=MaxResult, name="_max_dim")
+def _max_along(input, dim, keepdim=False):
+    return _max(input, dim, keepdim)
+
+
+_max_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
+
+
+@primitive(method=False, outputs=("values", "indices"), differentiable=[0], result_type=MinResult, name="_min_dim")
+def _min_along(input, dim, keepdim=False):
+    return _min(input, dim, keepdim)
+
+
+_min_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
+
+
+def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
+    """The three meanings of max and min: of all elements, along a dimension, of two tensors."""
+    if isinstance(dim, Tensor):
+        dim, other = None, dim
+    more = {} if out is None else {"out": out}
+    if other is not None:
+        return getattr(input, pairwise)(other) if out is None else OPS[pairwise](input, other, out=out)
+    if dim is None:
+        return full(input, **more)
+    if isinstance(dim, (tuple, list)) or not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    return along(input, dim, keepdim, **more)
+
+
+@composite()
+def max(input, dim=None, keepdim=False, *, other=None, out=None):
+    """The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum.
+
+    NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
+    shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
+    """
+    return _extreme("max", _full_max, _max_along, "maximum", input, dim, keepdim, other, out)
+
+
+@composite()
+def min(input, dim=None, keepdim=False, *, other=None, out=None):
+    """The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum.
+
+    NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
+    shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
+    """
+    return _extreme("min", _full_min, _min_along, "minimum", input, dim, keepdim, other, out)
+
+
+def _one_dim(name, dim):
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
+
+
+@primitive()
+def argmax(input, dim=None, keepdim=False):
+    """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
+    _one_dim("argmax", dim)
+    return _argmax(input, dim, keepdim)
+
+
+@primitive()
+def argmin(input, dim=None, keepdim=False):
+    """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
+    _one_dim("argmin", dim)
+    return _argmin(input, dim, keepdim)
+
+
+# ---- moments --------------------------------------------------------------------------------------------------------
+_var = Reducer("var", "var", (_FLOAT_REAL,), states=3, nparams=1).run
+_std = Reducer("std", "std", (_FLOAT_REAL,), states=3, nparams=1).run
+_var_mean = Reducer("var_mean", "var_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).run
+_std_mean = Reducer("std_mean", "std_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).run
+
+
+def _moment_arguments(name, input, dim, unbiased, keepdim, correction):
+    """The two spellings, ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``, as one."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    elif unbiased is not None:
+        raise TypeError(f"{name}(): give either 'unbiased' or 'correction', not both")
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise RuntimeError(
+            f"{name}(): expected a floating-point or complex tensor, got {input.dtype}; convert it first"
+        )
+    if correction >= reduced_count(input.shape, dim) and input.numel():
+        _warn_freedom(name, input, dim, correction)
+    return dim, float(correction), bool(keepdim)
+
+
+def _warn_freedom(name, input, dim, correction):
+    import warnings
+
+    warnings.warn(
+        f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+        f"(correction={correction}, shape {tuple(input.shape)}, dim={dim}).",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _centred(input, dim, correction):
+    """``(input - mean) / (n - correction)``, whose double is the derivative of the variance."""
+    freedom = builtins.max(reduced_count(input.shape, dim) - correction, 0)
+    difference = input - mean(input, dim, True)
+    return difference / freedom if freedom else difference * math.inf
+
+
+def _std_factor(g, deviation):
+    """The gradient of a variance from that of its root; 0 where the deviation is 0."""
+    return (g / (deviation * 2)).masked_fill(deviation == 0, 0)
+
+
+def _var_gradient(g, input, dim, correction, keepdim):
+    return unreduce(g, input.shape, dim, keepdim) * 2 * _centred(input, dim, correction)
+
+
+def _std_gradient(g, out, input, dim, correction, keepdim):
+    return _var_gradient(_std_factor(g, out), input, dim, correction, keepdim)
+
+
+def _with_mean(gradient, g, input, dim, keepdim):
+    return gradient + restore(g / builtins.max(reduced_count(input.shape, dim), 1), input.shape, dim, keepdim)
+
+
+@primitive(method=False, name="_var")
+def _variance(input, dim, correction, keepdim):
+    return _var(input, dim, keepdim, None, correction)
+
+
+_variance.vjp(input=lambda g, input, dim, correction, keepdim: _var_gradient(g, input, dim, correction, keepdim))
+
+
+@primitive(method=False, name="_std")
+def _deviation(input, dim, correction, keepdim):
+    return _std(input, dim, keepdim, None, correction)
+
+
+_deviation.vjp(
+    input=lambda g, out, input, dim, correction, keepdim: _std_gradient(g, out, input, dim, correction, keepdim)
+)
+
+
+@primitive(method=False, outputs=("var", "mean"), name="_var_mean")
+def _variance_mean(input, dim, correction, keepdim):
+    return _var_mean(input, dim, keepdim, None, correction)
+
+
+_variance_mean.vjp(
+    input=lambda g, input, dim, correction, keepdim: _with_mean(
+        _var_gradient(g[0], input, dim, correction, keepdim), g[1], input, dim, keepdim
+    )
+)
+
+
+@primitive(method=False, outputs=("std", "mean"), name="_std_mean")
+def _deviation_mean(input, dim, correction, keepdim):
+    return _std_mean(input, dim, keepdim, None, correction)
+
+
+_deviation_mean.vjp(
+    input=lambda g, std, input, dim, correction, keepdim: _with_mean(
+        _std_gradient(g[0], std, input, dim, correction, keepdim), g[1], input, dim, keepdim
+    )
+)
+
+
+@composite()
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``.
+
+    Args:
+        input: floating point or complex (the result is then real).
+        dim: an int or a tuple of ints.
+        unbiased: the older spelling of ``correction=1`` (True, the default) and ``correction=0``.
+    """
+    arguments = _moment_arguments("var", input, dim, unbiased, keepdim, correction)
+    return _variance(input, *arguments, **({} if out is None else {"out": out}))
+
+
+@composite()
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """Standard deviation: the square root of :func:`var`."""
+    arguments = _moment_arguments("std", input, dim, unbiased, keepdim, correction)
+    return _deviation(input, *arguments, **({} if out is None else {"out": out}))
+
+
+@composite(method=False)
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """:func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
+    return _variance_mean(input, *_moment_arguments("var_mean", input, dim, unbiased, keepdim, correction))
+
+
+@composite(method=False)
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """:func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
+    return _deviation_mean(input, *_moment_arguments("std_mean", input, dim, unbiased, keepdim, correction))
+
+
+# ---- log-sum-exp ----------------------------------------------------------------------------------------------------
+_logsumexp = Reducer("logsumexp", "logsumexp", (tuple(c if c < _COMPLEX else -1 for c in _FLOAT),), states=2).run
+
+
+@primitive(method=False, name="_logsumexp")
+def _log_sum_exp(input, dim, keepdim):
+    return _logsumexp(input, dim, keepdim)
+
+
+@_log_sum_exp.vjp_all("input")
+def _(g, out, input, dim, keepdim):
+    shape = input.shape
+    level = unreduce(out, shape, dim, keepdim)
+    level = level.masked_fill(level.isinf(), 0) if input.numel() else level
+    return (unreduce(g, shape, dim, keepdim) * (input - level).exp(),)
+
+
+@composite()
+def logsumexp(input, dim, keepdim=False, *, out=None):
+    """``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+    if input.dtype.is_complex:
+        result = sum(input.exp(), dim, keepdim).log()
+        return result if out is None else out.copy_(result)
+    if not input.dtype.is_floating_point:
+        input = input.to(get_default_dtype())
+    return _log_sum_exp(input, dim, keepdim, **({} if out is None else {"out": out}))
+
+
+# ---- norms ----------------------------------------------------------------------------------------------------------
+def _norms(op):
+    return Reducer("vector_norm", op, (_FLOAT_REAL,)).run
+
+
+_NORM = {
+    0.0: _norms("norm0"),
+    1.0: _norms("norm1"),
+    2.0: _norms("norm2"),
+    math.inf: _norms("norminf"),
+    -math.inf: _norms("normninf"),
+}
+_norm_any = Reducer("vector_norm", "normp", (_FLOAT_REAL,), nparams=1).run
+
+
+@primitive(method=False, name="_vector_norm")
+def _vector_norm(input, ord, dim, keepdim):
+    reducer = _NORM.get(ord)
+    return _norm_any(input, dim, keepdim, None, ord) if reducer is None else reducer(input, dim, keepdim)
+
+
+@_vector_norm.vjp_all("input")
+def _(g, out, input, ord, dim, keepdim):
+    shape = input.shape
+    g, norm_ = unreduce(g, shape, dim, keepdim), unreduce(out, shape, dim, keepdim)
+    if ord == 0:
+        return (input * 0,)
+    if ord == 1:
+        return (input.sgn() * g,)
+    if ord == 2:
+        return (input * (g / norm_).masked_fill(norm_ == 0, 0),)
+    if math.isinf(ord):
+        chosen = (input.abs() == norm_).to(g.dtype)
+        return (input.sgn() * (chosen / sum(chosen, dim, True) * g),)
+    size = input.abs()
+    if ord < 1:
+        slope = size.pow(ord - 1).masked_fill(size == 0, 0)
+        return (input.sgn() * slope * g * norm_.pow(1 - ord),)
+    slope = input.sgn() * size.pow(ord - 1) if ord < 2 else input * size.pow(ord - 2)
+    return (slope * (g / norm_.pow(ord - 1)).masked_fill(norm_ == 0, 0),)
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """``sum(|x| ** ord) ** (1 / ord)`` over ``dim`` (all dimensions by default), of any shape.
+
+    Args:
+        x: floating point or complex.
+        ord: any number; 0 counts what is not 0, ``inf`` and ``-inf`` give the largest and smallest magnitude.
+        dim: an int or a tuple of ints.
+        dtype: to convert ``x`` to first.
+
+    Raises:
+        RuntimeError: integers, or an ``ord`` that has no value over no elements.
+    """
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise RuntimeError(
+            f"linalg.vector_norm: expected a floating point or complex tensor as input, got {x.dtype} of shape "
+            f"{tuple(x.shape)}; convert it first, as in x.float()"
+        )
+    if isinstance(ord, str):
+        raise TypeError(f"linalg.vector_norm: argument 'ord' must be a number, not str ({ord!r})")
+    ord = float(ord)
+    if dtype is not None and dtype != x.dtype:
+        x = x.to(dtype)
+    if (ord < 0 or ord == math.inf) and x.numel() == 0 and reduced_count(x.shape, dim) == 0:
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm over the dimensions dim={dim} of a tensor of shape "
+            f"{tuple(x.shape)}: they have no elements, and this norm of nothing has no value"
+        )
+    return _vector_norm(x, ord, dim, keepdim, **({} if out is None else {"out": out}))
+
+
+@composite()
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``.
+
+    Args:
+        input: floating point or complex.
+        p: a number, ``"fro"`` (the 2-norm of all elements) or ``"nuc"``.
+        dim: an int or a tuple of ints; all dimensions by default.
+    """
+    if p == "nuc":
+        return OPS["_nuclear_norm"](input if dtype is None else input.to(dtype), dim, keepdim)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', got {p!r}")
+    return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+
+
+@composite()
+def dist(input, other, p=2):
+    """The ``p``-norm of ``input - other``."""
+    return vector_norm(input - other, p)
+
+
+@composite()
+def renorm(input, p, dim, maxnorm):
+    """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+    dims = [d for d in range(input.dim()) if d != dim % input.dim()]
+    size = vector_norm(input, p, dims, True)
+    factor = (maxnorm / (size + 1e-7)).masked_fill(size <= maxnorm, 1)
+    return input * factor.to(input.dtype)

@@ -1,0 +1,72 @@
+"""Softmax and its logarithm along a dimension."""
+
+from __future__ import annotations
+
+from .._core.reduce import Rowwise
+from ..kernels import softmax as kernels
+from .table import composite, primitive
+
+_softmax = Rowwise("softmax", kernels.softmax, "fx", "f").along
+_log_softmax = Rowwise("log_softmax", kernels.log_softmax, "fx", "f").along
+_softmax_grad = Rowwise("softmax_backward", kernels.softmax_backward, "fx", "ff").along
+_log_softmax_grad = Rowwise("log_softmax_backward", kernels.log_softmax_backward, "fx", "ff").along
+
+
+@primitive()
+def softmax(input, dim, dtype=None):
+    """``exp(input) / sum(exp(input))`` along ``dim``, without overflow.
+
+    Args:
+        input: floating point, any shape.
+        dim: the dimension that sums to 1.
+        dtype: to convert ``input`` to first.
+    """
+    if dtype is not None and dtype != input.dtype:
+        input = input.to(dtype)
+    return _softmax(input, dim)
+
+
+@primitive(method=False, out=False)
+def _softmax_backward(grad, y, dim):
+    """``y * (g - sum(g * y))``: the gradient of softmax from its output."""
+    return _softmax_grad(grad, dim, (y,))
+
+
+softmax.vjp(input=lambda g, out, dim: _softmax_backward(g, out, dim))
+_softmax_backward.vjp(
+    grad=lambda g, y, dim: _softmax_backward(g, y, dim),
+    y=lambda g, grad, y, dim: g * (grad - (grad * y).sum(dim, True)) - grad * (g * y).sum(dim, True),
+)
+
+
+@primitive()
+def log_softmax(input, dim, dtype=None):
+    """``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision.
+
+    Args:
+        input: floating point, any shape.
+        dim: the dimension along which probabilities sum to 1.
+        dtype: to convert ``input`` to first.
+    """
+    if dtype is not None and dtype != input.dtype:
+        input = input.to(dtype)
+    return _log_softmax(input, dim)
+
+
+@primitive(method=False, out=False)
+def _log_softmax_backward(grad, y, dim):
+    """``g - exp(y) * sum(g)``: the gradient of log_softmax from its output."""
+    return _log_softmax_grad(grad, dim, (y,))
+
+
+log_softmax.vjp(input=lambda g, out, dim: _log_softmax_backward(g, out, dim))
+_log_softmax_backward.vjp(
+    grad=lambda g, y, dim: g - (g * y.exp()).sum(dim, True),
+    y=lambda g, grad, y, dim: -g * y.exp() * grad.sum(dim, True),
+)
+
+
+@composite(method=False)
+def softmin(input, dim, dtype=None):
+    """``softmax(-input)`` along ``dim``."""
+    return softmax(-input, dim, dtype)
