@@ -23,6 +23,7 @@ for _name in ("views", "conversion", "pointwise", "arithmetic", "comparison", "e
             print("provisional import:", _name, repr(_e), file=_sys.stderr)
     except Exception as _e:
         print("provisional import:", _name, repr(_e), file=_sys.stderr)
+from .ops.exchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor  # noqa: F401
 from .ops.table import OPS as _OPS
 
 for _k, _v in _OPS.items():
