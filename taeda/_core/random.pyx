@@ -1,8 +1,8 @@
 """The CPU random number generator, with PyTorch's streams.
 
-A Generator holds the state of an MT19937. Numbers are made in two steps: the words of the stream, in order, into a small
-buffer (serial by nature, but a vector at a time), and a kernel of ``kernels/random.py`` that turns them into elements of
-the output (parallel, as each element knows its words). Both go through a buffer that stays in the cache.
+A Generator holds the state of an MT19937. Numbers are made in two steps: the words of the stream, in order, into a
+small buffer (serial by nature, but a vector at a time), and a kernel of ``kernels/random.py`` that turns them into
+elements of the output (parallel, as each element knows its words). The buffer stays in the cache.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -422,7 +422,8 @@ cdef int normal_one_by_one(Generator g, kernel_t pairs, char* out, int64_t n, in
     return 0
 
 
-cdef int fill_memory(Generator g, str name, str dtype, char* out, int64_t n, int itemsize, object a, object b) except -1:
+cdef int fill_memory(Generator g, str name, str dtype, char* out, int64_t n, int itemsize, object a,
+                     object b) except -1:
     """``n`` elements of a distribution at ``out``; ``a`` and ``b`` are the kernel's arguments."""
     cdef int64_t arg[2]
     cdef tuple found
@@ -587,7 +588,8 @@ def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent
     view = in_memory_order(t)
     code = F64 if t.code == F64 else F32
     block = view if view.contiguous and t.code == code else empty_tensor(code, view.nd, view.sizes)
-    fill_normal_pairs(g, "float64" if code == F64 else "float32", block.ptr, block.count, ITEMSIZE[code], mean, std, exponent)
+    cdef str name = "float64" if code == F64 else "float32"
+    fill_normal_pairs(g, name, block.ptr, block.count, ITEMSIZE[code], mean, std, exponent)
     if block is not view:
         copy_into(view, block)
 

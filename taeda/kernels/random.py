@@ -166,7 +166,7 @@ def _from_unit64(f: Function, dtype: str, body) -> None:
 
 @kernel
 def bernoulli(f: Function, dtype: str) -> None:
-    """``arg = [p, value]``: where a uniform float64 is below ``p``, ``value`` (of an integer or bool dtype, 1); else 0."""
+    """``arg = [p, value]``: where a uniform float64 is below ``p``, ``value`` (1 if the dtype is no float); else 0."""
     p = f.scalar(0, F64)
     t = TYPES[dtype]
     one = f.scalar(1, F64).to(t) if t.kind == "f" else f.const(TYPES["uint8"] if t.bytes == 1 else t, 1)

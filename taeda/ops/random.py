@@ -561,7 +561,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError(f"multinomial: cannot sample n_sample <= 0 samples, got {num_samples}")
     if not replacement and num_samples > n:
         raise RuntimeError(
-            f"multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} of {n}"
+            f"multinomial: cannot sample n_sample > prob_dist.size(-1) without replacement: {num_samples} samples of {n}"
         )
     if n > 2**24:
         raise RuntimeError(f"multinomial: number of categories cannot exceed 2^24, got {n}")

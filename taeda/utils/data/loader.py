@@ -248,7 +248,7 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
         raise ValueError("persistent_workers option needs num_workers > 0")
     if num_workers > 0:
         warnings.warn(
-            f"DataLoader: this version has no worker processes; with num_workers={num_workers} the calling process loads. "
+            f"DataLoader: this version has no worker processes; the calling process loads (num_workers={num_workers}). "
             "The batches are the same.",
             stacklevel=3,
         )
