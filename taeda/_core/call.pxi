@@ -110,6 +110,11 @@ def pop_mode():
     return mode
 
 
+def current_mode():
+    """This thread's innermost mode, or None."""
+    return None if MODES[0] == NULL else (<list>MODES[0])[len(<list>MODES[0]) - 1]
+
+
 # ---- Op ----------------------------------------------------------------------------------------------------------------
 
 cdef class Op:
@@ -475,11 +480,15 @@ def empty_strided(sizes, strides, dtype d=None):
 
 
 def empty_like(Tensor like, dtype d=None):
-    """An uninitialised tensor with the sizes of ``like`` and, where that is dense, its strides."""
+    """An uninitialised tensor with the sizes of ``like`` and its dimensions in the same order in memory."""
     cdef int code = like.code if d is None else d.code
-    if like.contiguous or not is_dense(like):
+    cdef PyObject* inputs[1]
+    if like.contiguous:
         return empty_tensor(code, like.nd, like.sizes)
-    return empty_strided_like(code, like)
+    if is_dense(like):
+        return empty_strided_like(code, like)
+    inputs[0] = <PyObject*>like
+    return new_output(inputs, 1, code, like.nd, like.sizes)
 
 
 def strided_view(Tensor t, sizes, strides, int64_t offset=0):

@@ -6,14 +6,22 @@ cdef class LeafEntry:
     cdef object grad
 
 
-cdef list apply_node(Node node, list grads):
+cdef object RUN_SELF = object()  # as a node's `custom`: a subclass of Node with a method `_run_backward`
+
+
+cdef inline bint is_wanted(Node node, int i, set needed) except -1:
+    """Whether the gradient of input ``i`` is asked for; ``needed``: by whom, None for every input that requires grad."""
+    return node.targets[i] is not None and (needed is None or node.targets[i] in needed)
+
+
+cdef list apply_node(Node node, list grads, set needed):
     """Gradients of the node's inputs, one per target, for the gradients of its outputs."""
     cdef Op op = node.op
     cdef int i, k, n
     cdef list result, values
     cdef object g, made
     if node.custom is not None:
-        made = node.custom(grads)
+        made = node._run_backward(grads) if node.custom is RUN_SELF else node.custom(grads)
         return made if type(made) is list else list(made)
     if node.released:
         raise RuntimeError(
@@ -31,7 +39,7 @@ cdef list apply_node(Node node, list grads):
     result = []
     k = 0
     if op.joint:
-        needs = tuple([node.targets[i] is not None for i in range(len(node.targets))])
+        needs = tuple([is_wanted(node, i, needed) for i in range(len(node.targets))])
         made = (<object>op.diff_fns[0])(*plan_values(node, op.diff_plans[0], g, needs))
         if not isinstance(made, (tuple, list)):
             made = (made,)
@@ -45,7 +53,7 @@ cdef list apply_node(Node node, list grads):
                     result.extend(made[i] if made[i] is not None else [None] * node.counts[i])
     elif node.counts is None:
         for i in range(n):
-            if node.targets[i] is None:
+            if not is_wanted(node, i, needed):
                 result.append(None)
             else:
                 result.append((<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, None)))
@@ -53,11 +61,11 @@ cdef list apply_node(Node node, list grads):
         for i in range(n):
             count = node.counts[i]
             if count < 0:
-                result.append(None if node.targets[k] is None else
+                result.append(None if not is_wanted(node, k, needed) else
                               (<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, None)))
                 k += 1
             else:
-                needs = tuple([node.targets[k + j] is not None for j in range(count)])
+                needs = tuple([is_wanted(node, k + j, needed) for j in range(count)])
                 made = (<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, needs)) if any(needs) else None
                 result.extend(made if made is not None else [None] * count)
                 k += count
@@ -107,8 +115,8 @@ cdef inline int release_node(Node node) except -1:
         node.outs = None
     elif node.custom is not None and type(node.custom) is CopySlices:
         release_node((<CopySlices>node.custom).inner)
-    elif node.custom is not None and hasattr(node.custom, "release"):
-        node.custom.release()
+    elif node.custom is RUN_SELF:
+        node._release_saved()
     return 0
 
 
@@ -135,16 +143,30 @@ cdef int add_into(object a, object b) except -1:
 cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
     """Add ``grad`` to ``leaf.grad``, taking it over where nobody else can see it."""
     cdef Tensor g
-    if leaf.hooks is not None:
-        for hook in list(leaf.hooks.values()):
-            changed = hook(grad)
-            if changed is not None:
-                grad = changed
     g = <Tensor?>grad
     if not same_sizes(leaf, g):
         g = HELPERS["sum_to_size"](g, leaf.shape)
     if g.code != leaf.code:
         g = HELPERS["grad_cast"](g, DTYPES[leaf.code])
+    if RUNNING > 1:  # another thread may be at the same leaf, and kernels let other threads run
+        with LEAF_LOCK:
+            add_to_leaf(leaf, g, create_graph)
+    else:
+        add_to_leaf(leaf, g, create_graph)
+    if leaf.post_hooks is not None:
+        for hook in list(leaf.post_hooks.values()):
+            if type(hook) is NodeHook:
+                (<NodeHook>hook).function((), (g,))
+            else:
+                hook(leaf)
+    return 0
+
+
+cdef int RUNNING = 0             # backward passes under way, on all threads
+cdef object LEAF_LOCK = __import__("threading").RLock()
+
+
+cdef int add_to_leaf(Tensor leaf, Tensor g, bint create_graph) except -1:
     if leaf.grad_ is None:
         # references to g: ours and the caller's variables `grad`, the entry is already emptied
         if not create_graph and Py_REFCNT(<PyObject*>g) <= STEAL_LIMIT and Py_REFCNT(<PyObject*>g.storage) == 1 \
@@ -158,9 +180,6 @@ cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
         leaf.grad_ = add_gradients(leaf.grad_, g)
     else:
         add_into(leaf.grad_, g)
-    if leaf.post_hooks is not None:
-        for hook in list(leaf.post_hooks.values()):
-            hook(leaf)
     return 0
 
 
@@ -188,7 +207,7 @@ cdef list collect(list roots, dict buffers, dict leaves):
             target = node.targets[i]
             if target is None:
                 continue
-            if type(target) is Node:
+            if isinstance(target, Node):
                 if target not in buffers:
                     buffers[target] = None
                     stack.append(target)
@@ -223,14 +242,16 @@ cdef class GraphTask:
     cdef bint keep_graph
     cdef bint into_leaves        # accumulate into .grad
     cdef set wanted              # the leaves to accumulate into; None: all
+    cdef set needed              # nodes and leaves on a way to what is asked for; None: all
 
     cdef int deliver(self, object target, int nr, object grad) except -1:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
         cdef list buffer
         cdef LeafEntry entry
-        if type(target) is Node or isinstance(target, Node):
+        if isinstance(target, Node):
             if grad is None:
                 return 0
+            grad = as_output(<Node>target, nr, grad)
             buffer = self.buffers[target]
             if buffer is None:
                 buffer = [None] * (<Node>target).noutputs
@@ -248,12 +269,13 @@ cdef class GraphTask:
         return 0
 
     cdef int finish_leaf(self, Tensor leaf, object grad) except -1:
-        if self.captures is not None and leaf in self.captures:
-            if leaf.hooks is not None:
-                for hook in list(leaf.hooks.values()):
-                    changed = hook(grad)
-                    if changed is not None:
-                        grad = changed
+        cdef bint captured = self.captures is not None and leaf in self.captures
+        if not captured and self.wanted is not None and leaf not in self.wanted:
+            return 0
+        if leaf.hooks is not None:
+            for hook in list(leaf.hooks.values()):
+                grad = hooked(hook, grad)
+        if captured:
             self.capture(leaf, 0, grad)
             return 0
         if self.into_leaves and (self.wanted is None or leaf in self.wanted):
@@ -265,27 +287,31 @@ cdef class GraphTask:
             self.results[position] = grad
         return 0
 
+    cdef int deliver_nothing(self, Node node) except -1:
+        cdef int i
+        for i in range(len(node.targets)):
+            if node.targets[i] is not None:
+                self.deliver(node.targets[i], node.nrs[i], None)
+        return 0
+
     cdef int run_node(self, Node node, bint execute) except -1:
         cdef list grads = self.buffers.pop(node)
         cdef list made
         cdef int i
-        if grads is None:
-            for i in range(len(node.targets)):
-                if node.targets[i] is not None:
-                    self.deliver(node.targets[i], node.nrs[i], None)
+        cdef bint captured = self.captures is not None and node in self.captures
+        if grads is None or not (execute or captured):
+            self.deliver_nothing(node)
             return 0
         if node.tensor_hooks is not None or node.retained is not None or node.pre_hooks is not None:
             run_pre_hooks(node, grads)
-        if self.captures is not None and node in self.captures:
+        if captured:
             for i in range(node.noutputs):
                 self.capture(node, i, grads[i])
         if not execute:
-            for i in range(len(node.targets)):
-                if node.targets[i] is not None:
-                    self.deliver(node.targets[i], node.nrs[i], None)
+            self.deliver_nothing(node)
             return 0
         try:
-            made = apply_node(node, grads)
+            made = apply_node(node, grads, self.needed)
         except Exception as error:
             explain_failure(node, error)
             raise
@@ -310,6 +336,41 @@ cdef class GraphTask:
         return 0
 
 
+cdef object hooked(object hook, object grad):
+    """What a hook makes of a gradient: itself, or a tensor that may stand for it."""
+    changed = hook(grad)
+    if changed is None:
+        return grad
+    if not isinstance(changed, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
+    if not same_sizes(<Tensor>changed, <Tensor>grad):
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the size of value: "
+                           f"from {list(grad.shape)} to {list(changed.shape)}")
+    if (<Tensor>changed).code != (<Tensor>grad).code:
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value "
+                           f"(was {grad.dtype} got {changed.dtype})")
+    return changed
+
+
+cdef object as_output(Node node, int nr, object grad):
+    """A gradient in the dtype of the output that it belongs to."""
+    cdef int code = node.out_code
+    cdef Tensor g = <Tensor?>grad
+    if node.noutputs > 1:
+        if node.out_metas is None or node.out_metas[nr] is None:
+            return g
+        code = <int>(<tuple>node.out_metas[nr])[1]
+    if code < 0 or g.code == code:
+        return g
+    return HELPERS["grad_cast"](g, DTYPES[code])
+
+
+cdef int keep_gradient(Tensor t, object grad) except -1:
+    """Put ``grad`` into ``.grad`` of a tensor that is not a leaf, in memory of its own."""
+    t.grad_ = HELPERS["clone"](grad) if t.grad_ is None else add_gradients(t.grad_, grad)
+    return 0
+
+
 cdef int run_pre_hooks(Node node, list grads) except -1:
     cdef int nr
     if node.tensor_hooks is not None:
@@ -317,14 +378,12 @@ cdef int run_pre_hooks(Node node, list grads) except -1:
             for hook in list(hooks.values()):
                 if grads[key] is None:
                     continue
-                changed = hook(grads[key])
-                if changed is not None:
-                    grads[key] = changed
+                grads[key] = hooked(hook, grads[key])
     if node.retained is not None:
         for key, reference in node.retained.items():
             tensor = reference()
             if tensor is not None and grads[key] is not None:
-                tensor.grad = grads[key] if tensor.grad is None else tensor.grad + grads[key]
+                keep_gradient(<Tensor>tensor, grads[key])
     if node.pre_hooks is not None:
         for hook in list(node.pre_hooks.values()):
             changed = hook(tuple(grads))
@@ -356,13 +415,14 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
     cdef Node node
     cdef object target
     cdef int nr = 0, i, previous
+    global RUNNING
     task.buffers = {}
     task.leaves = {}
     task.create_graph = create_graph
     task.keep_graph = keep_graph
     task.into_leaves = accumulate_into
     for t in tensors:
-        roots.append(edge_of(<Tensor?>t, &nr))
+        roots.append(find_edge(t, &nr))
         numbers.append(nr)
     nodes = collect(roots, task.buffers, task.leaves)
     if inputs is not None:
@@ -372,14 +432,16 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
         if accumulate_into:
             task.wanted = set()
         for i in range(len(inputs)):
-            target = edge_of(<Tensor?>inputs[i], &nr)
+            target = find_edge(inputs[i], &nr)
             if accumulate_into and isinstance(target, Tensor):
                 task.wanted.add(target)
             else:
                 task.captures.setdefault(target, {}).setdefault(nr, []).append(i)
             needed.add(target)
         mark_needed(nodes, needed)
+        task.needed = needed
     previous = swap_no_grad(0 if create_graph else 1)
+    RUNNING += 1
     try:
         for i in range(len(roots)):
             task.deliver(roots[i], numbers[i], grads[i])
@@ -389,13 +451,24 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
             nodes[i] = None
             task.run_node(node, needed is None or _below(node, needed))
     finally:
+        RUNNING -= 1
         swap_no_grad(previous)
     if accumulate_into and inputs is not None:
         for i in range(len(inputs)):
-            if task.results[i] is not None:
-                t = inputs[i]
-                t.grad = task.results[i] if (<Tensor>t).grad_ is None else (<Tensor>t).grad_ + task.results[i]
+            if task.results[i] is not None and isinstance(inputs[i], Tensor):
+                keep_gradient(<Tensor>inputs[i], task.results[i])
     return task.results
+
+
+cdef object find_edge(object x, int* nr):
+    """The edge of a tensor, or a pair (node, number of its output) as it is."""
+    if isinstance(x, Tensor):
+        return edge_of(<Tensor>x, nr)
+    node, number = x
+    nr[0] = number
+    if isinstance(node, AccumulateGrad):
+        return node.variable
+    return <Node?>node
 
 
 cdef int mark_needed(list nodes, set needed) except -1:
@@ -443,15 +516,18 @@ def record_custom(function, str label, list inputs, list outputs):
 
 
 def new_node(cls=Node):
-    """A node with no edges yet, for ``record_custom_into``."""
+    """A node with no edges yet, for :func:`record_function`."""
     return cls.__new__(cls)
 
 
-def record_custom_into(Node node, function, str label, list inputs, list outputs, list dirty):
-    """As :func:`record_custom` on a node made before; ``dirty`` outputs were written in place."""
+def record_function(Node node, str label, list inputs, list outputs, list dirty):
+    """Make ``node``, of a subclass that runs itself (``_run_backward``), the maker of ``outputs``.
+
+    ``dirty`` says of each output at which of ``inputs`` it is to be found, as it was written in place, or -1.
+    """
     cdef Tensor t
     cdef int i
-    node.custom = function
+    node.custom = RUN_SELF
     node.label = label
     set_edges(node, inputs)
     node.noutputs = max(len(outputs), 1)
@@ -462,8 +538,9 @@ def record_custom_into(Node node, function, str label, list inputs, list outputs
             continue
         t = <Tensor?>outputs[i]
         metas.append((make_size(t.nd, t.sizes), <int>t.code))
-        if dirty[i] and t.base is not None:
-            rebase(t, node)
+        if <int>dirty[i] >= 0 and t.base is not None:
+            check_inplace(t, True)
+            rebase_at(t, node, <int>dirty[i])
         else:
             t.grad_fn_ = node
             t.nr = i
@@ -477,7 +554,7 @@ def record_custom_into(Node node, function, str label, list inputs, list outputs
 
 def apply_inner(Node node, list grads):
     """Gradients of the inputs of a node inside CopySlices."""
-    return apply_node(node, grads)
+    return apply_node(node, grads, None)
 
 
 def node_output_metas(Node node):

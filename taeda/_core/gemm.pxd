@@ -2,6 +2,9 @@
 
 from libc.stdint cimport int64_t
 
+from .pool cimport kernel_t
+from .tensor cimport Tensor
+
 cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides in bytes
     char* ptr
     int64_t rows, columns, outer, inner
@@ -15,3 +18,17 @@ cdef struct Product:     # c = a @ b + d, by [m, k] and [k, n]
 
 # Every stride of a and b is allowed as long as one of the two of each matrix is the item size; c has contiguous rows.
 cdef int multiply(Product* p) except -1
+
+# Block sizes of a dtype: columns of a panel, rows of a tile, items of packed A per k, depth of a block.
+cdef struct Blocks:
+    int64_t panel, rows, pitch, depth
+
+cdef Blocks blocks(int code) except *
+# Bytes of A [m, k] packed, and packing it.
+cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1
+cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1
+# Launch; the GIL is given up where `work` multiplications make that pay.
+cdef void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept
+cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil
+cdef int compute_code(int code) noexcept
+cdef Tensor cast(Tensor t, int code)

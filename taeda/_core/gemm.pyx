@@ -63,11 +63,37 @@ cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
     return table[code]
 
 
+cdef Blocks blocks(int code) except *:
+    cdef Blocks b
+    if _panel[code] == 0:
+        load(code)
+    b.panel, b.rows, b.pitch, b.depth = _panel[code], ROWS, _pitch, _k_block
+    return b
+
+
+cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1:
+    if _panel[code] == 0:
+        load(code)
+    return ceil_div(m, ROWS) * k * _pitch * ITEMSIZE[code]
+
+
+cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1:
+    cdef char* ptr[2]
+    cdef int64_t arg[4]
+    cdef kernel_t fn = _pack_a[code]
+    if fn == NULL:
+        fn = find(_pack_a, code, "pack_a")
+    ptr[0], ptr[1] = to, a
+    arg[0], arg[1], arg[2], arg[3] = m, k, a_m, a_k
+    run(fn, ptr, arg, ceil_div(m, ROWS * _group), ceil_div(65536, k * ROWS * _group), <double>m * k)
+    return 0
+
+
 cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
     return (a + b - 1) // b
 
 
-cdef inline void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept:
+cdef void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept:
     """Launch; the GIL is given up where that pays."""
     if work < FREE_GIL:
         fn(ptr, arg, 0, total)
@@ -143,7 +169,7 @@ cdef int along_memory(Product* p, bint turned) except -1:
     return 0
 
 
-cdef inline int64_t grain_of(double work, int64_t tasks) noexcept nogil:
+cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil:
     """Tasks per piece, so that a piece is worth handing to another thread."""
     cdef double each = work / tasks
     return 1 if each >= TASK else <int64_t>(TASK / each) + 1
@@ -183,15 +209,14 @@ cdef inline bint packable(Product* p) noexcept:
 cdef int packed_first(Product* p) except -1:
     """Pack all of A and B (one product), then multiply."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
-    cdef int64_t tiles = ceil_div(p.m, ROWS), panels = ceil_div(p.n, panel)
-    cdef int64_t size_a = tiles * p.k * _pitch * item, size_b = panels * p.k * panel * item
+    cdef int64_t panels = ceil_div(p.n, panel)
+    cdef int64_t size_a = packed_size(p.code, p.m, p.k), size_b = panels * p.k * panel * item
     cdef int64_t arg[4]
     cdef char* ptr[2]
     cdef char* a
     cdef char* b
-    cdef kernel_t pack_a = _pack_a[p.code], pack_b = _pack_b[p.code]
-    if pack_a == NULL:
-        pack_a = find(_pack_a, p.code, "pack_a")
+    cdef kernel_t pack_b = _pack_b[p.code]
+    if pack_b == NULL:
         pack_b = find(_pack_b, p.code, "pack_b")
     a = <char*>allocate(size_a)
     b = <char*>allocate(size_b)
@@ -202,9 +227,7 @@ cdef int packed_first(Product* p) except -1:
             release(b, size_b)
         return in_blocks(p, PACK_B, 0)
     try:
-        ptr[0], ptr[1] = a, p.a.ptr
-        arg[0], arg[1], arg[2], arg[3] = p.m, p.k, p.a.rows, p.a.columns
-        run(pack_a, ptr, arg, ceil_div(tiles, _group), ceil_div(65536, p.k * ROWS * _group), FREE_GIL)
+        pack_left(p.code, a, p.a.ptr, p.m, p.k, p.a.rows, p.a.columns)
         ptr[0], ptr[1] = b, p.b.ptr
         arg[0], arg[1], arg[2], arg[3] = p.n, p.k, p.b.columns, p.b.rows
         run(pack_b, ptr, arg, panels, ceil_div(65536, p.k * panel), FREE_GIL)

@@ -33,9 +33,9 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
         s.tensor.leaf_grad = False
     else:
         s.tensor = t
-        s.made_by = t.grad_fn_
+        s.made_by = get_grad_fn(t)
     if SAVED_HOOKS[0] != NULL:
-        pack_tensor(s, (<list>SAVED_HOOKS[0])[-1])
+        pack_tensor(s, (<list>SAVED_HOOKS[0])[len(<list>SAVED_HOOKS[0]) - 1])
     return s
 
 
@@ -174,7 +174,7 @@ cdef class Node:
 
     def __call__(self, *grads):
         """The gradients of the inputs for gradients of the outputs."""
-        result = apply_node(self, list(grads))
+        result = apply_node(self, list(grads), None)
         return result[0] if len(result) == 1 else tuple(result)
 
     def _sequence_nr(self):
@@ -222,10 +222,20 @@ class AccumulateGrad:
         return hash(self.variable)
 
     def register_hook(self, hook):
-        return self.variable.register_post_accumulate_grad_hook(lambda t: hook((t.grad,), (t.grad,)))
+        return self.variable.register_post_accumulate_grad_hook(NodeHook(hook))
 
     def register_prehook(self, hook):
         return self.variable.register_hook(lambda g: (hook((g,)) or (None,))[0])
+
+
+@cython.final
+cdef class NodeHook:
+    """A hook on the node that stands for a leaf: called with no input gradients and the gradient that came."""
+
+    cdef object function
+
+    def __init__(self, function):
+        self.function = function
 
 
 cdef object _as_node(object target):
@@ -457,9 +467,10 @@ cdef class CopySlices:
     cdef object base
     cdef object view
     cdef Node inner
+    cdef int position            # which input of `inner` was written
 
     def __call__(self, grads):
-        return HELPERS["copy_slices"](grads[0], self.base, self.view, self.inner)
+        return HELPERS["copy_slices"](grads[0], self.base, self.view, self.inner, self.position)
 
 
 cdef Node make_view_node(Tensor t, Tensor base):
@@ -476,39 +487,45 @@ cdef Node make_view_node(Tensor t, Tensor base):
 
 cdef int rebase(Tensor t, Node node) except -1:
     """After an in-place op on ``t``: ``node`` becomes its maker, and its base's if it is a view."""
-    cdef Node outer
-    cdef CopySlices fn
+    if t.base is not None:
+        return rebase_at(t, node, 0)
+    node.out_code = t.code
+    if t.retains_grad_:
+        move_retained(t, node)
+    t.grad_fn_ = node
+    t.nr = 0
+    t.leaf_grad = False
+    return 0
+
+
+cdef int rebase_at(Tensor t, Node node, int position) except -1:
+    """After an in-place op on the view ``t``, which is input ``position`` of ``node``: its base gets a new maker."""
+    cdef Node outer = <Node>Node.__new__(Node)
+    cdef CopySlices fn = CopySlices.__new__(CopySlices)
     cdef Tensor base = t.base
     cdef object target
     cdef int nr = 0, i
     node.out_code = t.code
-    if t.retains_grad_:
-        move_retained(t, node if base is None else None)
-    if base is None:
-        t.grad_fn_ = node
-        t.nr = 0
-        t.leaf_grad = False
-        return 0
-    fn = CopySlices.__new__(CopySlices)
     fn.base = geometry(base, base)
     fn.view = geometry(t, base)
     fn.inner = node
-    outer = <Node>Node.__new__(Node)
+    fn.position = position
     outer.custom = fn
     outer.label = "CopySlices"
     outer.out_code = base.code
-    if base.retains_grad_:
-        move_retained(base, outer)
     target = edge_of(base, &nr)
-    outer.targets = (target,) + node.targets[1:]
+    outer.targets = with_target(node.targets, position, target)
     make_room(outer, len(outer.targets))
     for i in range(len(outer.targets)):
         outer.nrs[i] = node.nrs[i]
-    outer.nrs[0] = nr
+    outer.nrs[position] = nr
     number_node(outer)
-    # the inner node only computes: its first edge says whether the base needs what lies under the view
-    node.targets = (outer if target is not None else None,) + node.targets[1:]
-    fn.inner = _detached_first(node, target is not None)
+    # the inner node only computes: its edge says whether the base needs what lies under the view
+    node.targets = with_target(node.targets, position, NEEDED if target is not None else None)
+    if t.retains_grad_:
+        move_retained(t, None)
+    if base.retains_grad_:
+        move_retained(base, outer)
     base.grad_fn_ = outer
     base.nr = 0
     base.leaf_grad = False
@@ -519,6 +536,13 @@ cdef int rebase(Tensor t, Node node) except -1:
     if t.retains_grad_:
         retain(t, t.grad_fn_, 0)
     return 0
+
+
+NEEDED = Node()  # a target that stands for "compute this gradient"
+
+
+cdef inline tuple with_target(tuple targets, int position, object target):
+    return targets[:position] + (target,) + targets[position + 1:]
 
 
 cdef Node forget_node(Tensor t):
@@ -550,12 +574,18 @@ cdef int retain(Tensor t, Node node, int nr) except -1:
     return 0
 
 
-NEEDED = Node()  # a target that stands for "compute this gradient"
+def mark_view_of_function(Tensor t):
+    """``t``, a view that a custom Function returns, has the Function's derivative: never one made of its base's."""
+    t.creation = IN_FUNCTION
+    t.view_version = t.storage.version
 
 
-cdef Node _detached_first(Node node, bint needed):
-    node.targets = (NEEDED if needed else None,) + node.targets[1:]
-    return node
+def same_edge(Tensor t):
+    """Another tensor object on the same memory and at the same place in the graph."""
+    cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    other.grad_fn_ = get_grad_fn(t)
+    other.nr = t.nr
+    return other
 
 
 def save(Tensor t, bint is_output):

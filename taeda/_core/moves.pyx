@@ -205,7 +205,7 @@ def cat(tensors, dim=0):
     tensors = as_sequence(tensors, "cat")
     n = len(tensors)
     if n == 0:
-        raise RuntimeError("cat: expected a non-empty list of Tensors")
+        raise ValueError("cat(): expected a non-empty list of Tensors")
     code = common_code(tensors, n, "cat")
     for i in range(n):
         t = item_of(tensors, i, "cat")

@@ -527,34 +527,63 @@ cdef int target_broadcast(Op op, Tensor target, int nd, int64_t* shape) except -
 
 
 cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape):
-    """An output laid out like the first input of its shape, where that is dense and not contiguous."""
-    cdef int i
+    """An output whose dimensions lie in memory in the order that the inputs' strides suggest, as PyTorch's do."""
+    cdef Tensor out = empty_tensor(code, nd, shape)
     cdef Tensor t
-    for i in range(nin):
-        if isinstance(<object>inputs[i], Tensor):
-            t = <Tensor>inputs[i]
-            if t.nd == nd and memcmp(t.sizes, shape, nd * sizeof(int64_t)) == 0:
-                if t.contiguous:
-                    break
-                if is_dense(t):
-                    return empty_strided_like(code, t)
-                return permuted_like(code, t)
-    return empty_tensor(code, nd, shape)
-
-
-cdef Tensor permuted_like(int code, Tensor t):
-    """Dense, with dimensions in the order of ``t``'s strides."""
-    cdef Tensor out = empty_tensor(code, t.nd, t.sizes)
-    cdef int i
+    cdef int order[MAXDIM]
+    cdef int i, d, at, other, c
     cdef int64_t step = 1
-    for i in range(t.nd):
-        if t.strides[i] <= 0:
-            return out
-    for i in sorted(range(t.nd), key=lambda d: (t.strides[d], -d)):
-        out.strides[i] = step
-        step *= max(t.sizes[i], 1)
+    cdef bint plain = True
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor) and not (<Tensor>inputs[i]).contiguous:
+            plain = False
+    if plain or nd < 2:
+        return out
+    for d in range(nd):
+        order[d] = nd - 1 - d
+    for i in range(1, nd):  # insertion sort, innermost dimension first
+        at = i
+        for d in range(i - 1, -1, -1):
+            c = compare_dims(inputs, nin, nd, shape, order[d], order[at])
+            if c > 0:
+                other = order[d]
+                order[d] = order[at]
+                order[at] = other
+                at = d
+            elif c < 0:
+                break
+    for d in range(nd):
+        out.strides[order[d]] = step
+        step *= max(shape[order[d]], 1)
     out.contiguous = compute_contiguous(out)
     return out
+
+
+cdef int compare_dims(PyObject** inputs, int nin, int nd, const int64_t* shape, int a, int b) noexcept:
+    """Positive where dimension ``a`` should lie outside ``b``: the first input whose strides tell them apart decides."""
+    cdef Tensor t
+    cdef int i
+    cdef int64_t x, y
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            continue
+        t = <Tensor>inputs[i]
+        x = broadcast_stride(t, nd, a)
+        y = broadcast_stride(t, nd, b)
+        if x == 0 or y == 0:
+            continue
+        if x != y:
+            return 1 if x > y else -1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
+
+
+cdef inline int64_t broadcast_stride(Tensor t, int nd, int d) noexcept:
+    d -= nd - t.nd
+    if d < 0 or t.sizes[d] == 1:
+        return 0
+    return t.strides[d] if t.strides[d] >= 0 else -t.strides[d]
 
 
 cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except -1:

@@ -127,7 +127,15 @@ cdef Node get_grad_fn(Tensor t):
     if made is None and not base.leaf_grad:
         return t.grad_fn_
     if made is not None or t.grad_fn_ is not None:
+        if t.creation == IN_FUNCTION:
+            raise RuntimeError("a view that a custom Function returned (or an input that it returned as it is) is used after "
+                               "its base was modified inplace, which would bypass the Function's backward. Clone the "
+                               "output of the Function.")
+        if t.retains_grad_:
+            move_retained(t, None)
         t.grad_fn_ = make_view_node(t, base)
+        if t.retains_grad_:
+            retain(t, t.grad_fn_, 0)
         t.nr = 0
         t.leaf_grad = False
     t.view_version = t.storage.version

@@ -256,7 +256,8 @@ cdef int slice_dim(object s, int64_t* size, int64_t* stride, int64_t* offset) ex
     cdef Py_ssize_t start, stop, step, n
     PySlice_Unpack(s, &start, &stop, &step)
     n = PySlice_AdjustIndices(size[0], &start, &stop, step)
-    offset[0] += start * stride[0] if n else 0
+    if n or step > 0:
+        offset[0] += start * stride[0]
     size[0] = n
     stride[0] *= step
     return 0

@@ -230,6 +230,7 @@ def unflatten(input, dim, sizes):
         known *= n if n != -1 else 1
     if (-1 not in sizes and known != size) or (-1 in sizes and (known == 0 or size % known)):
         raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({size}) in the input")
+    sizes = tuple(size // known if n == -1 else n for n in sizes)
     return view_(input, (*input.shape[:at], *sizes, *input.shape[at + 1 :]))
 
 
@@ -643,18 +644,18 @@ def _overlaps(sizes, strides):
     return False
 
 
-def _copy_slices(g, base, view_, inner):
+def _copy_slices(g, base, view_, inner, position):
     """Differentiate an in-place op on a view: its part of the gradient goes through ``inner``, the rest passes."""
     result, shift = _block_like(base, g.dtype)
     result.copy_(g)
     place = _window(result, shift, base, view_, "in-place operation on a view")
     grads = _core.apply_inner(inner, [place.clone()])
-    first = grads[0]
-    if first is None:
+    if grads[position] is None:
         place.zero_()
     else:
-        place.copy_(first)
-    return [result, *grads[1:]]
+        place.copy_(grads[position])
+    grads[position] = result
+    return grads
 
 
 def _assign(place, value):

@@ -1,0 +1,202 @@
+"""Views, copies, casts and promotion against PyTorch: sizes, strides, values, aliasing and errors."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+def pair(*shape):
+    """The same numbers in both frameworks."""
+    array = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    return taeda.from_numpy(array.copy()), torch.from_numpy(array.copy())
+
+
+def same(ours, theirs):
+    """Same sizes, strides, offset and values."""
+    assert tuple(ours.shape) == tuple(theirs.shape)
+    assert ours.storage_offset() == theirs.storage_offset()
+    if theirs.numel() and theirs.dim():
+        strides = [(a, b) for a, b, n in zip(ours.stride(), theirs.stride(), theirs.shape, strict=True) if n != 1]
+        assert all(a == b for a, b in strides), strides
+    assert ours.tolist() == theirs.tolist()
+
+
+def random_view(rng, shape):
+    """One view op as a function of a tensor (of either framework), valid for ``shape``."""
+    n = len(shape)
+    d = rng.randrange(n) if n else 0
+    e = rng.randrange(n) if n else 0
+    choices = [
+        lambda t: t.unsqueeze(rng_dim),
+        lambda t: t.squeeze(),
+        lambda t: t.flatten(),
+        lambda t: t[None],
+        lambda t: t[...],
+    ]
+    rng_dim = rng.randint(-n - 1, n)
+    if n:
+        order = rng.sample(range(n), n)
+        start, stop, step = rng.randint(-4, 4), rng.choice([None, -1, 2, 5]), rng.choice([None, 1, 2, 3])
+        choices += [
+            lambda t: t.transpose(d, e),
+            lambda t: t.permute(order),
+            lambda t: t.permute(*order),
+            lambda t: t.movedim(d, e),
+            lambda t: t[(slice(None),) * d + (slice(start, stop, step),)],
+            lambda t: t.squeeze(d),
+            lambda t: t.reshape(-1),
+            lambda t: t.unflatten(d, (1, -1)) if t.shape[d] else t,
+            lambda t: t.expand(2, *t.shape),
+            lambda t: t.unfold(d, min(2, t.shape[d]), 1) if t.shape[d] else t,
+        ]
+        if shape[d]:
+            i = rng.randrange(-shape[d], shape[d])
+            choices += [lambda t: t.select(d, i), lambda t: t.narrow(d, 0, shape[d] - 1), lambda t: t.chunk(2, d)[0]]
+        if n >= 2 and d != e:
+            k = rng.randint(-2, 2)
+            choices.append(lambda t: t.diagonal(k, d, e))
+    return rng.choice(choices)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_chains_of_views(seed):
+    rng = random.Random(seed)
+    ours, theirs = pair(
+        *[rng.choice([0, 1, 2, 3, 4]) if rng.random() < 0.1 else rng.randint(1, 4) for _ in range(rng.randint(0, 4))]
+    )
+    for _ in range(6):
+        view = random_view(rng, tuple(theirs.shape))
+        try:
+            expected = view(theirs)
+        except (RuntimeError, IndexError) as error:
+            with pytest.raises(type(error)):
+                view(ours)
+            continue
+        ours, theirs = view(ours), expected
+        same(ours, theirs)
+        if theirs.dim() > 6:
+            break
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_view_or_copy(seed):
+    """``view`` succeeds, and ``reshape`` aliases, exactly where PyTorch's does."""
+    rng = random.Random(seed)
+    ours, theirs = pair(2, 3, 4, 2)
+    for _ in range(2):
+        view = random_view(rng, tuple(theirs.shape))
+        try:
+            theirs = view(theirs)
+        except (RuntimeError, IndexError):
+            continue
+        ours = view(ours)
+    n = theirs.numel()
+    for shape in [(n,), (n, 1), (1, n), (-1, 2), (2, -1), (3, -1), (4, -1), (2, 3, -1), (6, 8), (8, 6), (2, 2, -1)]:
+        for method in ("view", "reshape"):
+            try:
+                expected = getattr(theirs, method)(shape)
+            except RuntimeError:
+                with pytest.raises(RuntimeError):
+                    getattr(ours, method)(shape)
+                continue
+            result = getattr(ours, method)(shape)
+            assert tuple(result.shape) == tuple(expected.shape) and result.tolist() == expected.tolist()
+            if n:
+                assert (result.data_ptr() == ours.data_ptr()) == (expected.data_ptr() == theirs.data_ptr())
+
+
+@pytest.mark.parametrize("source,target", itertools.product(DTYPES, DTYPES))
+def test_casts(source, target):
+    values = [0, 1, 2, 3.7, 100, 0.5] if source not in ("bool",) else [0, 1, 1, 0]
+    theirs = torch.tensor(values).to(getattr(torch, source))
+    ours = taeda.tensor(values).to(getattr(taeda, source))
+    expected, result = theirs.to(getattr(torch, target)), ours.to(getattr(taeda, target))
+    assert result.dtype is getattr(taeda, target)
+    assert result.tolist() == expected.tolist()
+    assert ours.to(getattr(taeda, target))[::2].tolist() == expected[::2].tolist()
+    assert ours[::2].to(getattr(taeda, target)).tolist() == expected[::2].tolist()
+
+
+def name(dtype):
+    """A torch dtype's name; taeda has no complex32 and uses complex64 for it."""
+    return str(dtype)[6:].replace("complex32", "complex64")
+
+
+@pytest.mark.parametrize("a,b", itertools.product(DTYPES, DTYPES))
+def test_promotion(a, b):
+    x, y = getattr(torch, a), getattr(torch, b)
+    u, v = getattr(taeda, a), getattr(taeda, b)
+    assert taeda.promote_types(u, v).name == name(torch.promote_types(x, y))
+    operands = [((left, x, u), (right, y, v)) for left, right in itertools.product([(), (2,)], repeat=2)]
+    for (left, x, u), (right, y, v) in operands:
+        expected = name(torch.result_type(torch.ones(left, dtype=x), torch.ones(right, dtype=y)))
+        assert taeda.result_type(taeda.ones(left, dtype=u), taeda.ones(right, dtype=v)).name == expected
+    for number, shape in itertools.product((True, 2, 2.5, 1j), [(), (2,)]):
+        expected = name(torch.result_type(torch.ones(shape, dtype=x), number))
+        assert taeda.result_type(taeda.ones(shape, dtype=u), number).name == expected
+
+
+def test_strides_of_results():
+    """Pointwise results keep the layout of their inputs, as PyTorch's do."""
+    ours, theirs = pair(2, 3, 4, 5)
+    for make in (
+        lambda t: t.permute(3, 1, 0, 2),
+        lambda t: t.permute(0, 2, 3, 1),
+        lambda t: t.transpose(1, 2)[:, ::2],
+        lambda t: t[:, :1].expand(2, 3, 4, 5),
+        lambda t: t.contiguous(
+            memory_format=taeda.channels_last if isinstance(t, taeda.Tensor) else torch.channels_last
+        ),
+    ):
+        u, v = make(ours), make(theirs)
+        for f in (lambda t: t + 1, lambda t: t * t, lambda t: t.clone(), lambda t: -t, lambda t: t + t[:1]):
+            assert f(u).stride() == f(v).stride()
+            assert f(u).tolist() == f(v).tolist()
+
+
+def test_overlap_is_refused():
+    for make in (
+        lambda t: t.add_(t.new_ones(4).expand(3, 4).t()),
+        lambda t: t[:1].expand(4, 3).add_(1),
+        lambda t: t[1:].add_(t[:-1]),
+    ):
+        ours, theirs = pair(4, 3)
+        with pytest.raises(RuntimeError) if _raises(make, theirs) else _nothing():
+            make(ours)
+
+
+def _raises(function, tensor):
+    try:
+        function(tensor)
+    except RuntimeError:
+        return True
+    return False
+
+
+class _nothing:
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc):
+        pass
+
+
+def test_negative_steps():
+    """Beyond PyTorch: slices with a negative step are views."""
+    ours, _ = pair(4, 5)
+    array = np.arange(20, dtype=np.float32).reshape(4, 5)
+    for index in [np.s_[::-1], np.s_[:, ::-2], np.s_[::-1, ::-1], np.s_[3:0:-1, 1::2], np.s_[-1:-6:-3, None]]:
+        view = ours[index]
+        assert view.tolist() == array[index].tolist()
+        assert (view + 1).tolist() == (array[index] + 1).tolist()
+        assert view.contiguous().tolist() == array[index].tolist()
+    ours[::-1][0] = 7
+    assert ours[3].tolist() == [7] * 5
