@@ -55,7 +55,7 @@ class Maker:
         return taeda.from_numpy(np.asarray(self.rng.random(shape) < 0.5))
 
 
-# ---- which ops -------------------------------------------------------------------------------------------------------
+# ---- which ops -----------------------------------------------------------------------------------------------------
 
 
 def pointwise_ops() -> dict[str, Op]:
@@ -67,13 +67,52 @@ def pointwise_ops() -> dict[str, Op]:
     return {name: OPS[name] for name in found.values()}
 
 
-def sampled_ops() -> dict[str, Op]:
-    """The other ops that carry samples."""
+def other_ops() -> dict[str, Op]:
+    """The other ops that there are calls of: those with samples, and those whose parameters say enough."""
     found: dict[int, str] = {}
     for name, op in OPS.items():
-        if isinstance(op, Op) and "samples" in op.traits and "functional" not in op.traits:
+        if not isinstance(op, Op) or op.traits.get("pointwise") or "functional" in op.traits or name.endswith("_"):
+            continue
+        if samples(op):
             found.setdefault(id(op), name)
     return {name: OPS[name] for name in found.values()}
+
+
+def guesses(op: Op, make: Maker) -> list[Args]:
+    """Calls that follow from the names of an op's parameters; none where one of them says too little."""
+    values: dict[str, Any] = {
+        "input": lambda: make(3, 4),
+        "dim": lambda: 1,
+        "dim0": lambda: 0,
+        "dim1": lambda: 1,
+        "dims": lambda: (1, 0),
+        "other": lambda: make(3, 4),
+        "tensors": lambda: [make(3, 4), make(3, 4)],
+        "k": lambda: 2,
+        "descending": lambda: False,
+        "mask": lambda: make.mask(3, 4),
+        "mat2": lambda: make(4, 2),
+        "mean": lambda: make(3, 4),
+        "correction": lambda: 1,
+        "normalized_shape": lambda: (4,),
+    }
+    required = [p for p, d in zip(op.params, op.defaults, strict=True) if d is REQUIRED]
+    if any(p not in values for p in required) or op.traits.get("random"):
+        return []
+    calls: list[Args] = [((), {p: values[p]() for p in required})]
+    optional = [p for p in op.params if p not in required and p in ("dim", "keepdim")]
+    if optional:
+        calls.append(((), {**{p: values[p]() for p in required}, **dict(zip(optional, (-1, True), strict=False))}))
+    first = op.params[0]
+    return [((kwargs.pop(first),), kwargs) if first in kwargs else (args, kwargs) for args, kwargs in calls]
+
+
+def _works(op: Op, call: Args) -> bool:
+    try:
+        result = op(*call[0], **call[1])
+    except (TypeError, RuntimeError, ValueError, IndexError):
+        return False
+    return bool(_results(result))
 
 
 def _domain(op: Op, i: int) -> tuple[float, float]:
@@ -86,8 +125,15 @@ def _domain(op: Op, i: int) -> tuple[float, float]:
 
 def operands(op: Op, make: Maker, *shapes: tuple[int, ...]) -> list[taeda.Tensor]:
     """One tensor per operand of a pointwise op, inside its domain; the shapes are used in turn."""
-    n = op.traits["operands"]
-    return [make(*shapes[i % len(shapes)], low=_domain(op, i)[0], high=_domain(op, i)[1]) for i in range(n)]
+    made = []
+    for i, name in enumerate(op.params[: op.traits["operands"]]):
+        shape = shapes[i % len(shapes)]
+        low, high = _domain(op, i)
+        if name in ("mask", "condition"):
+            made.append(make.mask(*shape))
+        else:
+            made.append(make(*(() if name == "value" else shape), low=low, high=high))
+    return made
 
 
 def needs_attributes(op: Op) -> bool:
@@ -100,6 +146,8 @@ def samples(op: Op, dtype: str = "float64") -> list[Args]:
     make = Maker(dtype)
     if "samples" in op.traits:
         return list(op.traits["samples"](make))
+    if not op.traits.get("pointwise"):
+        return [call for call in guesses(op, make) if _works(op, call)]
     if needs_attributes(op):
         return []
     return [
@@ -122,11 +170,20 @@ def accepts(op: Op, dtype: str) -> bool:
     return True
 
 
-# ---- comparing -------------------------------------------------------------------------------------------------------
+# ---- comparing -----------------------------------------------------------------------------------------------------
 
 
 def _results(result: Any) -> list[taeda.Tensor]:
-    return [result] if isinstance(result, taeda.Tensor) else [r for r in result if isinstance(r, taeda.Tensor)]
+    if isinstance(result, taeda.Tensor):
+        return [result]
+    return [r for r in result if isinstance(r, taeda.Tensor)] if isinstance(result, list | tuple) else []
+
+
+def assert_close(a: Any, b: Any, what: str, tolerance: float = 1e-5) -> None:
+    """Equal dtypes and shapes, and values up to the order of sums."""
+    for x, y in zip(_results(a), _results(b), strict=True):
+        assert x.dtype == y.dtype and x.shape == y.shape, f"{what}: {x.dtype} {x.shape}, expected {y.dtype} {y.shape}"
+        np.testing.assert_allclose(array(x), array(y), rtol=tolerance, atol=tolerance, err_msg=what)
 
 
 def array(t: taeda.Tensor) -> np.ndarray:
@@ -143,7 +200,7 @@ def assert_same(a: Any, b: Any, what: str) -> None:
         np.testing.assert_array_equal(array(x), array(y), err_msg=what)
 
 
-# ---- the checks of pointwise ops -------------------------------------------------------------------------------------
+# ---- the checks of pointwise ops -----------------------------------------------------------------------------------
 
 
 def check_value(op: Op) -> None:
@@ -179,17 +236,17 @@ def check_layouts(op: Op) -> None:
     dtype = "float32" if accepts(op, "float32") else next(d for d in DTYPES if accepts(op, d))
     xs = operands(op, Maker(dtype), (5, 7))
     want = op(*xs)
-    wide = [taeda.stack([x, x], 2).reshape(5, 14) for x in xs]
-    forms = {
-        "transposed": [x.t().contiguous().t() for x in xs],
-        "stepped": [w[:, ::2] for w in wide],
-        "reversed": [x.flip(0, 1)[::-1, ::-1] for x in xs],
-        "mixed": [x if i % 2 else x.t().contiguous().t() for i, x in enumerate(xs)],
-    }
-    for form, args in forms.items():
-        assert_same(op(*args), want, f"{op.name} {form}")
-    row = [x[:1] for x in xs]
-    assert_same(op(*[r.expand(5, 7) for r in row]), op(*[r.repeat(5, 1) for r in row]), f"{op.name} expanded")
+
+    def form(f: Any) -> list[taeda.Tensor]:
+        return [f(x) if x.dim() else x for x in xs]
+
+    transposed = form(lambda x: x.t().contiguous().t())
+    assert_same(op(*transposed), want, f"{op.name} transposed")
+    assert_same(op(*form(lambda x: taeda.stack([x, x], 2).reshape(5, 14)[:, ::2])), want, f"{op.name} stepped")
+    assert_same(op(*form(lambda x: x.flip(0, 1)[::-1, ::-1])), want, f"{op.name} reversed")
+    assert_same(op(xs[0], *transposed[1:]), want, f"{op.name} mixed")
+    rows, copies = form(lambda x: x[:1].expand(5, 7)), form(lambda x: x[:1].repeat(5, 1))
+    assert_same(op(*rows), op(*copies), f"{op.name} expanded")
 
 
 def check_broadcast(op: Op) -> None:
@@ -197,8 +254,8 @@ def check_broadcast(op: Op) -> None:
     dtype = "float64" if accepts(op, "float64") else next(d for d in DTYPES if accepts(op, d))
     xs = operands(op, Maker(dtype), (4, 1, 3), (5, 1), (3,))
     full = taeda.broadcast_tensors(*xs)
-    assert_same(op(*xs), op(*[x.contiguous() for x in full]), f"{op.name} broadcast")
-    if len(xs) > 1:
+    assert_same(op(*xs), op(*[f if x.dim() else x for x, f in zip(xs, full, strict=True)]), f"{op.name} broadcast")
+    if sum(x.dim() > 0 for x in xs) > 1:
         try:
             op(*operands(op, Maker(dtype), (2, 3), (4,)))
         except RuntimeError as error:
@@ -249,7 +306,7 @@ def check_inplace(op: Op) -> None:
     assert form(first, *xs[1:]) is first
     assert first._version > version
     assert_same(first, want.to(first.dtype), f"{form.name}")
-    if len(xs) > 1:
+    if sum(x.dim() > 0 for x in xs) > 1:
         try:
             form(xs[0][:1].clone(), *xs[1:])
         except RuntimeError:
@@ -286,7 +343,78 @@ def check_bad_input(op: Op) -> None:
             raise AssertionError(f"{op.name} took {bad_args!r} {bad_kwargs!r}")
 
 
-# ---- gradients -------------------------------------------------------------------------------------------------------
+# ---- the checks of other ops ---------------------------------------------------------------------------------------
+
+
+def _map(f: Any, call: Args) -> Args:
+    """``f`` over every tensor of a call, those in lists too."""
+
+    def one(a: Any) -> Any:
+        if isinstance(a, taeda.Tensor):
+            return f(a)
+        return [one(x) for x in a] if isinstance(a, list) else a
+
+    return tuple(one(a) for a in call[0]), {k: one(v) for k, v in call[1].items()}
+
+
+def _strided(t: taeda.Tensor) -> taeda.Tensor:
+    """The same values with other strides: every second element of something wider, rows from the end."""
+    wide = taeda.stack([t, t], t.dim()).flatten(-2)[..., ::2] if t.dim() else t
+    return wide.flip(0)[::-1] if t.dim() else wide
+
+
+def check_sample_layouts(op: Op) -> None:
+    """Strides of the inputs do not matter."""
+    dtype = "float32" if accepts(op, "float32") else "int64"
+    for call in samples(op, dtype):
+        want = op(*call[0], **call[1])
+        args, kwargs = _map(_strided, call)
+        if op.traits.get("view"):
+            try:
+                assert_close(op(*args, **kwargs), want, f"{op.name} strided")
+            except RuntimeError as error:
+                assert "view" in str(error) or "stride" in str(error), f"{op.name}: {error}"
+        else:
+            assert_close(op(*args, **kwargs), want, f"{op.name} strided")
+
+
+def check_sample_empty(op: Op) -> None:
+    """Inputs without elements give a result or a Python exception, never a crash."""
+    dtype = "float32" if accepts(op, "float32") else "int64"
+    for call in samples(op, dtype):
+        for empty in (lambda t: t[:0] if t.dim() else t, lambda t: t[..., :0] if t.dim() else t):
+            args, kwargs = _map(empty, call)
+            try:
+                op(*args, **kwargs)
+            except (RuntimeError, IndexError, ValueError) as error:
+                assert str(error), f"{op.name}: an error without a text"
+
+
+def check_sample_out(op: Op) -> None:
+    """``out=`` gives the same values in the same object."""
+    dtype = "float32" if accepts(op, "float32") else "int64"
+    for args, kwargs in samples(op, dtype):
+        want = op(*args, **kwargs)
+        if isinstance(want, taeda.Tensor):
+            for out in (taeda.empty(want.shape, dtype=want.dtype), taeda.empty(0, dtype=want.dtype)):
+                assert op(*args, **kwargs, out=out) is out
+                assert_close(out, want, f"{op.name} out=", 0)
+
+
+def check_inputs_kept(op: Op) -> None:
+    """An op without an underscore leaves its inputs as they were."""
+    dtype = "float32" if accepts(op, "float32") else "int64"
+    for call in samples(op, dtype):
+        before = _map(lambda t: t.clone(), call)
+        versions = _map(lambda t: t._version, call)
+        op(*call[0], **call[1])
+        assert versions == _map(lambda t: t._version, call), f"{op.name} counts a write to its input"
+        for x, y in zip(call[0], before[0], strict=True):
+            if isinstance(x, taeda.Tensor):
+                assert_same(x, y, f"{op.name}: input")
+
+
+# ---- gradients -----------------------------------------------------------------------------------------------------
 
 
 def _leaves(args: tuple, kwargs: dict) -> tuple[list[taeda.Tensor], tuple, dict]:
@@ -351,7 +479,7 @@ def check_gradient(op: Op, second: bool = False) -> None:
         if total is None or not total.requires_grad:
             continue
         grads = taeda.autograd.grad(total, leaves, allow_unused=True)
-        ours = sum((g * d).sum().item() for g, d in zip(grads, directions, strict=True) if g is not None)
+        ours = sum((g.real * d).sum().item() for g, d in zip(grads, directions, strict=True) if g is not None)
         expected = _slope(lambda: value().detach(), leaves, directions, 1e-3 if second else 1e-4)
         if not math.isfinite(expected):
             continue
@@ -389,15 +517,23 @@ def checks(op: Op) -> dict[str, Any]:
         return chosen
     if "reference" in op.traits and (pointwise or "samples" in op.traits):
         chosen["value"] = check_value
-    if pointwise or "samples" in op.traits:
+    sampled = not op.traits.get("pointwise") and bool(samples(op))
+    if pointwise:
         chosen["dtypes"] = check_dtypes
+    if pointwise or sampled:
         chosen["bad_input"] = check_bad_input
         chosen["method"] = check_method
+        chosen["inputs_kept"] = check_inputs_kept
+    if sampled:
+        chosen["layouts"] = check_sample_layouts
+        chosen["empty"] = check_sample_empty
+        if op.traits.get("has_out"):
+            chosen["out"] = check_sample_out
     if pointwise:
         chosen.update(layouts=check_layouts, broadcast=check_broadcast, empty=check_empty, out=check_out)
         if isinstance(op.traits.get("inplace"), Op):
             chosen["inplace"] = check_inplace
-    if op.differentiable and (pointwise or "samples" in op.traits) and accepts(op, "float64"):
+    if op.differentiable and (pointwise or sampled) and accepts(op, "float64"):
         chosen["gradient"] = check_gradient
         if pointwise:
             chosen["gradient_dtype"] = check_gradient_dtype

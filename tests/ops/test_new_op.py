@@ -36,9 +36,7 @@ def bump():
     table.METHODS.update(methods)
 
 
-CHECKS = (
-    "value dtypes bad_input method layouts broadcast empty out inplace gradient gradient_dtype second_gradient".split()
-)
+CHECKS = "value dtypes bad_input method inputs_kept layouts broadcast empty out inplace gradient gradient_dtype second_gradient".split()
 
 
 def test_the_checks_of_the_table_apply(bump):
