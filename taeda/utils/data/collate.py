@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections.abc
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _core, as_tensor, stack, tensor
@@ -61,7 +61,7 @@ def _like_sequence(original: Any, items: list) -> Any:
         return items
 
 
-def _collate_numpy(batch: list, numpy: Any) -> Any:
+def _collate_numpy(batch: Sequence, numpy: Any) -> Any:
     first = batch[0]
     if first.dtype.kind in "SUO":
         raise TypeError(
@@ -72,20 +72,20 @@ def _collate_numpy(batch: list, numpy: Any) -> Any:
     return as_tensor(numpy.stack([numpy.asarray(b) for b in batch]))
 
 
-def _collate_sequence(batch: list, collate: Callable) -> Any:
+def _collate_sequence(batch: Sequence, collate: Callable) -> Any:
     size = len(batch[0])
     if any(len(b) != size for b in batch):
         raise RuntimeError(
             f"each element in list of batch should be of equal size, got sizes {sorted({len(b) for b in batch})}"
         )
-    columns = [collate(list(column)) for column in zip(*batch, strict=True)]
+    columns = [collate(column) for column in zip(*batch, strict=True)]
     first = batch[0]
     if isinstance(first, tuple):
         return type(first)(*columns) if hasattr(first, "_fields") else columns
     return _like_sequence(first, columns)
 
 
-def collate(batch: list, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | None = None) -> Any:
+def collate(batch: Sequence, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | None = None) -> Any:
     """A batch from samples, with functions of one's own for some types.
 
     Args:
@@ -110,7 +110,7 @@ def collate(batch: list, *, collate_fn_map: dict[type | tuple[type, ...], Callab
     if isinstance(first, float):
         return tensor(batch, dtype=_core.float64)
 
-    def again(part: list) -> Any:
+    def again(part: Sequence) -> Any:
         return collate(part, collate_fn_map=collate_fn_map)
 
     if isinstance(first, collections.abc.Mapping):
