@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ._core import HELPERS, get_default_dtype
+
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_repr"]
 
 
@@ -201,12 +203,6 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     return "".join(parts) + ")"
 
 
-def _default_dtype() -> Any:
-    import taeda
-
-    return taeda.get_default_dtype()
-
-
 def _is_default(t: Any, default: Any) -> bool:
     """Whether literals of ``t``'s kind would be given ``t``'s dtype, so that it need not be written."""
     name = str(t.dtype).rpartition(".")[2]
@@ -222,7 +218,7 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
         t: a tensor.
         default_dtype: the dtype of floating point literals; asked of taeda when not given.
     """
-    default = _default_dtype() if default_dtype is None else default_dtype
+    default = get_default_dtype() if default_dtype is None else default_dtype
     name = type(t).__name__
     prefix = "tensor(" if name in ("Tensor", "Parameter", "Buffer") else f"{name}("
     indent = len(prefix)
@@ -251,3 +247,6 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
         suffixes.append("requires_grad=True")
     text = _with_suffixes(prefix + body, suffixes, indent)
     return f"Parameter containing:\n{text}" if name == "Parameter" else text
+
+
+HELPERS["repr"] = tensor_repr
