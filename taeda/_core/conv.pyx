@@ -1,0 +1,404 @@
+"""Launcher of convolutions: sizes, blocks and tasks. Three spatial dimensions cover one and two as well.
+
+``forward``, ``input_gradient`` and ``weight_gradient`` take tensors of any strides. The gradient of the input with a stride
+above one is done phase by phase: the input positions that meet the same taps form a convolution of stride one.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy, memset
+
+from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run
+from .memory cimport allocate, release
+from .pool cimport kernel_t
+from .tensor cimport BOOL, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+
+cdef enum:
+    GEOMETRY = 22
+    CONV_ARGS = 43
+    WEIGHT_ARGS = 40
+    PACKED = 2
+    TASK = 1 << 19
+
+cdef kernel_t _conv[NDTYPES]
+cdef kernel_t _weight[NDTYPES]
+cdef int64_t _unfold_rows, _unfold_pixels
+cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
+                   "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+cdef struct Geometry:    # three of each: output, input, kernel, stride, dilation, padding
+    int64_t o[3]
+    int64_t i[3]
+    int64_t k[3]
+    int64_t s[3]
+    int64_t d[3]
+    int64_t p[3]
+    int64_t taps, pixels
+
+
+cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
+    global _unfold_rows, _unfold_pixels
+    from ..kernels import conv
+    assert len(conv.CONV_ARGS) == CONV_ARGS and len(conv.WEIGHT_ARGS) == WEIGHT_ARGS
+    _unfold_rows, _unfold_pixels = conv.UNFOLD_ROWS, conv.UNFOLD_PIXELS
+    cdef size_t address = getattr(conv, name)(NAMES[code])
+    table[code] = <kernel_t>address
+    return table[code]
+
+
+cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
+    return (a + b - 1) // b
+
+
+cdef inline int64_t even(int64_t size, int64_t most) noexcept nogil:
+    """The size of equal parts of ``size`` that are at most ``most``."""
+    return size if size <= most else ceil_div(size, ceil_div(size, most))
+
+
+cdef void describe(Geometry* g, Tensor x, int64_t* arg) noexcept:
+    """The geometry's part of the arguments, for an input ``x`` of three spatial dimensions."""
+    cdef int64_t item = ITEMSIZE[x.code]
+    cdef int n
+    for n in range(3):
+        arg[n], arg[3 + n], arg[6 + n] = g.o[n], g.i[n], g.k[n]
+        arg[9 + n], arg[12 + n], arg[15 + n] = g.s[n], g.d[n], g.p[n]
+    for n in range(4):
+        arg[18 + n] = x.strides[1 + n] * item
+
+
+cdef Tensor spatial(Tensor t, int lead):
+    """``t`` with ``lead`` leading dimensions and its spatial ones made three."""
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int n, missing = 3 - (t.nd - lead)
+    if missing == 0:
+        return t
+    for n in range(lead):
+        sizes[n], strides[n] = t.sizes[n], t.strides[n]
+    for n in range(missing):
+        sizes[lead + n], strides[lead + n] = 1, 0
+    for n in range(lead + missing, lead + 3):
+        sizes[n], strides[n] = t.sizes[n - missing], t.strides[n - missing]
+    return alias_tensor(t, lead + 3, sizes, strides, 0)
+
+
+cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """``out[n, g * m + i, pixel]`` from ``x`` and ``w[g, m, channels, taps]``, which is contiguous; ``bias[g * m]``."""
+    cdef int code = x.code
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], channels = w.sizes[2], m = w.sizes[1]
+    cdef int64_t k = channels * g.taps, arg[CONV_ARGS], size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
+    cdef double work = <double>images * groups * m * k * g.pixels
+    cdef Blocks b = blocks(code)
+    cdef char* ptr[4]
+    cdef char* a
+    cdef kernel_t fn
+    a = w.ptr
+    if out.count == 0:
+        return 0
+    if k == 0:
+        return fill(out, bias)
+    if pointwise(g, x, channels):
+        return as_product(g, x, w, bias, out, groups)
+    fn = _conv[code]
+    if fn == NULL:
+        fn = find(_conv, code, "conv")
+    cc = even(channels, max(b.depth // g.taps, 1))
+    tt = even(g.taps, b.depth)
+    wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
+    # A task's part of C stays in the second-level cache while the blocks of k add to it.
+    mc, nc = m, min(g.pixels, max(131072 // m // b.panel, 1) * b.panel)
+    if images * groups * ceil_div(g.pixels, nc) < wanted:
+        nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted, images * groups))) * b.panel
+        tiles = ceil_div(m, b.rows)
+        mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 4)) * b.rows
+    tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
+    ptr[0], ptr[1], ptr[3] = out.ptr, x.ptr, out.ptr if bias is None else bias.ptr
+    describe(g, x, arg)
+    arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
+    arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
+    arg[28], arg[29], arg[30] = out.strides[0] * item, m * g.pixels * item, g.pixels * item
+    arg[31], arg[32], arg[33], arg[34], arg[35] = m * k * item, k * item, item, 0, 0
+    arg[36], arg[37], arg[38] = m * item, item, 0 if bias is None else 2
+    arg[39], arg[40], arg[41], arg[42] = mc, nc, cc, tt
+    try:
+        if m >= 2 * b.rows and groups <= 8 and images * g.pixels >= 1024:
+            size = packed_size(code, m, k)
+            a = <char*>allocate(size * groups)
+            if a == NULL:
+                a, size = w.ptr, 0
+            else:
+                for group in range(groups):
+                    pack_left(code, a + group * size, w.ptr + group * m * k * item, m, k, k * item, item)
+                arg[31], arg[32], arg[33], arg[34], arg[35] = size, item, b.pitch * item, k * b.pitch * item, PACKED
+        ptr[2] = a
+        run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
+    finally:
+        if size:
+            release(a, size * groups)
+    return 0
+
+
+cdef bint pointwise(Geometry* g, Tensor x, int64_t channels) noexcept:
+    """Whether the convolution is a product of matrices as they lie in memory: 1x1, without stride or padding."""
+    cdef int n
+    for n in range(3):
+        if g.k[n] != 1 or g.s[n] != 1 or g.p[n] != 0 or g.o[n] != g.i[n]:
+            return False
+    return (x.strides[4] == 1 or g.i[2] == 1) and (g.i[1] == 1 or x.strides[3] == g.i[2]) and (
+        g.i[0] == 1 or x.strides[2] == g.i[1] * g.i[2])
+
+
+cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    cdef Product p
+    cdef int64_t item = ITEMSIZE[x.code]
+    memset(&p, 0, sizeof(Product))
+    p.code, p.m, p.n, p.k, p.n0, p.n1 = x.code, w.sizes[1], g.pixels, w.sizes[2], x.sizes[0], groups
+    p.a.ptr, p.a.rows, p.a.columns, p.a.inner = w.ptr, p.k * item, item, p.m * p.k * item
+    p.b.ptr, p.b.rows, p.b.columns = x.ptr, x.strides[1] * item, item
+    p.b.outer, p.b.inner = x.strides[0] * item, x.strides[1] * p.k * item
+    p.c.ptr, p.c.rows, p.c.columns = out.ptr, p.n * item, item
+    p.c.outer, p.c.inner = out.strides[0] * item, p.m * p.n * item
+    p.d = p.c
+    if bias is not None:
+        p.init, p.d.ptr, p.d.rows, p.d.columns, p.d.outer, p.d.inner = 1, bias.ptr, item, 0, 0, p.m * item
+    return multiply(&p)
+
+
+cdef int fill(Tensor out, Tensor bias) except -1:
+    """A sum over nothing: zero, or the bias."""
+    cdef int64_t strides[5]
+    cdef int n
+    if bias is None:
+        copy_into(out, zeros(out.code))
+        return 0
+    for n in range(5):
+        strides[n] = bias.strides[0] if n == 1 else 0
+    copy_into(out, alias_tensor(bias, 5, out.sizes, strides, 0))
+    return 0
+
+
+cdef Tensor zeros(int code):
+    cdef int64_t none = 0
+    cdef Tensor t = empty_tensor(code, 0, &none)
+    memset(t.ptr, 0, ITEMSIZE[code])
+    return t
+
+
+cdef Tensor back(Tensor out, int code, int nd):
+    """The result with its own number of dimensions and dtype."""
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int n, missing = 3 - nd
+    if missing:
+        for n in range(2):
+            sizes[n], strides[n] = out.sizes[n], out.strides[n]
+        for n in range(2, 2 + nd):
+            sizes[n], strides[n] = out.sizes[n + missing], out.strides[n + missing]
+        out = alias_tensor(out, 2 + nd, sizes, strides, 0)
+    return cast(out, code)
+
+
+cdef Tensor grouped(Tensor w, int64_t groups):
+    """Contiguous weights ``[g * m, channels, ...]`` as ``[g, m, channels, taps]``."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    cdef int n
+    w = contiguous_tensor(w)
+    sizes[0], sizes[1], sizes[2], sizes[3] = groups, w.sizes[0] // groups, w.sizes[1], 1
+    for n in range(2, w.nd):
+        sizes[3] *= w.sizes[n]
+    strides[3] = 1
+    for n in range(2, -1, -1):
+        strides[n] = strides[n + 1] * sizes[n + 1]
+    return alias_tensor(w, 4, sizes, strides, 0)
+
+
+cdef int take(object values, int64_t* to, int nd, int64_t missing) except -1:
+    """A tuple of ``nd`` numbers as three."""
+    cdef int n
+    for n in range(3 - nd):
+        to[n] = missing
+    for n in range(nd):
+        to[3 - nd + n] = values[n]
+    return 0
+
+
+def forward(Tensor input, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
+            int64_t groups):
+    """Convolution of ``input [n, c, ...]`` with ``weight [m, c / groups, ...]`` to ``[n, m, *size]``."""
+    cdef int inner = compute_code(input.code), nd = input.nd - 2, n
+    cdef Geometry g
+    cdef int64_t sizes[5]
+    cdef Tensor x = spatial(cast(input, inner), 2), w = cast(weight, inner), out
+    take(size, g.o, nd, 1)
+    take(stride, g.s, nd, 1)
+    take(padding, g.p, nd, 0)
+    take(dilation, g.d, nd, 1)
+    g.taps = g.pixels = 1
+    w = spatial(w, 2)
+    for n in range(3):
+        g.i[n], g.k[n] = x.sizes[2 + n], w.sizes[2 + n]
+        g.taps *= g.k[n]
+        g.pixels *= g.o[n]
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], w.sizes[0], g.o[0], g.o[1], g.o[2]
+    out = empty_tensor(inner, 5, sizes)
+    convolve(&g, x, grouped(w, groups), None if bias is None else contiguous_tensor(cast(bias, inner)), out, groups)
+    return back(out, input.code, nd)
+
+
+cdef int64_t gcd(int64_t a, int64_t b) noexcept:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+cdef void turn_weights(char* to, const char* w, int64_t item, int64_t groups, int64_t m, int64_t c, int64_t* kernel,
+                       int64_t* first, int64_t* every, int64_t* count) noexcept nogil:
+    """``to[g, c, m, chosen taps]`` from ``w[g, m, c, taps]``: every so many taps from the first on."""
+    cdef int64_t i, j, l, x, y, z, taps = kernel[0] * kernel[1] * kernel[2]
+    cdef const char* row
+    for i in range(groups):
+        for j in range(c):
+            for l in range(m):
+                row = w + ((i * m + l) * c + j) * taps * item
+                for x in range(count[0]):
+                    for y in range(count[1]):
+                        for z in range(count[2]):
+                            memcpy(to, row + (((first[0] + x * every[0]) * kernel[1] + first[1] + y * every[1])
+                                              * kernel[2] + first[2] + z * every[2]) * item, item)
+                            to += item
+
+
+def input_gradient(Tensor grad, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
+                   int64_t groups):
+    """Gradient of the input, of spatial sizes ``size``, from that of the output; also the transposed convolution."""
+    cdef int inner = compute_code(grad.code), nd = grad.nd - 2, n
+    cdef Geometry whole, g
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int64_t phase[3]
+    cdef int64_t first[3]
+    cdef int64_t every[3]
+    cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], offset, k, phases = 1, index
+    cdef Tensor x = spatial(cast(grad, inner), 2), w = grouped(spatial(cast(weight, inner), 2), groups), out, part, turned
+    cdef Tensor w5 = spatial(weight, 2)
+    cdef bint some
+    take(size, whole.i, nd, 1)
+    take(stride, whole.s, nd, 1)
+    take(padding, whole.p, nd, 0)
+    take(dilation, whole.d, nd, 1)
+    if bias is not None:
+        bias = contiguous_tensor(cast(bias, inner))
+    sizes[0], sizes[1] = x.sizes[0], groups * c
+    for n in range(3):
+        whole.k[n] = w5.sizes[2 + n]
+        sizes[2 + n] = whole.i[n]
+        phases *= whole.s[n]
+    out = empty_tensor(inner, 5, sizes)
+    if out.count == 0:
+        return back(out, grad.code, nd)
+    for index in range(phases):
+        phase[0] = index // (whole.s[1] * whole.s[2])
+        phase[1], phase[2] = index // whole.s[2] % whole.s[1], index % whole.s[2]
+        g.taps = g.pixels = 1
+        offset, some = 0, True
+        strides[0], strides[1] = out.strides[0], out.strides[1]
+        for n in range(3):
+            # Positions phase, phase + s, ... meet the taps k with (phase + p - k d) divisible by s.
+            g.o[n] = ceil_div(whole.i[n] - phase[n], whole.s[n]) if whole.i[n] > phase[n] else 0
+            every[n] = whole.s[n] // gcd(whole.s[n], whole.d[n])
+            first[n] = -1
+            for k in range(min(every[n], whole.k[n])):
+                if (phase[n] + whole.p[n] - k * whole.d[n]) % whole.s[n] == 0:
+                    first[n] = k
+                    break
+            g.i[n], g.s[n] = x.sizes[2 + n], 1
+            g.k[n] = 0 if first[n] < 0 else ceil_div(whole.k[n] - first[n], every[n])
+            g.d[n] = -(whole.d[n] * every[n] // whole.s[n])
+            g.p[n] = 0 if first[n] < 0 else -((phase[n] + whole.p[n] - first[n] * whole.d[n]) // whole.s[n])
+            g.taps *= g.k[n]
+            g.pixels *= g.o[n]
+            sizes[2 + n], strides[2 + n] = g.o[n], out.strides[2 + n] * whole.s[n]
+            offset += phase[n] * out.strides[2 + n]
+        if g.pixels == 0:
+            continue
+        part = out
+        if phases > 1:
+            part = empty_tensor(inner, 5, sizes)
+        if g.taps == 0:
+            fill(part, bias)
+        else:
+            turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
+            convolve(&g, x, turned, bias, part, groups)
+        if phases > 1:
+            copy_into(alias_tensor(out, 5, sizes, strides, offset), part)
+    return back(out, grad.code, nd)
+
+
+cdef Tensor turned_weights(Tensor w, int code, int64_t groups, int64_t m, int64_t c, Geometry* whole, int64_t* first,
+                           int64_t* every, Geometry* g):
+    """The chosen taps with input and output channels exchanged: ``[g, c, m, taps]``."""
+    cdef int64_t sizes[4]
+    sizes[0], sizes[1], sizes[2], sizes[3] = groups, c, m, g.taps
+    cdef Tensor turned = empty_tensor(code, 4, sizes)
+    with nogil:
+        turn_weights(turned.ptr, w.ptr, ITEMSIZE[code], groups, m, c, whole.k, first, every, g.k)
+    return turned
+
+
+def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
+                    int64_t groups):
+    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, group, (c, tap), m / group]``."""
+    cdef int inner = compute_code(input.code), nd = input.nd - 2, n
+    cdef Geometry g
+    cdef int64_t sizes[4]
+    cdef int64_t arg[WEIGHT_ARGS]
+    cdef char* ptr[3]
+    cdef Tensor x = spatial(cast(input, inner), 2), y = spatial(contiguous_tensor(cast(grad, inner)), 2), out
+    cdef int64_t item = ITEMSIZE[inner], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
+    cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
+    cdef Blocks b = blocks(inner)
+    cdef double work
+    cdef kernel_t fn
+    take(kernel, g.k, nd, 1)
+    take(stride, g.s, nd, 1)
+    take(padding, g.p, nd, 0)
+    take(dilation, g.d, nd, 1)
+    g.taps = g.pixels = 1
+    for n in range(3):
+        g.i[n], g.o[n] = x.sizes[2 + n], y.sizes[2 + n]
+        g.taps *= g.k[n]
+        g.pixels *= g.o[n]
+    work = <double>images * groups * m * channels * g.taps * g.pixels
+    sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, channels * g.taps, m
+    if work == 0:
+        out = empty_tensor(inner, 4, sizes)
+        memset(out.ptr, 0, out.count * item)
+        return out
+    fn = _weight[inner]
+    if fn == NULL:
+        fn = find(_weight, inner, "conv_weight")
+    cc = even(channels, max(_unfold_rows // g.taps, 1))
+    tt = even(g.taps, _unfold_rows)
+    nc = m
+    wanted = <int64_t>(work / TASK) if work < 16.0 * TASK else 16
+    tasks = groups * ceil_div(channels, cc) * ceil_div(g.taps, tt)
+    if tasks < wanted:
+        nc = even(ceil_div(m, b.panel), max(ceil_div(m, b.panel) * tasks // wanted, 1)) * b.panel
+        tasks *= ceil_div(m, nc)
+    if tasks < wanted:  # few weights: the images are summed in parts
+        parts = min(images, ceil_div(wanted, tasks))
+    part_run = ceil_div(images, parts)
+    parts = ceil_div(images, part_run)
+    tasks *= parts
+    sizes[0] = parts
+    out = empty_tensor(inner, 4, sizes)
+    ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
+    describe(&g, x, arg)
+    arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
+    arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
+    arg[28], arg[29], arg[30] = groups * m * g.pixels * item, m * g.pixels * item, g.pixels * item
+    arg[31], arg[32], arg[33] = out.strides[0] * item, out.strides[1] * item, m * item
+    arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
+    arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
+    run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
+    return out
