@@ -1,0 +1,219 @@
+"""The launch of an optimiser's update over many parameters, checked and run again at every step without leaving C.
+
+See ``taeda/kernels/optim.py`` for the kernel and its tables, ``taeda/optim/_elementwise.py`` for what uses it.
+"""
+
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy
+
+from .pool cimport kernel_t, parallel_for
+from .tensor cimport C64, C128, F32, F64, ITEMSIZE, Tensor, contiguous_tensor
+
+cdef enum:
+    MAXCOUNTERS = 8
+    MAXSCALARS = 16
+    SERIAL = 32768  # elements below which one thread is faster than two
+
+
+cdef inline bint same_layout(Tensor a, Tensor b) noexcept:
+    """Whether elements of equal index lie at equal distances from the first."""
+    cdef int i
+    if a.nd != b.nd or memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) != 0:
+        return False
+    if a.contiguous and b.contiguous:
+        return True
+    for i in range(a.nd):
+        if a.sizes[i] > 1 and a.strides[i] != b.strides[i]:
+            return False
+    return True
+
+
+cdef class Plan:
+    """One update rule over parameters of one dtype: their tensors, the kernel's tables, the chunks.
+
+    Args:
+        kernel: address of the kernel.
+        params: the parameters, contiguous or at least dense.
+        states: per parameter, its state tensors, laid out as the parameter.
+        names: the names of those in the optimiser's state.
+        counters: the names of the one-element state tensors that the rule's scalars depend on.
+        nscalars: number of the rule's scalars.
+        chunk: elements of one chunk.
+    """
+
+    cdef list params, states
+    cdef list held               # gradients that were copied for the launch
+    cdef tuple names, counters
+    cdef int64_t* table
+    cdef int64_t* chunks
+    cdef Py_ssize_t n, nstates, nscalars, ncounters, width
+    cdef int64_t nchunks, grain
+    cdef kernel_t kernel
+    cdef int code
+
+    def __cinit__(self, size_t kernel, list params, list states, tuple names, tuple counters, int nscalars, int64_t chunk):
+        cdef Py_ssize_t i, c = 0
+        cdef int64_t at, count, total = 0
+        cdef Tensor p
+        if len(counters) > MAXCOUNTERS or nscalars > MAXSCALARS:
+            raise ValueError(f"Plan: at most {MAXCOUNTERS} counters and {MAXSCALARS} scalars")
+        self.kernel = <kernel_t>kernel
+        self.params, self.states, self.names, self.counters = params, states, names, counters
+        self.n, self.nstates, self.nscalars, self.ncounters = len(params), len(names), nscalars, len(counters)
+        self.width = 2 + self.nstates + nscalars
+        self.code = (<Tensor>params[0]).code
+        self.table = <int64_t*>calloc(self.n * self.width, 8)
+        for p in params:
+            c += (self.elements(p) + chunk - 1) // chunk
+        self.chunks = <int64_t*>malloc(c * 24 + 24)
+        if self.table == NULL or self.chunks == NULL:
+            raise MemoryError()
+        self.nchunks = c
+        c = 0
+        for i in range(self.n):
+            count = self.elements(params[i])
+            total += count
+            at = 0
+            while at < count:
+                self.chunks[3 * c] = i
+                self.chunks[3 * c + 1] = at
+                self.chunks[3 * c + 2] = min(chunk, count - at)
+                at += chunk
+                c += 1
+        self.grain = max(1, self.nchunks * SERIAL // max(total, 1))
+
+    def __dealloc__(self):
+        free(self.table)
+        free(self.chunks)
+
+    cdef inline int64_t elements(self, Tensor p):
+        return p.count * 2 if p.code == C64 or p.code == C128 else p.count
+
+    def ready(self, dict state):
+        """Look up this step's gradients and check that nothing has changed since the plan was made.
+
+        Returns:
+            False if the plan does not fit any more; nothing has been changed then.
+        """
+        cdef Py_ssize_t i, j
+        cdef Tensor p, g, s
+        cdef PyObject* entry
+        cdef PyObject* found
+        cdef int64_t* row = self.table
+        cdef tuple own
+        self.held = None
+        for i in range(self.n):
+            p = <Tensor>self.params[i]
+            if p.grad_ is None or p.code != self.code:
+                return False
+            g = <Tensor>p.grad_
+            if g.code != p.code or g.nd != p.nd or memcmp(g.sizes, p.sizes, p.nd * sizeof(int64_t)) != 0:
+                return False
+            if not same_layout(g, p):
+                if not p.contiguous:
+                    return False
+                g = contiguous_tensor(g)
+                if self.held is None:
+                    self.held = []
+                self.held.append(g)
+            row[0] = <int64_t>p.ptr
+            row[1] = <int64_t>g.ptr
+            if self.nstates or self.ncounters:
+                entry = PyDict_GetItem(state, p)
+                if entry == NULL or not isinstance(<object>entry, dict):
+                    return False
+                own = <tuple>self.states[i]
+                for j in range(self.nstates):
+                    found = PyDict_GetItem(<dict>entry, self.names[j])
+                    if found == NULL or found != <PyObject*>own[j]:
+                        return False
+                    s = <Tensor>own[j]
+                    if s.code != p.code or not same_layout(s, p):
+                        return False
+                    row[2 + j] = <int64_t>s.ptr
+                for j in range(self.ncounters):
+                    found = PyDict_GetItem(<dict>entry, self.counters[j])
+                    if found == NULL or not isinstance(<object>found, Tensor):
+                        return False
+                    s = <Tensor>found
+                    if s.count != 1 or (s.code != F32 and s.code != F64):
+                        return False
+            row += self.width
+        return True
+
+    def run(self, dict state, scalars, group):
+        """Update everything. ``scalars(group, counters)`` gives the new counters and the rule's scalars.
+
+        Call it only after :meth:`ready` said yes.
+        """
+        cdef double now[MAXCOUNTERS]
+        cdef double last[MAXCOUNTERS]
+        cdef double after[MAXCOUNTERS]
+        cdef double values[MAXSCALARS]
+        cdef Py_ssize_t i, j
+        cdef Tensor t
+        cdef dict entry = None
+        cdef bint known = False
+        cdef int64_t* row = self.table
+        cdef char* pointers[2]
+        for i in range(self.n):
+            if self.ncounters:
+                entry = <dict>PyDict_GetItem(state, self.params[i])
+                for j in range(self.ncounters):
+                    t = <Tensor>PyDict_GetItem(entry, self.counters[j])
+                    now[j] = (<float*>t.ptr)[0] if t.code == F32 else (<double*>t.ptr)[0]
+            if not known or memcmp(now, last, self.ncounters * sizeof(double)) != 0:
+                known = True
+                memcpy(last, now, self.ncounters * sizeof(double))
+                new, numbers = scalars(group, tuple([now[j] for j in range(self.ncounters)]))
+                for j in range(self.ncounters):
+                    after[j] = new[j]
+                for j in range(self.nscalars):
+                    values[j] = numbers[j]
+            for j in range(self.ncounters):
+                t = <Tensor>PyDict_GetItem(entry, self.counters[j])
+                if t.code == F32:
+                    (<float*>t.ptr)[0] = <float>after[j]
+                else:
+                    (<double*>t.ptr)[0] = after[j]
+                t.storage.version += 1
+            memcpy(row + 2 + self.nstates, values, self.nscalars * sizeof(double))
+            row += self.width
+        pointers[0] = <char*>self.table
+        pointers[1] = <char*>self.chunks
+        if self.nchunks:
+            if self.nchunks <= self.grain:
+                self.kernel(pointers, NULL, 0, self.nchunks)
+            else:
+                with nogil:
+                    parallel_for(self.kernel, pointers, NULL, self.nchunks, self.grain)
+        for i in range(self.n):
+            (<Tensor>self.params[i]).storage.version += 1
+            for j in range(self.nstates):
+                (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
+        self.held = None
+
+
+def covered(list params, list known, bytes has_grad):
+    """Whether ``params`` are still the tensors ``known``, with gradients where ``has_grad`` is 1 and nowhere else."""
+    cdef Py_ssize_t i, n = PyList_GET_SIZE(params)
+    cdef const char* flags = has_grad
+    if n != PyList_GET_SIZE(known):
+        return False
+    for i in range(n):
+        if <PyObject*>params[i] != <PyObject*>known[i]:
+            return False
+        if ((<Tensor>params[i]).grad_ is not None) != (flags[i] == 1):
+            return False
+    return True
+
+
+def drop_grads(list params):
+    """``p.grad = None`` for every parameter."""
+    cdef Tensor p
+    for p in params:
+        p.grad_ = None

@@ -1,0 +1,488 @@
+"""The functions behind the layers: ops under their names here, and thin wrappers where PyTorch's signature differs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ..ops import activation as _activation
+from ..ops import random as _random
+from ..ops import softmax as _softmax
+from ..ops.activation import (
+    celu_,
+    elu_,
+    gelu,
+    glu,
+    hardshrink,
+    logsigmoid,
+    prelu,
+    selu_,
+    softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+)
+try:
+    from ..ops.attention import scaled_dot_product_attention
+except ImportError: pass
+try:
+    from ..ops.conv import (
+        conv1d,
+        conv2d,
+        conv3d,
+        conv_tbc,
+        conv_transpose1d,
+        conv_transpose2d,
+        conv_transpose3d,
+        fold,
+        unfold,
+    )
+except ImportError: pass
+from ..ops.elementary import sigmoid, tanh
+from ..ops.embedding import embedding as _embedding
+from ..ops.embedding import bags as _embedding_bags
+from ..ops.embedding import embedding_renorm_ as _embedding_renorm_
+from ..ops.embedding import one_hot
+try:
+    from ..ops.loss import (
+        binary_cross_entropy,
+        binary_cross_entropy_with_logits,
+        cosine_embedding_loss,
+        cross_entropy,
+        ctc_loss,
+        gaussian_nll_loss,
+        hinge_embedding_loss,
+        huber_loss,
+        kl_div,
+        l1_loss,
+        margin_ranking_loss,
+        mse_loss,
+        multi_margin_loss,
+        multilabel_margin_loss,
+        multilabel_soft_margin_loss,
+        nll_loss,
+        poisson_nll_loss,
+        smooth_l1_loss,
+        soft_margin_loss,
+        triplet_margin_loss,
+        triplet_margin_with_distance_loss,
+    )
+except ImportError: pass
+from ..ops.matmul import bilinear, linear
+try:
+    from ..ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+except ImportError: pass
+try:
+    from ..ops.pooling import (
+        adaptive_avg_pool1d,
+        adaptive_avg_pool2d,
+        adaptive_avg_pool3d,
+        adaptive_max_pool1d,
+        adaptive_max_pool2d,
+        adaptive_max_pool3d,
+        avg_pool1d,
+        avg_pool2d,
+        avg_pool3d,
+        fractional_max_pool2d,
+        fractional_max_pool3d,
+        lp_pool1d,
+        lp_pool2d,
+        lp_pool3d,
+        max_pool1d,
+        max_pool2d,
+        max_pool3d,
+        max_unpool1d,
+        max_unpool2d,
+        max_unpool3d,
+    )
+except ImportError: pass
+try:
+    from ..ops.resample import affine_grid, grid_sample, interpolate
+except ImportError: pass
+from ..ops.shape import pad
+from ._attention import canonical_mask as _canonical_mask
+from ._attention import multi_head_attention_forward
+
+
+def _p(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+# ---- activations ----------------------------------------------------------------------------------------------------
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``max(0, x)``."""
+    return input.relu_() if inplace else _activation.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """In-place form of :func:`relu`."""
+    return input.relu_()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """``min(max(0, x), 6)``."""
+    return input.clamp_(0, 6) if inplace else _activation.relu6(input)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` clamped to ``[min_val, max_val]``."""
+    if min_val > max_val:
+        raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    return input.clamp_(min_val, max_val) if inplace else _activation.hardtanh(input, min_val, max_val)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place form of :func:`hardtanh`."""
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``negative_slope x``."""
+    result = _activation.leaky_relu(input, negative_slope)
+    return input.copy_(result) if inplace else result
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """In-place form of :func:`leaky_relu`."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``alpha (exp(x) - 1)``."""
+    return elu_(input, alpha) if inplace else _activation.elu(input, alpha)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``max(0, x) + min(0, alpha (exp(x / alpha) - 1))``."""
+    return celu_(input, alpha) if inplace else _activation.celu(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``scale (max(0, x) + min(0, alpha (exp(x) - 1)))``."""
+    return selu_(input) if inplace else _activation.selu(input)
+
+
+def _with_inplace(op: Callable) -> Callable:
+    """``op`` with PyTorch's ``inplace`` argument."""
+    name = op.name  # type: ignore[attr-defined]
+
+    def function(input: Tensor, inplace: bool = False) -> Tensor:
+        return input.copy_(op(input)) if inplace else op(input)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = op.__doc__
+    return function
+
+
+silu = _with_inplace(_activation.silu)
+mish = _with_inplace(_activation.mish)
+hardsigmoid = _with_inplace(_activation.hardsigmoid)
+hardswish = _with_inplace(_activation.hardswish)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``x`` where it is above ``threshold``, else ``value``."""
+    result = _activation.threshold(input, threshold, value)
+    return input.copy_(result) if inplace else result
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """In-place form of :func:`threshold`."""
+    return input.copy_(_activation.threshold(input, threshold, value))
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """``x``, times a slope where negative: drawn uniformly in training, the mean of the bounds otherwise."""
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    with taeda.no_grad():
+        slopes = taeda.empty_like(input).uniform_(lower, upper)
+    result = taeda.where(input <= 0, input * slopes, input)
+    return input.copy_(result) if inplace else result
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """In-place form of :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, inplace=True)
+
+
+def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
+    """The dimension that PyTorch falls back on, with its warning."""
+    if dim is not None:
+        return dim
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    return _softmax.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``softmax(-x)`` along ``dim``."""
+    return _softmax.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """``log(softmax(x))`` along ``dim``."""
+    return _softmax.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A draw from the Gumbel-softmax distribution (Jang et al. 2016), one-hot with the soft gradient if ``hard``."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    with taeda.no_grad():
+        noise = -taeda.empty_like(logits, memory_format=taeda.contiguous_format).exponential_().log()
+    soft = _softmax.softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    return taeda.zeros_like(logits).scatter_(dim, index, 1.0) - soft.detach() + soft
+
+
+# ---- dropout --------------------------------------------------------------------------------------------------------
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """In training, zeroes each element with probability ``p`` and scales the rest by ``1/(1-p)``."""
+    _p(p)
+    return (_random.dropout_ if inplace else _random.dropout)(input, p, training)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout to SELU's negative saturation value, keeping mean and variance."""
+    _p(p)
+    return (_random.alpha_dropout_ if inplace else _random.alpha_dropout)(input, p, training)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Alpha dropout of whole channels."""
+    _p(p)
+    return (_random.feature_alpha_dropout_ if inplace else _random.feature_alpha_dropout)(input, p, training)
+
+
+def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    return (_random.feature_dropout_ if inplace else _random.feature_dropout)(input, p, training)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels of ``(N, C, L)`` or ``(C, L)``."""
+    _p(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch "
+            "dimension (i.e. 2D or 3D inputs)."
+        )
+    return _unbatched(input, 3, p, training, inplace)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels of ``(N, C, H, W)``; a 3-d input is read as ``(N, C, L)``."""
+    _p(p)
+    if input.dim() not in (3, 4):
+        warnings.warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated; use dropout instead. "
+            "dropout2d is for inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension.",
+            stacklevel=2,
+        )
+    elif input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
+            "input is interpreted as shape (N, C, L). Use dropout1d to say so.",
+            stacklevel=2,
+        )
+    return _drop_channels(input, p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Dropout of whole channels of ``(N, C, D, H, W)`` or ``(C, D, H, W)``."""
+    _p(p)
+    if input.dim() not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated; use dropout instead. "
+            "dropout3d is for inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension.",
+            stacklevel=2,
+        )
+    return _unbatched(input, 5, p, training, inplace)
+
+
+def _unbatched(input: Tensor, batched: int, p: float, training: bool, inplace: bool) -> Tensor:
+    """Channel dropout of an input that may lack its batch dimension."""
+    if input.dim() >= batched:
+        return _drop_channels(input, p, training, inplace)
+    result = _drop_channels(input.unsqueeze(0), p, training, inplace)  # a view: in place it writes into the input
+    return input if inplace else result.squeeze(0)
+
+
+# ---- embedding ------------------------------------------------------------------------------------------------------
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    """Rows of ``weight`` by index; see :class:`taeda.nn.Embedding`."""
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        n = weight.size(0)
+        if not -n <= padding_idx < n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= n
+    if max_norm is not None:
+        with taeda.no_grad():
+            _embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums, means or maxima of bags of rows of ``weight``; see :class:`taeda.nn.EmbeddingBag`."""
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if max_norm is not None:
+        with taeda.no_grad():
+            _embedding_renorm_(weight, input, max_norm, norm_type)
+    return _embedding_bags(
+        weight, input, offsets, mode, scale_grad_by_freq, per_sample_weights, include_last_offset, padding_idx
+    )
+
+
+# ---- normalisation, distance ----------------------------------------------------------------------------------------
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """``x / max(|x|_p, eps)`` along ``dim``."""
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
+    return input / norm if out is None else taeda.div(input, norm.expand_as(input), out=out)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """``x / (k + alpha * mean of x^2 over size neighbouring channels)^beta``."""
+    if input.dim() < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
+    if input.numel() == 0:
+        return input
+    squares = (input * input).flatten(2).unsqueeze(1)
+    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
+    mean = avg_pool2d(squares, (size, 1), stride=1).squeeze(1).view(input.shape)
+    return input / (mean * alpha + k).pow(beta)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``."""
+    if not (x1.is_floating_point() and x2.is_floating_point()):
+        dtype = taeda.promote_types(x1.dtype, x2.dtype)
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
+    if x1.dtype != x2.dtype:
+        dtype = taeda.promote_types(x1.dtype, x2.dtype)
+        x1, x2 = x1.to(dtype), x2.to(dtype)
+    x1, x2 = taeda.broadcast_tensors(x1, x2)
+    n1 = taeda.linalg.vector_norm(x1, 2, dim, keepdim=True).clamp_min(eps)
+    n2 = taeda.linalg.vector_norm(x2, 2, dim, keepdim=True).clamp_min(eps)
+    return ((x1 / n1) * (x2 / n2)).sum(dim)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
+    return taeda.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances between all pairs of rows of a matrix, in the order of the upper triangle."""
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    n = input.size(0)
+    rows, cols = taeda.triu_indices(n, n, 1).unbind(0)
+    return taeda.norm(input[rows] - input[cols], p, -1)
+
+
+# ---- rearranging ----------------------------------------------------------------------------------------------------
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``."""
+    r = upscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *batch, c, h, w = input.shape
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={c} is not divisible by {r * r}"
+        )
+    n = len(batch)
+    x = input.reshape(*batch, c // (r * r), r, r, h, w)
+    return x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``."""
+    r = downscale_factor
+    if input.dim() < 3:
+        raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *batch, c, h, w = input.shape
+    if h % r or w % r:
+        raise RuntimeError(
+            f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but got {h}x{w} and {r}"
+        )
+    n = len(batch)
+    x = input.reshape(*batch, c, h // r, r, w // r, r)
+    return x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Interleaves ``groups`` groups of channels."""
+    if input.dim() < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    c = input.size(1)
+    if c % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
+    return input.unflatten(1, (groups, c // groups)).transpose(1, 2).flatten(1, 2)
+
+
+native_channel_shuffle = channel_shuffle
+
+
+def upsample(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Tensor:
+    """The older name of :func:`interpolate`."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Nearest-neighbour interpolation under its older name."""
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Bilinear interpolation with aligned corners under its older name."""
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (
+    "Any", "Callable", "Tensor", "annotations", "taeda", "warnings",
+))  # fmt: skip

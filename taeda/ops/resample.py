@@ -1,0 +1,453 @@
+"""Interpolation and sampling: interpolate, grid_sample, affine_grid.
+
+Interpolation is done one dimension at a time, the last first: each output is a short weighted sum of inputs
+(``taeda/kernels/resample.py``). The tables of weights depend on sizes alone and are kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from typing import NamedTuple
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import resample as kernels
+from .table import composite, primitive
+
+
+class Line(NamedTuple):
+    """How one dimension is resampled. ``scale`` is the caller's factor, or 0; ``transposed`` is the gradient."""
+
+    kind: str
+    inputs: int
+    outputs: int
+    scale: float
+    align_corners: bool
+    antialias: bool
+    transposed: bool = False
+
+
+# ---- weights ------------------------------------------------------------------------------------------------------------
+
+
+def _step(line: Line, np) -> float:
+    """Distance in the input from one output to the next; in float32 as PyTorch computes it, for equal roundings."""
+    if line.align_corners:
+        return float(np.float32(line.inputs - 1) / np.float32(line.outputs - 1)) if line.outputs > 1 else 0.0
+    if line.scale > 0:
+        return float(np.float32(1.0 / line.scale))
+    return float(np.float32(line.inputs) / np.float32(line.outputs))
+
+
+def _cubic(x, a: float, np):
+    """Keys' kernel (1981) at distance ``x``."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+
+
+def _antialiased(line: Line, np):
+    """Taps of a kernel widened to the step where that is above 1, normalised, as image libraries do."""
+    step = _step(line, np)
+    radius = 1.0 if line.kind == "linear" else 2.0
+    stretch = max(step, 1.0)
+    support = radius * stretch
+    n = math.ceil(support) * 2 + 1
+    center = step * (np.arange(line.outputs) + 0.5)
+    first = np.maximum((center - support + 0.5).astype(np.int64), 0)
+    count = np.minimum((center + support + 0.5).astype(np.int64), line.inputs) - first
+    j = np.arange(n)[:, None]
+    x = (j + first - center + 0.5) / stretch
+    w = np.maximum(1 - np.abs(x), 0) if line.kind == "linear" else _cubic(x, -0.5, np)
+    w = np.where(j < np.minimum(count, n), w, 0.0)
+    total = w.sum(0)
+    w = w / np.where(total == 0, 1, total)
+    return np.minimum(j + first, line.inputs - 1), w
+
+
+def _plain(line: Line, np):
+    """Taps of nearest, linear and cubic interpolation."""
+    single = np.float32
+    step = single(_step(line, np))
+    o = np.arange(line.outputs).astype(single)
+    top = line.inputs - 1
+    if line.kind == "nearest":
+        return np.minimum((o * step).astype(np.int64), top)[None], np.ones((1, line.outputs))
+    if line.kind == "nearest-exact":
+        return np.minimum(((o + single(0.5)) * step).astype(np.int64), top)[None], np.ones((1, line.outputs))
+    src = o * step if line.align_corners else step * (o + single(0.5)) - single(0.5)
+    if line.kind == "linear":
+        src = np.maximum(src, single(0))
+        low = np.minimum(src.astype(np.int64), top)
+        part = np.clip(src - low.astype(single), 0, 1).astype(np.float64)
+        return np.stack([low, np.minimum(low + 1, top)]), np.stack([1 - part, part])
+    base = np.floor(src)
+    part = (src - base).astype(np.float64)
+    taps = np.arange(-1, 3)[:, None]
+    return np.clip(base.astype(np.int64) + taps, 0, top), _cubic(part - taps, -0.75, np)
+
+
+@functools.lru_cache(maxsize=256)
+def _table(line: Line) -> tuple[Tensor, Tensor, int]:
+    """Indices and weights, tap-major, and the number of taps."""
+    import numpy as np
+
+    from .exchange import from_numpy
+
+    forward = line._replace(transposed=False)
+    index, weight = (_antialiased if line.antialias else _plain)(forward, np)
+    if line.transposed:  # for each input, the outputs it went to
+        taps, outputs = index.shape
+        i, o, w = index.ravel(), np.tile(np.arange(outputs), taps), weight.ravel()
+        used = w != 0
+        i, o, w = i[used], o[used], w[used]
+        order = np.lexsort((o, i))
+        i, o, w = i[order], o[order], w[order]
+        counts = np.bincount(i, minlength=line.inputs)
+        slot = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
+        n = max(int(counts.max(initial=0)), 1)
+        index, weight = np.zeros((n, line.inputs), np.int64), np.zeros((n, line.inputs))
+        index[slot, i], weight[slot, i] = o, w
+    index, weight = np.ascontiguousarray(index, np.int64), np.ascontiguousarray(weight, np.float64)
+    return from_numpy(index), from_numpy(weight), index.shape[0]
+
+
+@primitive(method=False, out=False)
+def resample(input, dim, line):
+    """One dimension of ``input`` resampled as ``line`` says."""
+    x = input.contiguous()
+    dim = dim % x.dim()
+    sizes = list(x.shape)
+    inputs, outputs = (line.outputs, line.inputs) if line.transposed else (line.inputs, line.outputs)
+    sizes[dim] = outputs
+    result = _core.empty(sizes, x.dtype)
+    if result.numel() == 0:
+        return result
+    inner = math.prod(sizes[dim + 1 :])
+    before = math.prod(sizes[:dim])
+    index, weight, taps = _table(line)
+    kernel, rows, width = (kernels.last, before, outputs) if inner == 1 else (kernels.outer, before * outputs, inner)
+    address = kernel(x.dtype.name)
+    grain = max(1, 16384 // (width * taps))
+    _core.launch(address, (result, x, index, weight), (outputs, inputs, inner, taps), rows, grain)
+    return result
+
+
+resample.vjp(input=lambda g, dim, line: resample(g, dim, line._replace(transposed=not line.transposed)))
+
+
+# ---- interpolate ----------------------------------------------------------------------------------------------------------
+
+_MODES = {"nearest": 0, "nearest-exact": 0, "linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "area": 0}
+_KINDS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
+
+
+def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[list[int], list[float]]:
+    """Output sizes, and the factors to use in place of the sizes' ratio (0 for none)."""
+    n = input.dim() - 2
+    if (size is None) == (scale_factor is None):
+        which = "only one of" if size is not None else "either"
+        raise ValueError(f"interpolate: {which} size or scale_factor should be defined")
+    given = size if size is not None else scale_factor
+    name = "size" if size is not None else "scale_factor"
+    if isinstance(given, (list, tuple)):
+        if len(given) != n:
+            raise ValueError(
+                f"interpolate: Input and {name} must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(input.shape[2:])} and {name} of {given}. Please provide input tensor in "
+                f"(N, C, d1, d2, ...,dK) format and {name} in (o1, o2, ...,oK) format."
+            )
+        given = list(given)
+    else:
+        given = [given] * n
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return [int(s) for s in given], [0.0] * n
+    factors = [float(s) for s in given]
+    outputs = [math.floor(input.shape[i + 2] * factors[i]) for i in range(n)]
+    return outputs, [0.0] * n if recompute else factors
+
+
+@composite(method=False)
+def interpolate(
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+):
+    """Resize the spatial dimensions of ``(N, C, d1, ...)``.
+
+    Args:
+        input: three, four or five dimensions.
+        size: output size, one number or one per spatial dimension; or
+        scale_factor: multiple of the input's size.
+        mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"`` (4-d),
+            ``"trilinear"`` (5-d) or ``"area"``.
+        align_corners: whether corner samples of input and output coincide; not for nearest and area.
+        recompute_scale_factor: use the ratio of the sizes rather than the given factor.
+        antialias: widen the kernel when shrinking (bilinear, bicubic).
+
+    Returns:
+        ``(N, C, *size)``.
+
+    Raises:
+        ValueError: arguments do not go together.
+        NotImplementedError: the mode is not for that many dimensions.
+    """
+    if mode not in _MODES:
+        raise NotImplementedError(
+            "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area, got "
+            f"{mode!r}"
+        )
+    n = input.dim() - 2
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+            )
+    align_corners = bool(align_corners)
+    if n not in (1, 2, 3) or _MODES[mode] not in (0, n):
+        raise NotImplementedError(
+            f"interpolate: got {input.dim()}D input, but mode {mode!r} takes "
+            f"{'3D, 4D or 5D' if _MODES[mode] == 0 else f'{_MODES[mode] + 2}D'} input (N, C, d1, ...): shape {tuple(input.shape)}"
+        )
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if scale_factor is not None and recompute_scale_factor is not None and size is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
+    if any(s <= 0 for s in (*input.shape[2:], *outputs)):
+        raise RuntimeError(
+            f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(input.shape[2:])} output "
+            f"{tuple(outputs)}"
+        )
+    if mode == "area":
+        from . import pooling
+
+        return getattr(pooling, f"adaptive_avg_pool{n}d")(input, outputs)
+    kind = _KINDS.get(mode, mode)
+    whole = not (input.dtype.is_floating_point or input.dtype.is_complex)
+    if whole and (kind in ("linear", "cubic") and input.dtype is not _core.uint8):
+        raise NotImplementedError(f'interpolate: mode {mode!r} not implemented for {input.dtype}; convert to floating point')
+    result = input.to(_core.float32) if whole and kind in ("linear", "cubic") else input
+    for d in reversed(range(n)):
+        line = Line(kind, input.shape[d + 2], outputs[d], factors[d], align_corners, bool(antialias))
+        if line.inputs == line.outputs and (factors[d] in (0.0, 1.0) or kind.startswith("nearest") and factors[d] == 1.0):
+            continue  # every kind is the identity then
+        if kind.startswith("nearest") and whole:
+            result = result.index_select(d + 2, _table(line)[0].view(-1))
+        else:
+            result = resample(result, d + 2, line)
+    if result is input:
+        return input.clone()
+    return result.round_().clamp_(0, 255).to(input.dtype) if result.dtype != input.dtype else result
+
+
+# ---- sampling -------------------------------------------------------------------------------------------------------------
+
+
+def _unnormalise(x: Tensor, size: int, align_corners: bool) -> Tensor:
+    """Coordinates in [-1, 1] as positions in pixels."""
+    return (x + 1) * ((size - 1) / 2) if align_corners else ((x + 1) * size - 1) / 2
+
+
+def _reflect(x: Tensor, low2: int, high2: int) -> Tensor:
+    """Positions reflected between ``low2 / 2`` and ``high2 / 2``."""
+    if low2 == high2:
+        return x * 0
+    low, span = low2 / 2, (high2 - low2) / 2
+    x = (x - low).abs()
+    extra = x.fmod(span)
+    flips = (x / span).floor()
+    return (flips.fmod(2) == 0).where(extra + low, span - extra + low)
+
+
+def _position(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
+    """Where to sample along one dimension, after padding by border or reflection."""
+    x = _unnormalise(x, size, align_corners)
+    return _padded(x, size, padding_mode, align_corners)
+
+
+def _padded(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
+    if padding_mode == "reflection":
+        x = _reflect(x, 0, 2 * (size - 1)) if align_corners else _reflect(x, -1, 2 * size - 1)
+    return x if padding_mode == "zeros" else x.clamp(0, size - 1)
+
+
+def _pick(input: Tensor, positions: list[Tensor]) -> Tensor:
+    """``input`` at integer positions (outermost dimension first), zero outside: ``(N, C, points)``."""
+    inside, flat = None, None
+    for x, size in zip(positions, input.shape[2:], strict=True):
+        ok = (x >= 0) & (x <= size - 1)
+        inside = ok if inside is None else inside & ok
+        i = x.clamp(0, size - 1).to(_core.int64)
+        flat = i if flat is None else flat * size + i
+    n, c = input.shape[:2]
+    index = flat.reshape(n, 1, -1).expand(n, c, -1)
+    picked = input.flatten(2).gather(2, index)
+    return picked * inside.reshape(n, 1, -1).to(input.dtype)
+
+
+def _linear_taps(x: Tensor) -> list[tuple[Tensor, Tensor]]:
+    low = x.detach().floor()
+    part = x - low
+    return [(low, 1 - part), (low + 1, part)]
+
+
+def _cubic_taps(x: Tensor, a: float = -0.75) -> list[tuple[Tensor, Tensor]]:
+    base = x.detach().floor()
+    p = x - base
+    q = 1 - p
+
+    def near(t):
+        return ((a + 2) * t - (a + 3)) * t * t + 1
+
+    def far(t):
+        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+    return [(base - 1, far(p + 1)), (base, near(p)), (base + 1, near(q)), (base + 2, far(q + 1))]
+
+
+def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    n = input.dim() - 2
+    if n not in (2, 3) or grid.dim() != input.dim():
+        raise RuntimeError(
+            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(input.shape)} "
+            f"and grid with sizes {list(grid.shape)}"
+        )
+    if grid.shape[-1] != n:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes {list(grid.shape)}"
+        )
+    if input.dtype != grid.dtype:
+        raise RuntimeError(
+            f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}"
+        )
+    if mode == "bicubic" and n == 3:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if any(s <= 0 for s in input.shape[2:]):
+        raise RuntimeError(
+            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)}"
+        )
+
+
+@composite(method=False)
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """Sample ``input`` at the points of ``grid``.
+
+    Args:
+        input: ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        grid: ``(N, H', W', 2)`` or ``(N, D', H', W', 3)``, points ``(x, y[, z])`` in [-1, 1].
+        mode: ``"bilinear"`` (trilinear for 5-d input), ``"nearest"`` or ``"bicubic"`` (4-d only).
+        padding_mode: ``"zeros"``, ``"border"`` or ``"reflection"`` for points outside.
+        align_corners: whether -1 and 1 are the centres of the corner pixels rather than their outer edges.
+
+    Returns:
+        ``(N, C, H', W')`` or ``(N, C, D', H', W')``.
+    """
+    _check_grid(input, grid, mode, padding_mode)
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=2,
+        )
+        align_corners = False
+    sizes = input.shape[2:]
+    n, c = input.shape[:2]
+    shape = (n, c, *grid.shape[1:-1])
+    points = [p.reshape(n, -1) for p in reversed(grid.unbind(-1))]  # outermost dimension first
+    if mode == "bicubic":
+        ys, xs = (_cubic_taps(_unnormalise(p, s, align_corners)) for p, s in zip(points, sizes, strict=True))
+        total = None
+        for y, wy in ys:
+            line = None
+            for x, wx in xs:
+                at = [_padded(p, s, padding_mode, align_corners) for p, s in zip((y, x), sizes, strict=True)]
+                term = _pick(input, at) * wx.unsqueeze(1)
+                line = term if line is None else line + term
+            total = line * wy.unsqueeze(1) if total is None else total + line * wy.unsqueeze(1)
+        return total.reshape(shape)
+    where = [_position(p, s, padding_mode, align_corners) for p, s in zip(points, sizes, strict=True)]
+    if mode == "nearest":
+        return _pick(input, [x.detach().round() for x in where]).reshape(shape)
+    corners = [([], None)]
+    for x in where:
+        corners = [
+            ([*at, i], w if weight is None else weight * w) for at, weight in corners for i, w in _linear_taps(x)
+        ]
+    total = None
+    for at, weight in corners:
+        term = _pick(input, at) * weight.unsqueeze(1)
+        total = term if total is None else total + term
+    return total.reshape(shape)
+
+
+def _base(size: int, align_corners: bool, like: Tensor) -> Tensor:
+    """Coordinates in [-1, 1] of ``size`` pixels."""
+    from .creation import linspace, zeros
+
+    if size <= 1:
+        return zeros((size,), dtype=like.dtype)
+    x = linspace(-1, 1, size, dtype=like.dtype)
+    return x if align_corners else x * ((size - 1) / size)
+
+
+@composite(method=False)
+def affine_grid(theta, size, align_corners=None):
+    """The grid for :func:`grid_sample` that an affine map makes.
+
+    Args:
+        theta: ``(N, 2, 3)`` or ``(N, 3, 4)``.
+        size: the output's ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
+        align_corners: as in :func:`grid_sample`.
+
+    Returns:
+        ``(N, H, W, 2)`` or ``(N, D, H, W, 3)``.
+    """
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=2,
+        )
+        align_corners = False
+    if not theta.dtype.is_floating_point:
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    n = len(size) - 2
+    if n not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+        )
+    if theta.dim() != 3 or tuple(theta.shape[1:]) != (n, n + 1):
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {tuple(theta.shape)}."
+        )
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    from .joining import stack
+
+    axes = [_base(s, align_corners, theta) for s in size[2:]]
+    columns = []
+    for i in reversed(range(n)):  # x first
+        shape = [1] * n
+        shape[i] = size[i + 2]
+        columns.append(axes[i].reshape(shape).expand(tuple(size[2:])))
+    columns.append(columns[0].new_ones(()).expand(tuple(size[2:])))
+    base = stack(columns, -1).reshape(-1, n + 1)
+    return (base @ theta.transpose(1, 2)).reshape(size[0], *size[2:], n)

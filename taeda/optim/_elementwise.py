@@ -1,0 +1,264 @@
+"""Optimisers whose update of one element depends on that element alone: one rule each, run by one kernel over all parameters.
+
+A rule is a function ``rule(math, flags, scalars, p, g, *state) -> (p, *state)`` written in operators and in the few
+functions of ``math``. The same function is compiled to the fused kernel (``taeda/kernels/optim.py``), which does the whole
+step in one launch, and is run on tensors where the kernel does not apply: with ``differentiable=True``, under a recording
+mode, and for parameters with overlapping elements or state of another dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+from taeda._core import is_dense_tensor
+from taeda._core.optim import Plan, covered
+
+from ..kernels.optim import CHUNK, table
+from .optimizer import Optimizer, to_scalar
+
+_REAL = {"complex64": "float32", "complex128": "float64"}
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class TensorMath:
+    """The functions that rules use, on tensors."""
+
+    @staticmethod
+    def sqrt(x: Tensor) -> Tensor:
+        """Square root."""
+        return x.sqrt()
+
+    @staticmethod
+    def abs(x: Tensor) -> Tensor:
+        """Absolute value."""
+        return x.abs()
+
+    @staticmethod
+    def sign(x: Tensor) -> Tensor:
+        """-1, 0 or 1."""
+        return x.sign()
+
+    @staticmethod
+    def maximum(a: Tensor, b: Tensor | float) -> Tensor:
+        """The larger."""
+        return taeda.maximum(a, b) if isinstance(b, Tensor) else a.clamp(min=b)
+
+    @staticmethod
+    def minimum(a: Tensor, b: Tensor | float) -> Tensor:
+        """The smaller."""
+        return taeda.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
+
+    @staticmethod
+    def where(condition: Any, a: Tensor | float, b: Tensor | float) -> Any:
+        """``a`` where ``condition`` else ``b``."""
+        if isinstance(condition, bool):
+            return a if condition else b
+        return taeda.where(condition, a, b)
+
+    @staticmethod
+    def fma(a: Any, b: Any, c: Any) -> Any:
+        """``a * b + c``."""
+        return a * b + c
+
+
+class ElementwiseOptimizer(Optimizer):
+    """An optimiser given by a rule. A subclass defines:
+
+    - ``_rule`` and, with the class keyword arguments ``rule=`` and ``scalars=``, the number of its scalars;
+    - ``_counters``: names of one-element state tensors, such as ``step``;
+    - ``_flags(group)``: what the kernel is specialised on, a tuple of bools;
+    - ``_states(flags)``: names of the state tensors, in the rule's order;
+    - ``_init_state(group, p, state)``: fill the state of a new parameter;
+    - ``_scalars(group, counters)``: the counters after this step, and the scalars.
+    """
+
+    _counters: tuple[str, ...] = ("step",)
+    _rule: Any
+    _nscalars: int
+    _kernels: Any
+
+    def __init_subclass__(cls, rule: Any = None, scalars: int = 0, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if rule is not None:
+            cls._rule = staticmethod(rule)
+            cls._nscalars = scalars
+            cls._kernels = table(rule, lambda flags: len(cls._states(flags)), scalars)
+
+    @staticmethod
+    def _flags(group: dict) -> tuple:
+        raise NotImplementedError
+
+    @staticmethod
+    def _states(flags: tuple) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _init_state(self, group: dict, p: Tensor, state: dict) -> None:
+        """Counters at zero, state tensors of zeros."""
+        state["step"] = new_counter(0.0)
+        for name in self._states(self._flags(group)):
+            state[name] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+
+    @staticmethod
+    def _scalars(group: dict, counters: tuple) -> tuple[tuple, tuple]:
+        raise NotImplementedError
+
+    def _fresh(self, flags: tuple, state: dict) -> tuple:
+        """The flags for a parameter whose state tensors do not exist yet, where its first step differs."""
+        return flags
+
+    @staticmethod
+    def _check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+        """PyTorch's rules for combining the three."""
+        if fused and differentiable:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if fused and foreach:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.pop("_plans", None)
+        for group in self.param_groups:
+            for key, value in self.defaults.items():
+                group.setdefault(key, value)
+            for p in group["params"]:
+                own = self.state.get(p)
+                for name in self._counters if own else ():
+                    if name in own and not isinstance(own[name], Tensor):  # older files hold a number
+                        own[name] = new_counter(float(own[name]))
+
+    def step(self, closure: Any = None) -> Any:
+        """Update every parameter that has a gradient.
+
+        Args:
+            closure: computes the loss anew and returns it.
+
+        Returns:
+            The loss, if there is a closure.
+        """
+        loss = self._loss(closure)
+        plans = self.__dict__.setdefault("_plans", {})
+        for group in self.param_groups:
+            flags = self._flags(group)
+            plan = plans.get(id(group))
+            if plan is None or not plan.step(self, group, flags):
+                plans.pop(id(group), None)
+                made = self._plan(group, flags)
+                if made is not None:
+                    plans[id(group)] = made
+        return loss
+
+    def _plan(self, group: dict, flags: tuple) -> _GroupPlan | None:
+        """Do one step the long way round, and prepare the short one for the next if there can be one."""
+        differentiable = group.get("differentiable", False)
+        with taeda.set_grad_enabled(bool(differentiable)):
+            buckets: dict[tuple, list] = {}
+            stable = not differentiable and not taeda.is_recording()
+            fused = stable
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p] if self._counters or self._states(flags) else {}
+                own = flags
+                if not state and (self._counters or self._states(flags)):
+                    self._init_state(group, p, state)
+                if any(name not in state for name in self._states(flags)):
+                    own = self._fresh(flags, state)
+                    stable = stable and own == flags
+                    for name in self._states(own):
+                        state.setdefault(name, taeda.zeros_like(p, memory_format=taeda.preserve_format))
+                if fused and self._fits(p, state, own):
+                    buckets.setdefault((p.dtype.name, own), []).append(p)
+                else:
+                    stable = False
+                    self._one(group, own, p, state)
+            launches = [self._launch(dtype, own, params) for (dtype, own), params in buckets.items()]
+            whole = _GroupPlan(group, flags, launches)
+            late = [plan for plan in launches if not plan.ready(self.state)]
+            for plan in launches:
+                if plan not in late:
+                    plan.run(self.state, self._scalars, group)
+            for plan in late:  # a gradient with another dtype or layout than its parameter
+                stable = False
+                for p in plan.tensors:
+                    self._one(group, plan.flags, p, self.state[p])
+        return whole if stable and launches else None
+
+    def _fits(self, p: Tensor, state: dict, flags: tuple) -> bool:
+        name = p.dtype.name
+        if _REAL.get(name, name) not in _FLOATS or not is_dense_tensor(p):
+            return False
+        return all(state[s].dtype == p.dtype for s in self._states(flags))
+
+    def _launch(self, dtype: str, flags: tuple, params: list[Tensor]) -> _Launch:
+        names = self._states(flags)
+        states = [tuple(self.state[p][name] for name in names) if names else () for p in params]
+        address = self._kernels(flags, _REAL.get(dtype, dtype))
+        plan = _Launch(address, params, states, names, self._counters, self._nscalars, CHUNK)
+        plan.flags, plan.tensors = flags, params
+        return plan
+
+    def _one(self, group: dict, flags: tuple, p: Tensor, state: dict) -> None:
+        """The update of one parameter in tensor operations."""
+        differentiable = group.get("differentiable", False)
+        counters = tuple(float(state[name]) for name in self._counters)
+        new, scalars = self._scalars(group, counters)
+        for name, value in zip(self._counters, new, strict=True):
+            with taeda.no_grad():
+                state[name].fill_(value)
+        grad = p.grad
+        names = self._states(flags)
+        before = [state[name] for name in names]
+        work = p.clone() if differentiable else p
+        if p.is_complex():
+            work, grad, *before = (taeda.view_as_real(t) for t in (work, grad, *before))
+        after = self._rule(TensorMath, flags, scalars, work, grad, *before)
+        if p.is_complex():
+            after = [taeda.view_as_complex(t.contiguous()) for t in after]
+        p.copy_(after[0])
+        for name, value in zip(names, after[1:], strict=True):
+            if differentiable:
+                state[name] = value
+            else:
+                state[name].copy_(value)
+
+
+class _Launch(Plan):
+    """A Plan that remembers what it was made for."""
+
+    flags: tuple
+    tensors: list
+
+
+class _GroupPlan:
+    """The launches of one parameter group, valid while its tensors, flags and gradients' presence stay the same."""
+
+    def __init__(self, group: dict, flags: tuple, launches: list[_Launch]):
+        self.flags = flags
+        self.launches = launches
+        self.known = list(group["params"])
+        self.has_grad = bytes(p.grad is not None for p in self.known)
+
+    def step(self, optimizer: ElementwiseOptimizer, group: dict, flags: tuple) -> bool:
+        """Do the step if the plan still fits."""
+        if flags != self.flags or not covered(group["params"], self.known, self.has_grad) or taeda.is_recording():
+            return False
+        state = optimizer.state
+        for launch in self.launches:
+            if not launch.ready(state):
+                return False
+        for launch in self.launches:
+            launch.run(state, optimizer._scalars, group)
+        return True
+
+
+def new_counter(value: float) -> Tensor:
+    """A step count: a one-element tensor, as PyTorch keeps it."""
+    dtype = taeda.float64 if taeda.get_default_dtype() == taeda.float64 else taeda.float32
+    return taeda.tensor(value, dtype=dtype)
+
+
+def number(x: Any, group: dict) -> Any:
+    """An option as a number, unless it is a Tensor through which gradients flow."""
+    return x if isinstance(x, Tensor) and group.get("differentiable") else to_scalar(x)

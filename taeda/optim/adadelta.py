@@ -1,0 +1,71 @@
+"""Adadelta (Zeiler 2012)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, number
+from .optimizer import check_lr
+
+__all__ = ["Adadelta"]
+
+
+def _rule(x, flags, scalars, p, g, squares, deltas):
+    """Step by the ratio of the root mean squares of past steps and gradients."""
+    decay, maximize = flags
+    lr, weight_decay, rho, rest, eps = scalars
+    if maximize:
+        g = -g
+    if decay:
+        g = x.fma(weight_decay, p, g)
+    squares = x.fma(rest * g, g, rho * squares)
+    delta = x.sqrt(deltas + eps) / x.sqrt(squares + eps) * g
+    return p - lr * delta, squares, x.fma(rest * delta, delta, rho * deltas)
+
+
+class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
+    """Adadelta: steps scaled by the ratio of the root mean squares of past steps and past gradients.
+
+    Args:
+        params: parameters or groups of them.
+        lr: factor of the step.
+        rho: decay of the running means.
+        eps: added inside the roots.
+        weight_decay: adds this times the parameter to the gradient.
+        foreach: accepted; the one implementation does all parameters together.
+        capturable: accepted likewise.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
+        foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        defaults = {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _flags(group):
+        return group["weight_decay"] != 0, bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("square_avg", "acc_delta")
+
+    @staticmethod
+    def _scalars(group, counters):
+        rho = group["rho"]
+        return (counters[0] + 1,), (number(group["lr"], group), group["weight_decay"], rho, 1 - rho, group["eps"])

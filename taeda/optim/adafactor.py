@@ -1,0 +1,108 @@
+"""Adafactor (Shazeer & Stern 2018): second moments kept as a row times a column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._elementwise import new_counter
+from .optimizer import Optimizer, to_scalar
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Adam without the first moment and with a factored second one, so that state takes little memory.
+
+    Args:
+        params: parameters or groups of them.
+        lr: largest relative step.
+        beta2_decay: power of the step count that the second moment decays with.
+        eps: two numbers: least second moment (the dtype's epsilon if None), and least scale of a parameter.
+        d: steps whose root mean square is larger are scaled down.
+        weight_decay: shrinks the parameters directly.
+        foreach: accepted; there is one implementation.
+        maximize: climb rather than descend.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
+        foreach: bool | None = None, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for wrong, text in (
+            (not lr >= 0.0, f"Learning rate should be >= 0 but is: {lr}"),
+            (not beta2_decay <= 0.0, f"beta2_decay should be <= 0 but is: {beta2_decay}"),
+            (eps[0] is not None and not eps[0] >= 0.0, f"epsilon1 should be >= 0 but is: {eps[0]}"),
+            (not eps[1] >= 0.0, f"epsilon2 should be >= 0 but is: {eps[1]}"),
+            (not d >= 1.0, f"Clipping threshold d should be >= 1 but is: {d}"),
+            (not weight_decay >= 0.0, f"weight_decay should be >= 0 but is: {weight_decay}"),
+        ):
+            if wrong:
+                raise ValueError(text)
+        defaults = {
+            "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("foreach", None)
+            for p in group["params"]:
+                own = self.state.get(p)
+                if own and not isinstance(own["step"], Tensor):
+                    own["step"] = new_counter(float(own["step"]))
+
+    @staticmethod
+    def _init_state(state: dict, grad: Tensor) -> None:
+        state["step"] = new_counter(0.0)
+        if grad.dim() > 1:
+            state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))
+            state["col_var"] = grad.new_zeros((*grad.shape[:-2], 1, grad.shape[-1]))
+        else:
+            state["variance"] = taeda.zeros_like(grad, memory_format=taeda.preserve_format)
+
+    def step(self, closure: Any = None) -> Any:
+        """Update every parameter that has a gradient."""
+        loss = self._loss(closure)
+        with taeda.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    if p.is_complex():
+                        raise RuntimeError("Adafactor does not support complex parameters")
+                    state = self.state[p]
+                    if not state:
+                        self._init_state(state, p.grad)
+                    self._update(group, p, -p.grad if group["maximize"] else p.grad, state)
+        return loss
+
+    @staticmethod
+    def _update(group: dict, p: Tensor, grad: Tensor, state: dict) -> None:
+        lr = to_scalar(group["lr"])
+        eps1, eps2 = group["eps"]
+        eps1 = taeda.finfo(p.dtype).eps if eps1 is None else eps1
+        state["step"] += 1
+        step = state["step"].item()
+        rest = step ** group["beta2_decay"]
+        size = p.norm(2).item() / p.numel() ** 0.5
+        alpha = max(eps2, size) * min(lr, 1 / step**0.5)
+        if group["weight_decay"] != 0:
+            p.mul_(1 - lr * group["weight_decay"])
+        if grad.dim() > 1:
+            row, col = state["row_var"], state["col_var"]
+            row.lerp_(grad.norm(dim=-1, keepdim=True).square_().div_(grad.size(-1)), rest)
+            col.lerp_(grad.norm(dim=-2, keepdim=True).square_().div_(grad.size(-2)), rest)
+            variance = (row @ col).div_(row.mean(dim=-2, keepdim=True).clamp_(min=eps1))
+        else:
+            variance = state["variance"].lerp_(grad * grad, rest).clone()
+        update = variance.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
+        too_large = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
+        p.add_(update, alpha=-alpha / too_large)

@@ -1,0 +1,94 @@
+"""Adagrad (Duchi, Hazan & Singer 2011)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, new_counter, number
+from .optimizer import check_lr
+
+__all__ = ["Adagrad"]
+
+
+def _rule(x, flags, scalars, p, g, total):
+    """Divide by the root of the sum of squared gradients."""
+    decay, maximize = flags
+    lr, weight_decay, eps = scalars
+    if maximize:
+        g = -g
+    if decay:
+        g = x.fma(weight_decay, p, g)
+    total = x.fma(g, g, total)
+    return p - lr * (g / (x.sqrt(total) + eps)), total
+
+
+class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
+    """Adagrad: each element's learning rate falls with the root of the sum of its squared gradients.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        lr_decay: the rate is divided by ``1 + steps * lr_decay``.
+        weight_decay: adds this times the parameter to the gradient.
+        initial_accumulator_value: first value of the sum.
+        eps: added to the root.
+        foreach: accepted; the one implementation does all parameters together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph.
+        fused: accepted likewise.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        for name, value in (
+            ("lr_decay", lr_decay), ("weight_decay", weight_decay),
+            ("initial_accumulator_value", initial_accumulator_value),
+        ):  # fmt: skip
+            if not value >= 0.0:
+                raise ValueError(f"Invalid {name} value: {value}")
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        defaults = {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        self._check_fused(fused, foreach, differentiable)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._init_state(group, p, self.state[p])
+
+    def share_memory(self) -> None:
+        """Move the sums to shared memory."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
+    @staticmethod
+    def _flags(group):
+        return group["weight_decay"] != 0, bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("sum",)
+
+    def _init_state(self, group, p, state):
+        first = self.defaults["initial_accumulator_value"]
+        state["step"] = new_counter(0.0)
+        state["sum"] = taeda.full_like(
+            p, complex(first, first) if p.is_complex() else first, memory_format=taeda.preserve_format
+        )
+
+    @staticmethod
+    def _scalars(group, counters):
+        step = counters[0] + 1
+        lr = number(group["lr"], group) / (1 + (step - 1) * group["lr_decay"])
+        return (step,), (lr, group["weight_decay"], group["eps"])

@@ -1,0 +1,113 @@
+"""Adam (Kingma & Ba 2014), AMSGrad (Reddi et al. 2018) and AdamW (Loshchilov & Hutter 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, number
+from .optimizer import check_betas, check_lr, to_scalar
+
+__all__ = ["Adam", "AdamW"]
+
+
+def _rule(x, flags, scalars, p, g, m, v, *largest):
+    """One step of Adam; ``step_size`` is the learning rate over the first bias correction."""
+    decay, decoupled, amsgrad, maximize = flags
+    step_size, rest1, beta2, rest2, root_correction, eps, weight_decay, shrink = scalars
+    if maximize:
+        g = -g
+    if decay and decoupled:
+        p = p * shrink
+    elif decay:
+        g = x.fma(weight_decay, p, g)
+    m = x.fma(rest1, g - m, m)
+    v = x.fma(rest2 * g, g, beta2 * v)
+    if amsgrad:
+        top = x.maximum(largest[0], v)
+        return p - step_size * (m / (x.sqrt(top) * root_correction + eps)), m, v, top
+    return p - step_size * (m / (x.sqrt(v) * root_correction + eps)), m, v
+
+
+class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
+    """Adam: steps of the running mean of gradients over the root of that of their squares.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        betas: decay of the two running means.
+        eps: added to the root.
+        weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
+            parameter instead.
+        amsgrad: use the largest mean square so far.
+        foreach: accepted; the one implementation does all parameters together.
+        maximize: climb rather than descend.
+        capturable: accepted; the step has no branch on device values.
+        differentiable: record the step in the graph.
+        fused: accepted likewise.
+        decoupled_weight_decay: see ``weight_decay``.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-3, betas: tuple = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
+        capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_lr(lr)
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_betas(betas)
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
+        defaults = {
+            "lr": lr, "betas": tuple(map(to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        self._check_fused(fused, foreach, differentiable)
+
+    @staticmethod
+    def _flags(group):
+        decay = group["weight_decay"] != 0
+        return decay, bool(group["decoupled_weight_decay"]), bool(group["amsgrad"]), bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if flags[2] else ("exp_avg", "exp_avg_sq")
+
+    @staticmethod
+    def _scalars(group, counters):
+        step = counters[0] + 1
+        beta1, beta2 = group["betas"]
+        lr, weight_decay = number(group["lr"], group), group["weight_decay"]
+        root = (1 - beta2**step) ** 0.5
+        return (step,), (
+            lr / (1 - beta1**step), 1 - beta1, beta2, 1 - beta2, 1 / root, group["eps"], weight_decay,
+            1 - lr * weight_decay,
+        )  # fmt: skip
+
+
+class AdamW(Adam):
+    """Adam whose weight decay shrinks the parameters directly; arguments as :class:`Adam`."""
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-3, betas: tuple = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
+        capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True

@@ -1,0 +1,73 @@
+"""Adamax (Kingma & Ba 2014): Adam with the maximum norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, number
+from .optimizer import check_betas, check_lr
+
+__all__ = ["Adamax"]
+
+
+def _rule(x, flags, scalars, p, g, m, largest):
+    """Divide the running mean by the decaying maximum of the gradients' sizes."""
+    decay, maximize = flags
+    step_size, weight_decay, rest1, beta2, eps = scalars
+    if maximize:
+        g = -g
+    if decay:
+        g = x.fma(weight_decay, p, g)
+    m = x.fma(rest1, g - m, m)
+    largest = x.maximum(beta2 * largest, x.abs(g) + eps)
+    return p - step_size * (m / largest), m, largest
+
+
+class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
+    """Adamax: Adam with a decaying maximum in place of the root mean square.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        betas: decay of the running mean and of the maximum.
+        eps: added to the gradient's size.
+        weight_decay: adds this times the parameter to the gradient.
+        foreach: accepted; the one implementation does all parameters together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph.
+        capturable: accepted likewise.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_betas(betas)
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _flags(group):
+        return group["weight_decay"] != 0, bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("exp_avg", "exp_inf")
+
+    @staticmethod
+    def _scalars(group, counters):
+        step = counters[0] + 1
+        beta1, beta2 = group["betas"]
+        step_size = number(group["lr"], group) / (1 - beta1**step)
+        return (step,), (step_size, group["weight_decay"], 1 - beta1, beta2, group["eps"])

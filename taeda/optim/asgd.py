@@ -1,0 +1,81 @@
+"""Averaged stochastic gradient descent (Polyak & Juditsky 1992)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, new_counter, number
+from .optimizer import check_lr, to_scalar
+
+__all__ = ["ASGD"]
+
+
+def _rule(x, flags, scalars, p, g, average):
+    """One step, and the running average of the parameters once ``mu`` falls below 1."""
+    decay, maximize = flags
+    weight_decay, shrink, eta, mu = scalars
+    if maximize:
+        g = -g
+    if decay:
+        g = x.fma(weight_decay, p, g)
+    p = p * shrink - eta * g
+    return p, x.where(mu == 1.0, p, x.fma(mu, p - average, average))
+
+
+class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
+    """Averaged SGD: the state ``ax`` is the mean of the parameters from step ``t0`` on.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        lambd: decay term.
+        alpha: power of the learning rate's decay.
+        t0: when averaging starts.
+        weight_decay: adds this times the parameter to the gradient.
+        foreach: accepted; the one implementation does all parameters together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph.
+        capturable: accepted likewise.
+    """
+
+    _counters = ("step", "eta", "mu")
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+        weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        defaults = {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _flags(group):
+        return group["weight_decay"] != 0, bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("ax",)
+
+    def _init_state(self, group, p, state):
+        state["step"] = new_counter(0.0)
+        state["eta"] = new_counter(float(to_scalar(group["lr"])))
+        state["mu"] = new_counter(1.0)
+        state["ax"] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+
+    @staticmethod
+    def _scalars(group, counters):
+        step, eta, mu = counters
+        step = step + 1
+        lr, lambd = number(group["lr"], group), group["lambd"]
+        new_eta = to_scalar(lr) / ((1 + lambd * to_scalar(lr) * step) ** group["alpha"])
+        new_mu = 1 / max(1, step - group["t0"])
+        return (step, new_eta, new_mu), (group["weight_decay"], 1 - lambd * eta, eta, mu)

@@ -1,0 +1,246 @@
+"""L-BFGS (Liu & Nocedal 1989) with an optional strong-Wolfe line search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import taeda
+from taeda import Tensor
+
+from .optimizer import Optimizer, check_lr, to_scalar
+
+__all__ = ["LBFGS"]
+
+
+class _Point(NamedTuple):
+    """A point of the line search: step, loss, gradient, slope along the line."""
+
+    t: float
+    loss: float
+    grad: Tensor
+    slope: float
+
+
+def _cubic_minimum(a: _Point, b: _Point, bounds: tuple[float, float] | None = None) -> float:
+    """The minimum of the cubic through two points with their slopes, within bounds (Nocedal & Wright, eq. 3.59)."""
+    low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
+    d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
+    square = d1 * d1 - a.slope * b.slope
+    if square < 0:
+        return (low + high) / 2.0
+    first, second = (a, b) if a.t <= b.t else (b, a)
+    d2 = square**0.5
+    t = second.t - (second.t - first.t) * ((second.slope + d2 - d1) / (second.slope - first.slope + 2 * d2))
+    return min(max(t, low), high)
+
+
+def _strong_wolfe(
+    evaluate: Callable[[float], _Point], start: _Point, t: float, d_norm: float, tolerance: float, limit: int,
+    c1: float = 1e-4, c2: float = 0.9,
+) -> tuple[_Point, int]:  # fmt: skip
+    """A step that satisfies the strong Wolfe conditions, or the best one found (Nocedal & Wright, alg. 3.5 and 3.6).
+
+    Returns:
+        The point, and how often the loss was computed.
+    """
+
+    def too_high(p: _Point) -> bool:
+        return p.loss > start.loss + c1 * p.t * start.slope
+
+    def flat(p: _Point) -> bool:
+        return abs(p.slope) <= -c2 * start.slope
+
+    previous, point, evaluations, done = start, evaluate(t), 1, False
+    n = 0
+    bracket: list[_Point] = []
+    while n < limit:  # widen until an interval holds a good step
+        if too_high(point) or (n > 1 and point.loss >= previous.loss):
+            bracket = [previous, point]
+            break
+        if flat(point):
+            bracket, done = [point], True
+            break
+        if point.slope >= 0:
+            bracket = [previous, point]
+            break
+        t = _cubic_minimum(previous, point, (point.t + 0.01 * (point.t - previous.t), point.t * 10))
+        previous, point = point, evaluate(t)
+        evaluations += 1
+        n += 1
+    if n == limit:
+        bracket = [start, point]
+    low, high = (0, 1) if bracket[0].loss <= bracket[-1].loss else (1, 0)
+    stuck = False
+    while not done and n < limit:  # narrow it
+        left, right = min(p.t for p in bracket), max(p.t for p in bracket)
+        if (right - left) * d_norm < tolerance:
+            break
+        t = _cubic_minimum(bracket[0], bracket[1])
+        margin = 0.1 * (right - left)
+        near = min(right - t, t - left) < margin
+        if near and (stuck or t >= right or t <= left):
+            t = right - margin if abs(t - right) < abs(t - left) else left + margin
+            near = False
+        stuck = near
+        point = evaluate(t)
+        evaluations += 1
+        n += 1
+        if too_high(point) or point.loss >= bracket[low].loss:
+            bracket[high] = point
+            low, high = (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
+        else:
+            if flat(point):
+                done = True
+            elif point.slope * (bracket[high].t - bracket[low].t) >= 0:
+                bracket[high] = bracket[low]
+            bracket[low] = point
+    return bracket[low if len(bracket) > 1 else 0], evaluations
+
+
+class LBFGS(Optimizer):
+    """Limited-memory BFGS. The step needs a closure and may call it several times; one parameter group only.
+
+    Args:
+        params: the parameters.
+        lr: step size, or the line search's first trial.
+        max_iter: iterations per step.
+        max_eval: evaluations per step; ``1.25 * max_iter`` if None.
+        tolerance_grad: stop where no gradient is larger.
+        tolerance_change: stop where parameters or loss change less.
+        history_size: number of updates remembered.
+        line_search_fn: ``"strong_wolfe"`` or None.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
+        tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        defaults = {
+            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+
+    @property
+    def _params(self) -> list[Tensor]:
+        return self.param_groups[0]["params"]
+
+    def _flat_grad(self) -> Tensor:
+        """All gradients in one vector, a complex one as pairs."""
+        parts = []
+        for p in self._params:
+            grad = p.grad if p.grad is not None else taeda.zeros_like(p)
+            parts.append((taeda.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
+        return taeda.cat(parts, 0)
+
+    def _move(self, t: float, direction: Tensor) -> None:
+        """``params += t * direction``."""
+        offset = 0
+        for p in self._params:
+            target = taeda.view_as_real(p) if p.is_complex() else p
+            n = target.numel()
+            target.add_(direction[offset : offset + n].view(target.shape), alpha=t)
+            offset += n
+
+    def _search(self, closure: Callable, start: _Point, t: float, direction: Tensor, limit: int) -> tuple[_Point, int]:
+        """The line search from where the parameters are, which is where they are again afterwards."""
+        origin = [p.clone(memory_format=taeda.contiguous_format) for p in self._params]
+
+        def evaluate(t: float) -> _Point:
+            self._move(t, direction)
+            loss, grad = float(closure()), self._flat_grad()
+            for p, old in zip(self._params, origin, strict=True):
+                p.copy_(old)
+            return _Point(t, loss, grad, float(grad.dot(direction)))
+
+        tolerance = self.param_groups[0]["tolerance_change"]
+        return _strong_wolfe(evaluate, start, t, float(direction.abs().max()), tolerance, limit)
+
+    def _direction(self, state: dict, grad: Tensor) -> Tensor:
+        """Minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
+        if state["n_iter"] == 1:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return grad.neg()
+        dirs, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
+        y, s = grad.sub(state["prev_flat_grad"]), state["d"].mul(state["t"])
+        ys = float(y.dot(s))
+        if ys > 1e-10:
+            if len(dirs) == self.param_groups[0]["history_size"]:
+                for memory in (dirs, steps, ro):
+                    memory.pop(0)
+            dirs.append(y)
+            steps.append(s)
+            ro.append(1.0 / ys)
+            state["H_diag"] = ys / float(y.dot(y))
+        q = grad.neg()
+        al = [0.0] * len(dirs)
+        for i in reversed(range(len(dirs))):
+            al[i] = float(steps[i].dot(q)) * ro[i]
+            q.add_(dirs[i], alpha=-al[i])
+        r = q.mul(state["H_diag"])
+        for i in range(len(dirs)):
+            r.add_(steps[i], alpha=al[i] - float(dirs[i].dot(r)) * ro[i])
+        state["al"] = al
+        return r
+
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+        """Run up to ``max_iter`` iterations.
+
+        Args:
+            closure: clears the gradients, computes the loss and its gradients, and returns it.
+
+        Returns:
+            The loss at the start.
+        """
+        with taeda.no_grad():
+            return self._step(taeda.enable_grad()(closure))
+
+    def _step(self, closure: Callable[[], Any]) -> Any:
+        group = self.param_groups[0]
+        lr, change, small = to_scalar(group["lr"]), group["tolerance_change"], group["tolerance_grad"]
+        state = self.state[self._params[0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        first_loss = closure()
+        loss, evaluations = float(first_loss), 1
+        state["func_evals"] += 1
+        grad = self._flat_grad()
+        if float(grad.abs().max()) <= small:
+            return first_loss
+        for n in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            d = state["d"] = self._direction(state, grad)
+            state["prev_flat_grad"] = grad.clone(memory_format=taeda.contiguous_format)
+            previous = state["prev_loss"] = loss
+            t = state["t"] = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            slope = float(grad.dot(d))
+            if slope > -change:
+                break
+            used = 0
+            if group["line_search_fn"] is not None:
+                if group["line_search_fn"] != "strong_wolfe":
+                    raise RuntimeError("only 'strong_wolfe' is supported")
+                limit = group["max_eval"] - evaluations
+                point, used = self._search(closure, _Point(0, loss, grad, slope), t, d, limit)
+                t = state["t"] = point.t
+                loss, grad = point.loss, point.grad
+                self._move(t, d)
+            else:
+                self._move(t, d)
+                if n != group["max_iter"]:  # the loss after the last iteration is not needed
+                    loss = float(closure())
+                    grad = self._flat_grad()
+                    used = 1
+            evaluations += used
+            state["func_evals"] += used
+            if evaluations >= group["max_eval"] or float(grad.abs().max()) <= small:
+                break
+            if float(d.mul(t).abs().max()) <= change or abs(loss - previous) < change:
+                break
+        return first_loss

@@ -1,0 +1,97 @@
+"""Muon (Jordan et al. 2024): momentum whose matrix is made nearly orthogonal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from .optimizer import Optimizer, to_scalar
+
+__all__ = ["Muon"]
+
+
+def _orthogonalise(grad: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """``U V^T`` of the singular value decomposition, nearly: Newton-Schulz iteration in bfloat16."""
+    if steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if len(coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+    a, b, c = coefficients
+    tall = grad.size(0) > grad.size(1)
+    x = grad.bfloat16()
+    x = x.T if tall else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = taeda.addmm(x, taeda.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if tall else x
+
+
+class Muon(Optimizer):
+    """Momentum with orthogonalised updates, for matrices only.
+
+    Args:
+        params: two-dimensional parameters or groups of them.
+        lr: learning rate.
+        weight_decay: shrinks the parameters directly.
+        momentum: decay of the running mean of gradients.
+        nesterov: look ahead along it.
+        ns_coefficients: of the Newton-Schulz polynomial.
+        eps: least norm to divide by.
+        ns_steps: iterations.
+        adjust_lr_fn: ``"original"`` or ``"match_rms_adamw"``: how the rate depends on the matrix's shape.
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:  # fmt: skip
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
+            if not value >= 0.0:
+                raise ValueError(f"{name} should be >= 0 but is: {value}")
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        defaults = {
+            "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.dim() != 2:
+                    raise ValueError(
+                        f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
+                    )
+
+    def step(self, closure: Any = None) -> Any:
+        """Update every parameter that has a gradient."""
+        loss = self._loss(closure)
+        with taeda.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self._update(group, p)
+        return loss
+
+    def _update(self, group: dict, p: Tensor) -> None:
+        if p.is_complex():
+            raise RuntimeError("Muon does not support complex parameters")
+        lr, momentum = to_scalar(group["lr"]), group["momentum"]
+        state = self.state[p]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = taeda.zeros_like(p.grad, memory_format=taeda.preserve_format)
+        buf = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
+        update = p.grad.lerp(buf, momentum) if group["nesterov"] else buf
+        update = _orthogonalise(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        rows, cols = p.shape
+        ratio = math.sqrt(max(1, rows / cols))
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            ratio = 0.2 * math.sqrt(max(rows, cols))
+        p.mul_(1 - lr * group["weight_decay"])
+        p.add_(update.to(p.dtype), alpha=-lr * ratio)

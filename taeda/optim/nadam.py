@@ -1,0 +1,97 @@
+"""NAdam (Dozat 2016): Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, new_counter, number
+from .optimizer import check_betas, check_lr
+
+__all__ = ["NAdam"]
+
+
+def _rule(x, flags, scalars, p, g, m, v):
+    """Adam's step with the gradient's own share taken from the present and the mean's from the next step."""
+    decay, decoupled, maximize = flags
+    by_gradient, by_mean, rest1, beta2, rest2, root_correction, eps, weight_decay, shrink = scalars
+    if maximize:
+        g = -g
+    if decay and decoupled:
+        p = p * shrink
+    elif decay:
+        g = x.fma(weight_decay, p, g)
+    m = x.fma(rest1, g - m, m)
+    v = x.fma(rest2 * g, g, beta2 * v)
+    root = x.sqrt(v) * root_correction + eps
+    return p - by_gradient * (g / root) - by_mean * (m / root), m, v
+
+
+class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
+    """Adam with Nesterov's momentum.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        betas: decay of the two running means.
+        eps: added to the root.
+        weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
+            parameter instead.
+        momentum_decay: how fast the momentum approaches ``betas[0]``.
+        decoupled_weight_decay: see ``weight_decay``.
+        foreach: accepted; the one implementation does all parameters together.
+        maximize: climb rather than descend.
+        capturable: accepted likewise.
+        differentiable: record the step in the graph.
+    """
+
+    _counters = ("step", "mu_product")
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_betas(betas)
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if not momentum_decay >= 0.0:
+            raise ValueError(f"Invalid momentum_decay value: {momentum_decay}")
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _flags(group):
+        return group["weight_decay"] != 0, bool(group["decoupled_weight_decay"]), bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("exp_avg", "exp_avg_sq")
+
+    def _init_state(self, group, p, state):
+        state["step"] = new_counter(0.0)
+        state["mu_product"] = new_counter(1.0)
+        for name in ("exp_avg", "exp_avg_sq"):
+            state[name] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+
+    @staticmethod
+    def _scalars(group, counters):
+        step = counters[0] + 1
+        beta1, beta2 = group["betas"]
+        lr, weight_decay, psi = number(group["lr"], group), group["weight_decay"], group["momentum_decay"]
+        mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * psi)))
+        mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * psi)))
+        product = counters[1] * mu
+        return (step, product), (
+            lr * (1.0 - mu) / (1.0 - product), lr * mu_next / (1.0 - product * mu_next), 1 - beta1, beta2, 1 - beta2,
+            (1 - beta2**step) ** -0.5, group["eps"], weight_decay, 1 - lr * weight_decay,
+        )  # fmt: skip

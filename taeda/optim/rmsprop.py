@@ -1,0 +1,83 @@
+"""RMSprop (Hinton 2012), centred as in Graves 2013."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, number
+from .optimizer import check_lr
+
+__all__ = ["RMSprop"]
+
+
+def _rule(x, flags, scalars, p, g, squares, *more):
+    """Divide by the root of the running mean of squares; ``more`` is the momentum buffer, then the running mean."""
+    decay, momentum, centered, maximize = flags
+    lr, weight_decay, alpha, rest, eps, mu = scalars
+    if maximize:
+        g = -g
+    if decay:
+        g = x.fma(weight_decay, p, g)
+    squares = x.fma(rest * g, g, alpha * squares)
+    variance, extra = squares, ()
+    if centered:
+        mean = x.fma(rest, g - more[-1], more[-1])
+        variance, extra = squares - mean * mean, (mean,)
+    step = g / (x.sqrt(variance) + eps)
+    if momentum:
+        step = x.fma(mu, more[0], step)
+        extra = (step, *extra)
+    return p - lr * step, squares, *extra
+
+
+class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
+    """RMSprop: gradients over the root of the running mean of their squares.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        alpha: decay of the running mean.
+        eps: added to the root.
+        weight_decay: adds this times the parameter to the gradient.
+        momentum: factor of the running sum of steps.
+        centered: use the variance rather than the mean square.
+        capturable: accepted; the one implementation has no branch on device values.
+        foreach: accepted; it does all parameters together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+        momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
+        maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for name, value in (("momentum", momentum), ("weight_decay", weight_decay), ("alpha", alpha)):
+            if not value >= 0.0:
+                raise ValueError(f"Invalid {name} value: {value}")
+        defaults = {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
+            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _flags(group):
+        return group["weight_decay"] != 0, group["momentum"] > 0, bool(group["centered"]), bool(group["maximize"])
+
+    @staticmethod
+    def _states(flags):
+        return ("square_avg", *(("momentum_buffer",) if flags[1] else ()), *(("grad_avg",) if flags[2] else ()))
+
+    @staticmethod
+    def _scalars(group, counters):
+        alpha = group["alpha"]
+        return (counters[0] + 1,), (
+            number(group["lr"], group), group["weight_decay"], alpha, 1 - alpha, group["eps"], group["momentum"]
+        )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Rprop (Riedmiller & Braun 1993)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, new_counter
+from .optimizer import check_lr, to_scalar
+
+__all__ = ["Rprop"]
+
+
+def _rule(x, flags, scalars, p, g, previous, size):
+    """Step by the gradient's sign; sizes grow while signs agree and shrink when they change."""
+    (maximize,) = flags
+    shrink, grow, smallest, largest = scalars
+    if maximize:
+        g = -g
+    agreement = g * previous
+    turned = agreement < 0
+    size = x.where(turned, size * shrink, x.where(agreement > 0, size * grow, size))
+    size = x.minimum(x.maximum(size, smallest), largest)
+    g = x.where(turned, 0.0, g)
+    return p - x.sign(g) * size, g, size
+
+
+class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
+    """Resilient backpropagation: each element has its own step size, and only the gradient's sign counts.
+
+    Args:
+        params: parameters or groups of them.
+        lr: first step size.
+        etas: factors by which a size shrinks and grows.
+        step_sizes: least and largest size.
+        capturable: accepted; the one implementation has no branch on device values.
+        foreach: accepted; it does all parameters together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph.
+    """
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
+        maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _flags(group):
+        return (bool(group["maximize"]),)
+
+    @staticmethod
+    def _states(flags):
+        return ("prev", "step_size")
+
+    def _init_state(self, group, p, state):
+        lr = to_scalar(group["lr"])
+        state["step"] = new_counter(0.0)
+        state["prev"] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+        state["step_size"] = taeda.full_like(
+            p, complex(lr, lr) if p.is_complex() else lr, memory_format=taeda.preserve_format
+        )
+
+    @staticmethod
+    def _scalars(group, counters):
+        return (counters[0] + 1,), (*group["etas"], *group["step_sizes"])

@@ -1,0 +1,85 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, number
+from .optimizer import check_lr
+
+__all__ = ["SGD"]
+
+
+def _rule(x, flags, scalars, p, g, *state):
+    """One step of SGD; ``first``: the momentum buffer starts as the gradient (Sutskever et al. 2013)."""
+    decay, momentum, nesterov, maximize, first = flags
+    lr, weight_decay, mu, one_minus_dampening = scalars
+    if maximize:
+        g = -g
+    if decay:
+        g = x.fma(weight_decay, p, g)
+    if not momentum:
+        return (p - lr * g,)
+    buf = g if first else mu * state[0] + one_minus_dampening * g
+    return p - lr * (x.fma(mu, buf, g) if nesterov else buf), buf
+
+
+class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
+    """``p -= lr * (momentum-averaged gradient)``.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        momentum: factor of the running sum of gradients.
+        dampening: the gradient enters that sum times ``1 - dampening``.
+        weight_decay: adds this times the parameter to the gradient.
+        nesterov: look ahead along the momentum (Nesterov 1983).
+        maximize: climb rather than descend.
+        foreach: accepted; the one implementation does all parameters together.
+        differentiable: record the step in the graph.
+        fused: accepted likewise.
+    """
+
+    _counters = ()
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
+        weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False,
+        foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        if momentum < 0.0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
+            "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        self._check_fused(fused, foreach, differentiable)
+
+    @staticmethod
+    def _flags(group):
+        weight_decay = group["weight_decay"]
+        decay = isinstance(weight_decay, Tensor) or weight_decay != 0
+        return decay, group["momentum"] != 0, bool(group["nesterov"]), bool(group["maximize"]), False
+
+    @staticmethod
+    def _states(flags):
+        return ("momentum_buffer",) if flags[1] else ()
+
+    def _init_state(self, group, p, state):
+        pass  # the buffer is made by the first step, which differs
+
+    def _fresh(self, flags, state):
+        return (*flags[:4], True)
+
+    @staticmethod
+    def _scalars(group, counters):
+        momentum, dampening = group["momentum"], group["dampening"]
+        return (), (number(group["lr"], group), number(group["weight_decay"], group), momentum, 1 - dampening)
