@@ -245,8 +245,7 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
         suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
-    text = _with_suffixes(prefix + body, suffixes, indent)
-    return f"Parameter containing:\n{text}" if name == "Parameter" else text
+    return _with_suffixes(prefix + body, suffixes, indent)
 
 
 HELPERS["repr"] = tensor_repr
