@@ -243,6 +243,7 @@ cdef class GraphTask:
     cdef bint into_leaves        # accumulate into .grad
     cdef set wanted              # the leaves to accumulate into; None: all
     cdef set needed              # nodes and leaves on a way to what is asked for; None: all
+    cdef list at_end             # functions to call when the pass is over
 
     cdef int deliver(self, object target, int nr, object grad) except -1:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
@@ -440,8 +441,10 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
             needed.add(target)
         mark_needed(nodes, needed)
         task.needed = needed
+    cdef PyObject* outer_task = TASK[0]
     previous = swap_no_grad(0 if create_graph else 1)
     RUNNING += 1
+    TASK[0] = <PyObject*>task
     try:
         for i in range(len(roots)):
             task.deliver(roots[i], numbers[i], grads[i])
@@ -452,7 +455,11 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
             task.run_node(node, needed is None or _below(node, needed))
     finally:
         RUNNING -= 1
+        TASK[0] = outer_task
         swap_no_grad(previous)
+        if task.at_end is not None:
+            for function in task.at_end:
+                function()
     if accumulate_into and inputs is not None:
         for i in range(len(inputs)):
             if task.results[i] is not None and isinstance(inputs[i], Tensor):
@@ -460,11 +467,37 @@ def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, i
     return task.results
 
 
+def current_task():
+    """A number for the backward pass under way on this thread, -1 where there is none."""
+    return -1 if TASK[0] == NULL else <size_t>TASK[0]
+
+
+def task_reaches(node, int nr):
+    """Whether the backward pass under way may still bring a gradient to an edge."""
+    cdef GraphTask task = <GraphTask>TASK[0]
+    if isinstance(node, AccumulateGrad):
+        return node.variable in task.leaves and (task.needed is None or node.variable in task.needed)
+    return node in task.buffers and (task.needed is None or node in task.needed)
+
+
+def at_end_of_task(function):
+    """Call ``function()`` when the backward pass under way is over."""
+    cdef GraphTask task = <GraphTask>TASK[0]
+    if task.at_end is None:
+        task.at_end = []
+    task.at_end.append(function)
+
+
+def leaf_node(Tensor t):
+    """The node that stands for the leaf ``t``."""
+    return AccumulateGrad(t)
+
+
 cdef object find_edge(object x, int* nr):
     """The edge of a tensor, or a pair (node, number of its output) as it is."""
     if isinstance(x, Tensor):
         return edge_of(<Tensor>x, nr)
-    node, number = x
+    node, number = x[0], x[1]
     nr[0] = number
     if isinstance(node, AccumulateGrad):
         return node.variable
@@ -577,6 +610,11 @@ def push_saved_hooks(pack, unpack):
         stack = _thread_modes.saved_hooks = []
     stack.append((pack, unpack))
     SAVED_HOOKS[0] = <PyObject*>stack
+
+
+def saved_hooks_active():
+    """Whether this thread has hooks on saved tensors."""
+    return SAVED_HOOKS[0] != NULL
 
 
 def pop_saved_hooks():

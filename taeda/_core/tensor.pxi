@@ -572,7 +572,7 @@ cdef class Tensor:
         return HELPERS["repr"](self)
 
     def __str__(self):
-        return HELPERS["repr"](self)
+        return repr(self)
 
     def __format__(self, spec):
         if self.nd == 0 and type(self) is Tensor:
@@ -599,7 +599,7 @@ cdef class Tensor:
     @staticmethod
     def _make_subclass(cls, Tensor data, bint require_grad=False):
         """An object of class ``cls`` over the memory of ``data``, outside the graph."""
-        cdef Tensor t = cls.__new__(cls)
+        cdef Tensor t = new_of_class(cls)
         _set_data(t, data)
         t.leaf_grad = require_grad
         return t
@@ -750,6 +750,13 @@ cdef class Tensor:
         return binary(IRSHIFT, self, other)
 
 
+cdef Tensor new_of_class(object cls):
+    """An empty object of a subclass, whatever the subclass's own ``__new__`` does."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(f"expected a subclass of Tensor, got {cls!r}")
+    return <Tensor>(<PyTypeObject*>Tensor).tp_new(<PyTypeObject*>cls, (), NULL)
+
+
 cdef object _only(Tensor t):
     if t.count != 1:
         raise RuntimeError(f"a Tensor with {t.count} elements cannot be converted to Scalar")
@@ -862,7 +869,7 @@ def become(Tensor t, Tensor source):
 
 def as_subclass(Tensor t, cls):
     """An object of class ``cls`` that is the same window and the same place in the graph."""
-    cdef Tensor made = cls.__new__(cls)
+    cdef Tensor made = new_of_class(cls)
     _become(made, t)
     made.base = t.base
     made.view_version = t.view_version

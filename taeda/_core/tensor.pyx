@@ -30,6 +30,7 @@ cdef extern from "Python.h":
         Py_ssize_t tp_vectorcall_offset
         Py_ssize_t tp_dictoffset
         object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
+        object (*tp_new)(PyTypeObject*, object, PyObject*)
         object (*tp_call)(object, object, object)
         unsigned long tp_flags
         PyObject* tp_dict
@@ -60,11 +61,14 @@ cdef extern from *:
     static TAEDA_THREAD_LOCAL PyObject *taeda_modes[1];
     /* per thread: the stack of (pack, unpack) of saved_tensors_hooks (NULL when empty) */
     static TAEDA_THREAD_LOCAL PyObject *taeda_saved_hooks[1];
+    /* per thread: the backward pass under way (NULL: none) */
+    static TAEDA_THREAD_LOCAL PyObject *taeda_task[1];
     """
     int* NO_GRAD "taeda_no_grad"
     int* INFERENCE "taeda_inference"
     PyObject** MODES "taeda_modes"
     PyObject** SAVED_HOOKS "taeda_saved_hooks"
+    PyObject** TASK "taeda_task"
 
 
 cdef inline int swap_no_grad(int value) noexcept:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,17 +10,20 @@ from .. import _core
 from .._core import Node, Tensor
 
 
-class Context:
-    """What forward hands to backward: saved tensors and whatever attributes the author sets."""
+class FunctionCtx(Node):
+    """What forward hands to backward, and the node of the graph that runs backward: ``output.grad_fn`` is this object.
 
-    def __init__(self) -> None:
-        self.needs_input_grad: tuple[bool, ...] = ()
-        self.materialize_grads = True
-        self._to_save: tuple = ()
-        self._dirty: tuple = ()
-        self._non_differentiable: tuple = ()
-        self._saved: list | None = None
-        self._node: Callable[[], Node | None] = lambda: None
+    It carries saved tensors and whatever attributes the author sets.
+    """
+
+    _function: type[Function]
+    needs_input_grad: tuple[bool, ...] = ()
+    materialize_grads = True
+    _to_save: tuple = ()
+    _dirty: tuple = ()
+    _non_differentiable: tuple = ()
+    _saved: list | None = None
+    _released = False
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward; their versions are checked when they are read. Call at most once."""
@@ -53,71 +55,62 @@ class Context:
             if self._released:
                 raise RuntimeError(
                     "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                    "already been freed). Specify retain_graph=True if you need to backward through the graph a second time."
+                    "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+                    "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
+                    "if you need to access saved tensors after calling backward."
                 )
-            return ()
-        return tuple(None if s is None else s() for s in self._saved)
+            return self._to_save
+        return tuple(
+            None if s is None else _core.unsave(s, self) if nr is None else _core.unsave_output(s, self, nr)
+            for s, nr in self._saved
+        )
 
     saved_variables = saved_tensors
-    _released = False
 
-    def release(self) -> None:
+    def _keep_saved(self, outputs: list) -> None:
+        """Move what forward saved to the core's saved tensors (versions, hooks); those among ``outputs`` without their node."""
+        if not self._to_save:
+            return
+        saved = []
+        for t in self._to_save:
+            at = None if t is None else next((i for i, out in enumerate(outputs) if t is out), None)
+            saved.append((None if t is None else _core.save(t, at is not None), at))
+        self._saved = saved
+        self._to_save = ()
+
+    def _release_saved(self) -> None:
         if self._saved is not None:
             self._saved = None
             self._released = True
 
-    def name(self) -> str:
-        return type(self)._function.__name__ + "Backward" if hasattr(type(self), "_function") else "Backward"
-
-    @property
-    def next_functions(self) -> tuple:
-        node = self._node()
-        return node.next_functions if node is not None else ()
-
-    @property
-    def metadata(self) -> dict:
-        node = self._node()
-        return node.metadata if node is not None else {}
-
-
-class _Backward:
-    """What the node calls: runs ``backward`` and matches its gradients with the tensor inputs."""
-
-    def __init__(self, function: type[Function], ctx: Context, positions: list[int], count: int, metas: list):
-        self.function, self.ctx, self.positions, self.count, self.metas = function, ctx, positions, count, metas
-
-    def release(self) -> None:
-        self.ctx.release()
-
-    def __call__(self, grads: list) -> list:
-        ctx = self.ctx
-        if ctx.materialize_grads:
-            metas = self.output_metas
+    def _run_backward(self, grads: list) -> list:
+        """Run ``backward`` and match its gradients with the tensor inputs."""
+        if self.materialize_grads:
+            metas = self._output_metas
             grads = [
                 _core.HELPERS["zeros"](*metas[i]) if g is None and metas[i] is not None else g for i, g in enumerate(grads)
             ]
-        made = self.function._backward_function()(ctx, *grads)
+        made = self._function._backward_function()(self, *grads)
         made = made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
-        name = self.function.__name__ + "Backward"
-        if len(made) > self.count and any(g is not None for g in made[self.count :]) or len(made) < self.count:
+        count = len(self.needs_input_grad)
+        if len(made) < count or any(g is not None for g in made[count:]):
             raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {self.count}, got {len(made)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(made)})"
             )
-        return [self._checked(name, i, made[p], self.metas[i]) for i, p in enumerate(self.positions)]
+        return [self._checked(i, made[p], meta) for i, (p, meta) in enumerate(self._inputs)]
 
-    @staticmethod
-    def _checked(name: str, i: int, g: Any, meta: tuple) -> Any:
+    def _checked(self, i: int, g: Any, meta: tuple) -> Any:
         """The gradient, summed to the input's sizes if it broadcasts to them, else an error."""
         if g is None:
             return None
         if not isinstance(g, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(g).__name__}) as gradient {i} of {name}")
+            raise TypeError(f"expected Variable or None (got {type(g).__name__}) as gradient {i} of {self.name()}")
         if g.shape != meta[0]:
             try:
                 g = _core.HELPERS["sum_to_size"](g, meta[0])
             except RuntimeError:
                 raise RuntimeError(
-                    f"Function {name} returned an invalid gradient at index {i} - got {list(g.shape)} but expected shape "
+                    f"Function {self.name()} returned an invalid gradient at index {i} - got {list(g.shape)} but expected shape "
                     f"compatible with {list(meta[0])}"
                 ) from None
         return g if g.dtype == meta[1] else _core.HELPERS["grad_cast"](g, meta[1])
@@ -137,7 +130,7 @@ class Function:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def setup_context(ctx: Context, inputs: tuple, output: Any) -> None:
+    def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> None:
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -161,12 +154,13 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and, where an input requires grad, record a node that runs ``backward``."""
+        mode = _core.current_mode()
+        if mode is not None and hasattr(mode, "apply_function"):
+            return mode.apply_function(cls, args, kwargs)
         ctx = _context_class(cls)()
-        tensors = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        record = _core.is_grad_enabled() and any(ctx.needs_input_grad)
-        inputs = [args[i] for i in tensors]
-        versions = {id(t): t._version for t in inputs}
+        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
+        record = _core.is_grad_enabled() and True in ctx.needs_input_grad
+        versions = [a._version if isinstance(a, Tensor) else 0 for a in args]
         previous = _core.set_grad_enabled(False)
         try:
             if cls.setup_context is not Function.setup_context:
@@ -177,85 +171,75 @@ class Function:
         finally:
             _core.set_grad_enabled(previous)
         single = not isinstance(output, tuple)
-        outputs = [output] if single else list(output)
-        if not record:
-            ctx._saved = [None if t is None else (lambda t=t: t) for t in ctx._to_save]
-            return output
-        outputs = _own_outputs(cls, ctx, args, tensors, inputs, outputs, versions)
+        outputs = _own_outputs(ctx, args, [output] if single else list(output), versions, record)
         return outputs[0] if single else tuple(outputs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"{type(self).__name__}: a Function is not called, it is applied: make forward and backward static methods and "
+            f"use {type(self).__name__}.apply(...)"
+        )
+
+
+def _check_dirty(t: Tensor, count: int) -> None:
+    if t.is_leaf and t.requires_grad:
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if t._base is not None and count > 1:
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+            "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+            "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+            "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+            "operations)."
+        )
 
 
 @functools.cache
 def _context_class(cls: type) -> type:
-    return type(cls.__name__ + "Backward", (Context,), {"_function": cls})
+    return type(cls.__name__ + "Backward", (FunctionCtx,), {"_function": cls, "__module__": cls.__module__})
 
 
-def _own_outputs(cls, ctx, args, tensors, inputs, outputs, versions):
-    """Record one node for the outputs of ``forward``."""
-    dirty = {id(t) for t in ctx._dirty}
-    constant = {id(t) for t in ctx._non_differentiable}
-    node = _core.new_node()
-    made, owned, written = [], [], []
+def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, record: bool) -> list:
+    """What the caller gets for the outputs of ``forward``; where an input requires grad, ``ctx`` becomes their maker."""
+    inputs = [a for a in args if isinstance(a, Tensor)]
+    dirty, constant = {id(t) for t in ctx._dirty}, {id(t) for t in ctx._non_differentiable}
+    for t in ctx._dirty:
+        if not any(t is a for a in inputs):
+            raise RuntimeError("mark_dirty: only inputs that forward changed in place can be marked")
+        if not any(t is out for out in outputs):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                "modified inplace must all be outputs of the Function."
+            )
+        if t._version == versions[next(i for i, a in enumerate(args) if a is t)]:
+            _core.bump(t)
+    if not record:
+        return outputs
+    made, owned, positions, views = [], [], [], []
     for out in outputs:
-        if not isinstance(out, Tensor) or id(out) in constant or not (out.is_floating_point() or out.is_complex()):
-            made.append(out)
-            owned.append(None)
-            written.append(False)
-            continue
-        if id(out) in dirty:
-            if out.is_leaf and out.requires_grad:
-                raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-            if out._version == versions.get(id(out), -1):
-                _core.bump(out)
-            original = out
-        elif any(out is t for t in inputs) or out._base is not None or out.grad_fn is not None:
-            # an input passed through, or a view: the caller gets an object of its own
-            original = out.detach()
-        else:
-            original = out
-        made.append(original)
-        owned.append(original)
-        written.append(id(out) in dirty)
-    metas = [(t.shape, t.dtype) for t in inputs]
-    saved = []
-    for t in ctx._to_save:
-        at = next((i for i, out in enumerate(outputs) if t is not None and out is t), None)
-        if t is None:
-            saved.append(None)
-        elif at is not None and owned[at] is not None:
-            saved.append(_SavedOutput(t, node, at))
-        else:
-            saved.append(_SavedInput(t, node))
-    ctx._saved = saved
-    ctx._node = weakref.ref(node)
-    backward = _Backward(cls, ctx, tensors, len(args), metas)
-    label = cls.__name__ + "Backward"
-    _core.record_custom_into(node, backward, label, inputs, owned, written)
-    backward.output_metas = _core.node_output_metas(node)
+        given, mine, position = out, None, -1
+        if isinstance(out, Tensor) and id(out) not in constant and (out.is_floating_point() or out.is_complex()):
+            if id(out) in dirty:
+                position = next(i for i, a in enumerate(inputs) if a is out)
+                _check_dirty(out, len(outputs))
+            elif out.requires_grad or any(out is a for a in inputs):  # passed through: the caller gets its own object
+                given = _core.HELPERS["alias_view"](out)
+                views.append(given)
+            elif out._base is not None:
+                views.append(out)
+            mine = given
+        elif isinstance(out, Tensor) and any(out is a for a in inputs):
+            given = out.detach()
+        made.append(given)
+        owned.append(mine)
+        positions.append(position)
+    ctx._keep_saved(owned)
+    ctx._inputs = [(i, (a.shape, a.dtype)) for i, a in enumerate(args) if isinstance(a, Tensor)]
+    _core.record_function(ctx, type(ctx).__name__, inputs, owned, positions)
+    ctx._output_metas = _core.node_output_metas(ctx)
+    for t in views:
+        _core.mark_view_of_function(t)
     return made
-
-
-class _SavedInput:
-    """A tensor saved by a Function, through the core's saved-tensor machinery (versions, hooks)."""
-
-    def __init__(self, t: Tensor, node: Node):
-        self.saved = _core.save(t, False)
-        self.node = weakref.ref(node)  # the node owns the context that owns this
-
-    def __call__(self) -> Tensor:
-        return _core.unsave(self.saved, self.node())
-
-
-class _SavedOutput:
-    """An output saved by its own Function: kept without its graph, which is put back on reading."""
-
-    def __init__(self, t: Tensor, node: Node, nr: int):
-        self.saved = _core.save(t, True)
-        self.node = weakref.ref(node)
-        self.nr = nr
-
-    def __call__(self) -> Tensor:
-        return _core.unsave_output(self.saved, self.node(), self.nr)
 
 
 def once_differentiable(function: Callable) -> Callable:
