@@ -459,7 +459,6 @@ def meshgrid(*tensors, indexing=None):
     shape = tuple(x.numel() for x in tensors)
     grids = [expand(reshape(x, (1,) * d + (-1,) + (1,) * (n - d - 1)), shape) for d, x in enumerate(tensors)]
     if swap:
-        grids = [x.transpose(0, 1) for x in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

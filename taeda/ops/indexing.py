@@ -11,6 +11,7 @@ from .. import _core
 from .._core import HELPERS, Tensor
 from .._core import indexing as core_indexing
 from .._core import tensor as core
+from .._core.exchange import tensor as make_tensor
 from ..kernels import scalar as s
 from ..kernels.scalar import Complex
 from .table import composite, pointwise, primitive
@@ -42,7 +43,7 @@ def _index_tensor(x: Any) -> Tensor:
     """A list, an array or a tensor as a tensor of integers or a mask."""
     if not isinstance(x, Tensor):
         empty = isinstance(x, (list, tuple)) and not x
-        x = _core.empty((0,), _core.int64) if empty else HELPERS["tensor"](x)
+        x = _core.empty((0,), _core.int64) if empty else make_tensor(x)
         if x.numel() == 0 and x.is_floating_point():
             x = _core.empty(x.shape, _core.int64)
     if x.dtype.name not in _INT and x.dtype.name not in _MASK:
@@ -96,6 +97,8 @@ def split_index(t: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
             places.append(item)
             places.extend([_COVERED] * (n - 1))
             used += n
+        elif isinstance(item, str):
+            raise TypeError(f"a tensor cannot be indexed with the string {item!r}")
         elif hasattr(item, "__index__"):
             basic.append(item.__index__())
             used += 1
@@ -287,7 +290,7 @@ def setitem(t: Tensor, item: Any, value: Any) -> None:
             view.masked_fill_(mask, value)
             return
     if not isinstance(value, Tensor):
-        value = HELPERS["tensor"](value, dtype=t.dtype)
+        value = make_tensor(value, dtype=t.dtype)
     elif value.dtype is not t.dtype:
         value = value.to(t.dtype)
     lead = value.dim() - _result_dims(view, kept)
@@ -390,16 +393,12 @@ def _true(x):
     return x.re != 0 if isinstance(x, Complex) else x != 0
 
 
-def _check_mask(input, mask, value):
-    if isinstance(mask, Tensor) and mask.dtype is not _core.bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
-    if isinstance(value, Tensor) and value.dim():
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
-        )
+def _require_mask(dtypes):
+    if dtypes[1] != "bool":
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes[1]}")
 
 
-@pointwise(operands=3, promote_from=(0,), check=_check_mask)
+@pointwise(operands=3, promote_from=(0,), require=_require_mask)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is true, ``input`` elsewhere.
 
@@ -416,12 +415,12 @@ masked_fill.vjp(
 )
 
 
-def _check_condition(condition, input, other):
-    if isinstance(condition, Tensor) and condition.dtype is not _core.bool_:
-        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
+def _require_condition(dtypes):
+    if dtypes[0] != "bool":
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtypes[0]}")
 
 
-@pointwise(operands=3, promote_from=(1, 2), check=_check_condition, method=False, inplace=False)
+@pointwise(operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False)
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""
     return _choose(_true(condition), input, other)

@@ -7,7 +7,8 @@ from itertools import combinations_with_replacement as _combinations_with_replac
 
 from .. import _core
 from .._core import HELPERS, Tensor, moves
-from .table import OPS, alias, composite, primitive
+from .._core.exchange import tensor as make_tensor
+from .table import alias, composite, primitive
 from .views import _wrap, diagonal, reshape, slice_view, unbind, view_as_itself
 
 HELPERS["copy_transposed"] = moves.copy_transposed
@@ -265,7 +266,7 @@ def combinations(input, r=2, with_replacement=False):
         return input.new_empty((0,))
     choose = _combinations_with_replacement if with_replacement else _combinations
     rows = list(choose(range(input.shape[0]), r))
-    index = OPS["tensor"](rows, dtype=_core.int64).reshape(len(rows), r)
+    index = make_tensor(rows, dtype=_core.int64).reshape(len(rows), r)
     return input[index]
 
 

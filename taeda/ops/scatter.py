@@ -300,14 +300,12 @@ def _covered(src, index):
     return src
 
 
+@scatter_reduce.vjp_all("input", "src")
 def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_self):
     a = _Along(input, _wrap(dim, input.dim(), "scatter_reduce"), index, include_self, False)
     part = _covered(src, index)
     mine, theirs = _reduce_gradients(g, out, input, part, reduce, include_self, a.pick, a, a.counted, a.cover)
     return mine, _onto(theirs, src.shape)
-
-
-scatter_reduce.vjp_all(("input", "src"), _scatter_reduce_backward)
 
 
 @composite()
@@ -444,12 +442,10 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
         _divide_by_counts(input, counts)
 
 
+@index_reduce.vjp_all("input", "source")
 def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_self):
     a = _Along(input, _wrap(dim, input.dim(), "index_reduce"), index, include_self, True)
     return _reduce_gradients(g, out, input, source, reduce, include_self, a.pick, a, a.counted, a.cover)
-
-
-index_reduce.vjp_all(("input", "source"), _index_reduce_backward)
 
 
 @primitive(mutates=True)

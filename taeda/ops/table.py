@@ -80,7 +80,7 @@ def pointwise(
     method: bool = True,
     inplace: bool = True,
     check: Callable | None = None,
-    **traits,
+    **traits: Any,
 ):
     """Declare an op that computes each element from the elements at the same place, broadcasting.
 
@@ -95,6 +95,7 @@ def pointwise(
         dtypes: kinds of computing dtype that are allowed, of ``bool int float complex`` (default: all).
         method, inplace: whether to make a Tensor method and an in-place form.
         check: called with the arguments before computing, to raise on bad values (it must be cheap).
+        require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``.
     """
     if promote == "compare":
@@ -300,6 +301,8 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
     """Compile the kernel of a pointwise op for these dtypes, layout classes and static attributes."""
     from ..kernels.pointwise import build_pointwise
 
+    if "require" in op.traits:
+        op.traits["require"](ins)
     function = op.body
     names = op.params
     n = len(names) - len(statics)
