@@ -33,6 +33,7 @@ from .tensor import (
     is_dense_tensor,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_mode_active,
     launch,
     layout,
     leaf_node,

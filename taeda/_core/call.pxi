@@ -101,6 +101,11 @@ def push_mode(mode):
     MODES[0] = <PyObject*>stack
 
 
+def is_mode_active():
+    """Whether this thread's ops go to a mode first."""
+    return mode_active()
+
+
 def pop_mode():
     """Take the innermost mode off."""
     stack = _thread_modes.stack
@@ -347,9 +352,9 @@ cdef object run(Op op, PyObject** bound, object out):
         result = call_body(op, bound)
         return finish_view(op, bound, result, record)
     else:
+        if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
+            raise_not_tensor(op, bound, 0)
         if op.kind == MUTATES and not op.inplace:
-            if not isinstance(<object>bound[0], Tensor):
-                raise_not_tensor(op, bound, 0)
             memcpy(inner, bound, op.nparams * sizeof(void*))
             keep = contiguous_copy(<Tensor>bound[0])
             inner[0] = <PyObject*>keep

@@ -1,0 +1,255 @@
+"""The graph from outside: its nodes and edges, hooks on saved tensors, hooks on several gradients at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .. import _core
+from .._core import Node, Tensor
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "set_warn_on_accumulate_grad_stream_mismatch",
+]
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of ``tensor`` in the graph; a leaf has the node that accumulates into it.
+
+    Raises:
+        RuntimeError: ``tensor`` does not require grad.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node = tensor.grad_fn
+    if node is None:
+        return GradientEdge(_core.leaf_node(tensor), 0)
+    return GradientEdge(node, tensor.output_nr)
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Tell the graph that ``tensor`` (or each of several) was written by means that it cannot see."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        _core.bump(t)
+
+
+# ---- saved tensors ------------------------------------------------------------------------------------------------------
+
+_refusal = threading.local()
+
+
+class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+    """Within it, ``pack_hook`` makes what is kept of each tensor saved for backward, and ``unpack_hook`` the tensor from it.
+
+    Args:
+        pack_hook: from a tensor to anything; it must not change the tensor.
+        unpack_hook: from what ``pack_hook`` gave to a tensor with the same values.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        message = getattr(_refusal, "message", None)
+        if message is not None:
+            raise RuntimeError(message)
+        _core.push_saved_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Within it, tensors saved for backward are kept as copies in main memory and come back to their device when needed."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(t: Tensor) -> tuple:
+            return t.device, t.detach().clone().cpu()
+
+        def unpack(packed: tuple) -> Tensor:
+            where, t = packed
+            return t.to(where)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within it, entering :class:`saved_tensors_hooks` on this thread raises a RuntimeError with ``error_message``.
+
+    Raises:
+        RuntimeError: hooks are active already.
+    """
+    if _core.saved_hooks_active():
+        raise RuntimeError(error_message)
+    previous = getattr(_refusal, "message", None)
+    _refusal.message = error_message
+    try:
+        yield
+    finally:
+        _refusal.message = previous
+
+
+# ---- hooks on several gradients -----------------------------------------------------------------------------------------
+
+
+class _Handles:
+    """Removes several hooks."""
+
+    def __init__(self, handles: Sequence[Any]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> _Handles:
+    """Call ``fn`` once per backward pass about the gradients of ``tensors``.
+
+    Args:
+        tensors: all of them require grad.
+        fn: with ``"all"``, called with a list of their gradients (None for those that the pass does not reach) when the
+            last is known; with ``"any"``, called with the gradient that is known first.
+        mode: ``"all"`` or ``"any"``.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    edges = [get_gradient_edge(t) for t in tensors]
+    passes: dict[int, list] = {}  # backward pass -> [gradients so far, how many are still to come]
+    lock = threading.Lock()
+
+    def on_gradient(index: int, grad: Tensor) -> None:
+        task = _core.current_task()
+        with lock:
+            state = passes.get(task)
+            if state is None:
+                reached = [_core.task_reaches(*edge[:2]) for edge in edges]
+                state = passes[task] = [[None] * len(edges), sum(reached)]
+                _core.at_end_of_task(functools.partial(passes.pop, task, None))
+            first = all(g is None for g in state[0])
+            state[0][index] = grad
+            state[1] -= 1
+            last = state[1] == 0
+        if mode == "all" and last:
+            fn(state[0])
+        elif mode == "any" and first:
+            fn(grad)
+
+    return _Handles([t.register_hook(functools.partial(on_gradient, i)) for i, t in enumerate(tensors)])
+
+
+# ---- saved tensors that may be written ----------------------------------------------------------------------------------
+
+
+class _Copies:
+    """Copies, made just in time, of tensors that are written while they are saved for backward."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, list] = {}  # storage -> weak references to what was saved of it
+        self.clear = self.saved.clear
+
+
+class _Kept:
+    """A saved tensor: itself for as long as its version holds, from then on a copy."""
+
+    __slots__ = ("__weakref__", "copy", "tensor", "version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor, self.version, self.copy = tensor, tensor._version, None
+
+
+class _CopyOnWrite:
+    """A mode that copies what is saved of a storage before an op writes into it."""
+
+    def __init__(self, copies: _Copies) -> None:
+        self.copies = copies
+
+    def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        target = kwargs.get("out") if "out" in kwargs else args[0] if args and (op.inplace or op.name == "copy_") else None
+        for t in target if isinstance(target, (tuple, list)) else (target,):
+            if isinstance(t, Tensor):
+                self.preserve(t)
+        return op(*args, **kwargs)
+
+    def preserve(self, t: Tensor) -> None:
+        with _grad_off():
+            for reference in self.copies.saved.pop(id(t.untyped_storage()), ()):
+                kept = reference()
+                if kept is not None and kept.copy is None and kept.tensor._version == kept.version:
+                    kept.copy = kept.tensor.detach().clone()
+
+
+@contextlib.contextmanager
+def _grad_off() -> Iterator[None]:
+    previous = _core.set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        _core.set_grad_enabled(previous)
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[Any]:
+    """Within it, a tensor saved for backward may be written in place: a copy is made first, where one is needed.
+
+    The backward pass must run within it too.
+    """
+    copies = _Copies()
+    open_ = [True]
+
+    def pack(t: Tensor) -> _Kept:
+        kept = _Kept(t)
+        copies.saved.setdefault(id(t.untyped_storage()), []).append(weakref.ref(kept))
+        return kept
+
+    def unpack(kept: _Kept) -> Tensor:
+        if not open_[0]:
+            raise RuntimeError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
+                "originally recorded."
+            )
+        if kept.copy is None and kept.tensor._version != kept.version:
+            raise RuntimeError("a tensor saved for backward was written by something that is not an op: it could not be copied")
+        return kept.tensor if kept.copy is None else kept.copy
+
+    _core.push_mode(_CopyOnWrite(copies))
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield copies
+    finally:
+        _core.pop_mode()
+        open_[0] = False
+        copies.clear()
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted for compatibility: there are no streams on the CPU."""
