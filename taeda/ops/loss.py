@@ -1,0 +1,654 @@
+"""Losses: what training minimises, as functions with ``nn.functional``'s signatures.
+
+Cross entropy over class numbers is one fused kernel forward and one backward; the others are an elementwise op and a
+reduction.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .._core import Tensor, int64, is_grad_enabled, uint8
+from .._core.reduce import Reducer, Rowwise
+from ..kernels import scalar as s
+from ..kernels import softmax as kernels
+from .reduction import _TOTAL
+from .softmax import log_softmax, softmax
+from .table import OPS, composite, pointwise, primitive
+
+_total = Reducer("sum", "sum", (_TOTAL,)).run
+
+
+def reduction_of(size_average, reduce, reduction):
+    """The reduction that the older arguments ``size_average`` and ``reduce`` ask for, or ``reduction``."""
+    if size_average is not None or reduce is not None:
+        if reduce is False:
+            return "none"
+        return "sum" if size_average is False else "mean"
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction (expected 'none', 'mean' or 'sum')")
+    return reduction
+
+
+def _reduced(loss, size_average, reduce, reduction):
+    reduction = reduction_of(size_average, reduce, reduction)
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _warn_broadcast(name, input, target):
+    if input.shape != target.shape:
+        import warnings
+
+        warnings.warn(
+            f"{name}: using a target size ({tuple(target.shape)}) that is different to the input size "
+            f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
+            f"they have the same size.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+# ---- cross entropy --------------------------------------------------------------------------------------------------
+_cross_entropy_rows = Rowwise("cross_entropy", kernels.cross_entropy, "rarara", "frwn").along
+_cross_entropy_grad = Rowwise("cross_entropy", kernels.cross_entropy_backward, "fx", "frrr").along
+_nll_rows = Rowwise("nll_loss", kernels.nll_loss, "rara", "frwn").along
+_pick = Rowwise("nll_loss", kernels.pick, "fx", "frr").along
+
+
+def _class_dim(name, input, target, weight):
+    """The dimension of classes, once shapes and dtypes fit."""
+    if not input.dim():
+        raise ValueError(f"{name}: expected an input of 1 or more dimensions, got 0")
+    dim = 1 if input.dim() > 1 else 0
+    expected = tuple(input.shape[:dim]) + tuple(input.shape[dim + 1 :])
+    if tuple(target.shape) != expected:
+        if dim and target.dim() and input.shape[0] != target.shape[0]:
+            raise ValueError(
+                f"{name}: expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}): "
+                f"input {tuple(input.shape)}, target {tuple(target.shape)}"
+            )
+        raise RuntimeError(
+            f"{name}: expected target size {list(expected)} for an input of size {list(input.shape)}, got "
+            f"{list(target.shape)}"
+        )
+    if target.dtype is not int64 and target.dtype is not uint8:
+        raise RuntimeError(
+            f"{name}: expected target dtype to be int64 or uint8 (class numbers), but got {target.dtype}"
+        )
+    if weight is not None and tuple(weight.shape) != (input.shape[dim],):
+        raise RuntimeError(
+            f"{name}: weight should be defined either for all {input.shape[dim]} classes or no classes but got weight "
+            f"of shape {list(weight.shape)}"
+        )
+    return dim
+
+
+def _join(loss, weights, reduction, dtype):
+    """The reduced loss, and what a row's gradient is divided by (None for 1)."""
+    if reduction == "none":
+        return loss.to(dtype), None
+    total = _total(loss)
+    if reduction == "sum":
+        return total.to(dtype), None
+    count = _total(weights)
+    return (total / count).to(dtype), count
+
+
+def _row_gradient(g, weights, count):
+    """The gradient of each row's loss, times its weight."""
+    g = g.to(weights.dtype)
+    return (g if count is None else g / count) * weights
+
+
+@primitive(
+    method=False, out=False, outputs=("loss", "weights", "lse", "count"), differentiable=[0], name="_cross_entropy"
+)
+def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
+    dim = 1 if input.dim() > 1 else 0
+    loss, weights, lse = _cross_entropy_rows(input, dim, (target, weight), None, float(ignore_index))
+    loss, count = _join(loss, weights, reduction, input.dtype)
+    return loss, weights, lse, weights if count is None else count
+
+
+@_fused_cross_entropy.vjp_all("input")
+def _(g, weights, lse, count, input, target, weight, ignore_index, reduction):
+    g = _row_gradient(g, weights, count if reduction == "mean" else None)
+    dim = 1 if input.dim() > 1 else 0
+    if is_grad_enabled():
+        acc = input.to(weights.dtype)
+        target = target.masked_fill(target == ignore_index, 0)
+        one_hot = acc.new_zeros(acc.shape).scatter(dim, target.unsqueeze(dim), 1.0)
+        return (((softmax(acc, dim) - one_hot) * g.unsqueeze(dim)).to(input.dtype),)
+    return (_cross_entropy_grad(input, dim, (g, lse, target)),)
+
+
+@primitive(method=False, out=False, outputs=("loss", "weights", "count"), differentiable=[0], name="_nll_loss")
+def _fused_nll_loss(input, target, weight, ignore_index, reduction):
+    dim = 1 if input.dim() > 1 else 0
+    loss, weights = _nll_rows(input, dim, (target, weight), None, float(ignore_index))
+    loss, count = _join(loss, weights, reduction, input.dtype)
+    return loss, weights, weights if count is None else count
+
+
+@primitive(method=False, out=False)
+def _one_per_row(grad, target, like, dim):
+    """Zeros of the sizes of ``like`` but for ``grad`` at class ``target`` of each row."""
+    return _pick(like, dim, (grad, target))
+
+
+_one_per_row.vjp(
+    grad=lambda g, target, dim: g.gather(dim, target.clamp(min=0).unsqueeze(dim)).squeeze(dim),
+)
+
+
+@_fused_nll_loss.vjp_all("input")
+def _(g, weights, count, input, target, ignore_index, reduction):
+    g = -_row_gradient(g, weights, count if reduction == "mean" else None)
+    return (_one_per_row(g, target, input, 1 if input.dim() > 1 else 0),)
+
+
+def _class_numbers(target):
+    return target if target.dtype is int64 else target.to(int64)
+
+
+@composite(method=False)
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """Negative log-likelihood: ``-weight[target] * input[target]`` of log-probabilities.
+
+    Args:
+        input: log-probabilities, ``[batch, classes, *]`` or ``[classes]``.
+        target: class numbers, ``[batch, *]`` or ``[]``, int64.
+        weight: of each class, ``[classes]``, or None.
+        ignore_index: a class number that counts for nothing.
+        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
+
+    Raises:
+        IndexError: a class out of range.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    _class_dim("nll_loss", input, target, weight)
+    return _fused_nll_loss(input, _class_numbers(target), weight, ignore_index, reduction)[0]
+
+
+@composite(method=False)
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """``nll_loss(log_softmax(input), target)``, in one pass and without overflow.
+
+    Args:
+        input: unnormalised scores, ``[batch, classes, *]`` or ``[classes]``, floating point.
+        target: class numbers, ``[batch, *]`` or ``[]``, int64; or probabilities of the sizes of ``input``.
+        weight: of each class, ``[classes]``, or None.
+        ignore_index: a class number that counts for nothing.
+        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
+        label_smoothing: share of the target that is spread over all classes (Szegedy et al. 2016), in [0, 1].
+
+    Raises:
+        IndexError: a class out of range.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if target.shape == input.shape and (target.dtype.is_floating_point or input.dim() == 0):
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    dim = _class_dim("cross_entropy", input, target, weight)
+    target = _class_numbers(target)
+    if not label_smoothing:
+        return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
+    return _smooth_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, dim)
+
+
+def _along(weight, input, dim):
+    return weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
+
+
+def _soft_cross_entropy(input, target, weight, reduction, smoothing):
+    dim = 1 if input.dim() > 1 else 0
+    classes = input.shape[dim]
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    terms = log_softmax(input, dim) * target
+    if weight is not None:
+        terms = terms * _along(weight, input, dim)
+    if reduction == "none":
+        return -terms.sum(dim)
+    if reduction == "sum":
+        return -terms.sum()
+    return -(terms.sum() / (input.numel() / classes if classes else 0.0))
+
+
+def _smooth_cross_entropy(input, target, weight, ignore_index, reduction, smoothing, dim):
+    classes = input.shape[dim]
+    log_p = log_softmax(input, dim)
+    loss = _fused_nll_loss(log_p, target, weight, ignore_index, reduction)[0]
+    spread = -(log_p if weight is None else log_p * _along(weight, input, dim)).sum(dim)
+    ignored = target == ignore_index
+    spread = spread.masked_fill(ignored, 0.0)
+    if reduction == "sum":
+        spread = spread.sum()
+    elif reduction == "mean":
+        if weight is None:
+            spread = spread.sum() / ignored.logical_not().sum()
+        else:
+            counted = weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0)
+            spread = spread.sum() / counted.sum()
+    return loss * (1 - smoothing) + spread * (smoothing / classes)
+
+
+# ---- regression -----------------------------------------------------------------------------------------------------
+_ELEMENTWISE = {"promote": "type", "method": False, "inplace": False, "dtypes": ("float",)}
+
+
+@pointwise(**_ELEMENTWISE)
+def _squared_error(input, target):
+    d = input - target
+    return d * d
+
+
+_squared_error.vjp(
+    input=lambda g, input, target: g * 2 * (input - target),
+    target=lambda g, input, target: g * 2 * (target - input),
+)
+
+
+@pointwise(promote="type", method=False, inplace=False)
+def _absolute_error(input, target):
+    return s.abs(input - target)
+
+
+_absolute_error.vjp(
+    input=lambda g, input, target: g * (input - target).sgn(),
+    target=lambda g, input, target: g * (target - input).sgn(),
+)
+
+
+@pointwise(**_ELEMENTWISE)
+def _smooth_error(input, target, beta=1.0):
+    d = s.abs(input - target)
+    return s.select(d < beta, d * d * 0.5 / beta, d - beta * 0.5)
+
+
+def _smooth_slope(g, input, target, beta):
+    return g * ((input - target) / beta).clamp(-1, 1)
+
+
+_smooth_error.vjp(
+    input=lambda g, input, target, beta: _smooth_slope(g, input, target, beta),
+    target=lambda g, input, target, beta: _smooth_slope(g, target, input, beta),
+)
+
+
+@pointwise(**_ELEMENTWISE)
+def _huber_error(input, target, delta=1.0):
+    d = s.abs(input - target)
+    return s.select(d <= delta, d * d * 0.5, (d - delta * 0.5) * delta)
+
+
+_huber_error.vjp(
+    input=lambda g, input, target, delta: g * (input - target).clamp(-delta, delta),
+    target=lambda g, input, target, delta: g * (target - input).clamp(-delta, delta),
+)
+
+
+@composite(method=False)
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """Squared difference. ``weight`` multiplies each element; the mean is then over the weights.
+
+    Args:
+        input, target: the same shape, floating point.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+    """
+    _warn_broadcast("mse_loss", input, target)
+    return _weighted(_squared_error(input, target), weight, size_average, reduce, reduction)
+
+
+@composite(method=False)
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """Absolute difference; arguments as :func:`mse_loss`."""
+    _warn_broadcast("l1_loss", input, target)
+    if input.dtype.is_complex or target.dtype.is_complex:
+        return _weighted((input - target).abs(), weight, size_average, reduce, reduction)
+    return _weighted(_absolute_error(input, target), weight, size_average, reduce, reduction)
+
+
+def _weighted(loss, weight, size_average, reduce, reduction):
+    if weight is None:
+        return _reduced(loss, size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
+    loss = loss * weight
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else loss.sum() / weight.expand(loss.shape).sum()
+
+
+@composite(method=False)
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Squared below ``beta`` and absolute above: ``d ** 2 / (2 beta)`` or ``d - beta / 2``; :func:`l1_loss` for 0."""
+    _warn_broadcast("smooth_l1_loss", input, target)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta (got {beta})")
+    loss = _smooth_error(input, target, float(beta)) if beta else _absolute_error(input, target)
+    return _reduced(loss, size_average, reduce, reduction)
+
+
+@composite(method=False)
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Squared below ``delta`` and linear above: ``d ** 2 / 2`` or ``delta (d - delta / 2)`` (Huber 1964)."""
+    _warn_broadcast("huber_loss", input, target)
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta (got {delta})")
+    return _weighted(_huber_error(input, target, float(delta)), weight, None, None, reduction)
+
+
+# ---- probabilities --------------------------------------------------------------------------------------------------
+@pointwise(**_ELEMENTWISE)
+def _binary_entropy(input, target):
+    """Logarithms are held above -100, so that the loss stays finite."""
+    f = input.fn
+    yes, no = s.log(input), s.log1p(-input)
+    yes, no = f.select(yes < -100.0, -100.0, yes), f.select(no < -100.0, -100.0, no)
+    return (target - 1.0) * no - target * yes
+
+
+_binary_entropy.vjp(
+    input=lambda g, input, target: g * (input - target) / (input * (1 - input)).clamp(min=1e-12),
+    target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
+)
+
+
+@pointwise(**_ELEMENTWISE)
+def _binary_entropy_of_logits(input, target):
+    """``max(x, 0) - x t + log(1 + exp(-|x|))``."""
+    f = input.fn
+    return f.select(input > 0.0, input, 0.0) - input * target + s.log1p(s.exp(-s.abs(input)))
+
+
+_binary_entropy_of_logits.vjp(
+    input=lambda g, input, target: g * (input.sigmoid() - target),
+    target=lambda g, input: -g * input,
+)
+
+
+@pointwise(**_ELEMENTWISE)
+def _divergence(input, target):
+    """``t (log t - x)``, 0 where ``t`` is 0."""
+    return s.xlogy(target, target) - target * input
+
+
+_divergence.vjp(
+    input=lambda g, target: -g * target,
+    target=lambda g, input, target: (g * (target.log() + 1 - input)).masked_fill(target == 0, 0),
+)
+
+
+def _require_same_shape(name, input, target):
+    if input.shape != target.shape:
+        raise ValueError(
+            f"{name}: target size ({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})"
+        )
+
+
+@composite(method=False)
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """``-(t log p + (1 - t) log(1 - p))``, each logarithm at least -100.
+
+    Args:
+        input: probabilities.
+        target: the same shape, in [0, 1].
+        weight: multiplies each element, broadcasting.
+
+    Raises:
+        RuntimeError: an input outside [0, 1].
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    _require_same_shape("binary_cross_entropy", input, target)
+    if input.numel():
+        low, high = input.detach().aminmax()
+        if not (low.item() >= 0 and high.item() <= 1):
+            raise RuntimeError(
+                f"binary_cross_entropy: all elements of input should be between 0 and 1, got values in "
+                f"[{low.item():g}, {high.item():g}]; for unnormalised scores use binary_cross_entropy_with_logits"
+            )
+    loss = _binary_entropy(input, target)
+    return _reduced(loss if weight is None else loss * weight, None, None, reduction)
+
+
+@composite(method=False)
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """:func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow.
+
+    Args:
+        input: unnormalised scores.
+        target: the same shape, in [0, 1].
+        weight: multiplies each element, broadcasting.
+        pos_weight: multiplies the term of the positive class, broadcasting.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    _require_same_shape("binary_cross_entropy_with_logits", input, target)
+    if pos_weight is None:
+        loss = _binary_entropy_of_logits(input, target)
+    else:
+        loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
+    return _reduced(loss if weight is None else loss * weight, None, None, reduction)
+
+
+@composite(method=False)
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """Kullback-Leibler divergence ``t (log t - input)`` of ``target`` from ``exp(input)``.
+
+    Args:
+        input: log-probabilities.
+        target: probabilities, or their logarithms with ``log_target``.
+        reduction: ``"batchmean"`` (the definition), ``"mean"`` (over elements), ``"sum"`` or ``"none"``.
+    """
+    loss = target.exp() * (target - input) if log_target else _divergence(input, target)
+    if reduction == "batchmean" and size_average is None and reduce is None:
+        return loss.sum() / input.shape[0] if input.dim() else loss.sum()
+    return _reduced(loss, size_average, reduce, reduction)
+
+
+@composite(method=False)
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction="mean"
+):
+    """Negative log-likelihood of counts ``target`` under a Poisson distribution of mean ``exp(input)``.
+
+    Args:
+        input: logarithm of the mean; the mean itself with ``log_input=False``.
+        full: add Stirling's approximation of the constant term for targets above 1.
+        eps: added to the mean before its logarithm.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return _reduced(loss, None, None, reduction)
+
+
+@composite(method=False)
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean"):
+    """Negative log-likelihood of ``target`` under normal distributions of mean ``input`` and variance ``var``.
+
+    Args:
+        var: a number or a tensor of the sizes of ``input``, or without its last dimension, or with that of size 1.
+        full: add the constant ``log(2 pi) / 2``.
+        eps: the least variance.
+    """
+    if not isinstance(var, Tensor):
+        var = input.new_full(input.shape, float(var))
+    elif var.shape != input.shape:
+        if tuple(input.shape[:-1]) == tuple(var.shape):
+            var = var.unsqueeze(-1)
+        elif tuple(input.shape[:-1]) != tuple(var.shape[:-1]) or var.shape[-1] != 1:
+            raise ValueError(
+                f"gaussian_nll_loss: var is of incorrect size {tuple(var.shape)} for input {tuple(input.shape)}"
+            )
+    reduction = reduction_of(None, None, reduction)
+    if (var < 0).any():
+        raise ValueError("gaussian_nll_loss: var has negative entry/entries")
+    held = var.clone()
+    held = OPS["where"](held.detach() < eps, held.detach().clamp(min=eps) + (held - held.detach()), held)
+    loss = 0.5 * (held.log() + (input - target).square() / held)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, None, None, reduction)
+
+
+@composite(method=False)
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
+    return _reduced(OPS["softplus"](-target * input), size_average, reduce, reduction)
+
+
+# ---- margins --------------------------------------------------------------------------------------------------------
+def _positive(x):
+    return x.clamp(min=0)
+
+
+@composite(method=False)
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
+    near = input.masked_fill(target != 1, 0)
+    far = _positive(margin - input).masked_fill(target == 1, 0)
+    loss = near + far.masked_fill(target != -1, 0) if not (target == -1).all() else far
+    return _reduced(loss, size_average, reduce, reduction)
+
+
+@composite(method=False)
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """``max(0, -target * (input1 - input2) + margin)``."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            f"margin_ranking_loss: all input tensors should have the same number of dimensions, got sizes "
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
+        )
+    return _reduced(_positive(-target * (input1 - input2) + margin), size_average, reduce, reduction)
+
+
+@composite(method=False)
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """``1 - cos`` of the angle between the inputs where the target is 1, ``max(0, cos - margin)`` where it is -1.
+
+    Args:
+        input1, input2: ``[batch, features]`` or ``[features]``.
+        target: ``[batch]`` or ``[]``, of 1 and -1.
+    """
+    if target.dim() > 1 or input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
+        raise RuntimeError(
+            f"cosine_embedding_loss: expected inputs [batch, features] with a target [batch], or inputs [features] "
+            f"with a target [], got {tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
+        )
+    tiny = 1e-12
+    cosine = (input1 * input2).sum(-1) / ((input1.square().sum(-1) + tiny) * (input2.square().sum(-1) + tiny)).sqrt()
+    loss = (1 - cosine).masked_fill(target != 1, 0) + _positive(cosine - margin).masked_fill(target != -1, 0)
+    return _reduced(loss, size_average, reduce, reduction)
+
+
+@composite(method=False)
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction="mean"
+):
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, ``d`` the ``p``-norm over the last dimension.
+
+    Args:
+        eps: added to each difference.
+        swap: take the nearer of anchor and positive as the one the negative is compared with (Balntas et al. 2016).
+    """
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+    def distance(a, b):
+        return (a - b + eps).norm(p, -1)
+
+    return _triplet(distance, anchor, positive, negative, margin, swap, reduction_of(size_average, reduce, reduction))
+
+
+def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return _reduced(_positive(near - far + margin), None, None, reduction)
+
+
+@composite(method=False)
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
+    """:func:`triplet_margin_loss` with any distance between two tensors; the 2-norm by default."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or (lambda a, b: (a - b + 1e-06).norm(2, -1))
+    return _triplet(distance, anchor, positive, negative, margin, swap, reduction_of(None, None, reduction))
+
+
+@composite(method=False)
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """``sum over other classes i of max(0, margin - x[target] + x[i]) ** p / classes``.
+
+    Args:
+        input: scores, ``[batch, classes]`` or ``[classes]``.
+        target: class numbers, ``[batch]`` or ``[]``.
+        p: 1 or 2.
+        weight: of the target's class, ``[classes]``.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError(f"only p == 1 and p == 2 supported, got p={p}")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(f"weight must be one-dimensional, got shape {tuple(weight.shape)}")
+    single = input.dim() == 1
+    x, t = (input.unsqueeze(0), target.reshape(1)) if single else (input, target)
+    at = t.unsqueeze(1)
+    terms = _positive(margin - x.gather(1, at) + x)
+    terms = terms if p == 1 else terms.square()
+    if weight is not None:
+        terms = terms * weight[t].unsqueeze(1)
+    loss = terms.scatter(1, at, 0.0).sum(1) / x.shape[1]
+    loss = loss.reshape(target.shape) if single else loss
+    return _reduced(loss, None, None, reduction)
+
+
+@composite(method=False)
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """:func:`binary_cross_entropy_with_logits`, averaged over the last dimension, of several labels per sample."""
+    reduction = reduction_of(size_average, reduce, reduction)
+    loss = _binary_entropy_of_logits(input, target)
+    if weight is not None:
+        loss = loss * weight
+    return _reduced(loss.mean(-1), None, None, reduction)
+
+
+@composite(method=False)
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """``sum over labels j and other classes i of max(0, 1 - (x[j] - x[i])) / classes``.
+
+    Args:
+        input: scores, ``[batch, classes]`` or ``[classes]``.
+        target: the same shape: the labels of each sample, ended by the first -1.
+    """
+    reduction = reduction_of(size_average, reduce, reduction)
+    if input.shape != target.shape or input.dim() > 2:
+        raise RuntimeError(
+            f"multilabel_margin_loss: expected a target of the input's shape, at most 2-d, got {tuple(input.shape)} "
+            f"and {tuple(target.shape)}"
+        )
+    x = input.reshape(1, -1) if input.dim() < 2 else input
+    t = target.reshape(x.shape)
+    valid = (t < 0).to(int64).cumsum(1) == 0  # up to the first -1
+    at = t.masked_fill(valid.logical_not(), 0)
+    is_label = (x.detach() * 0).scatter_add(1, at, valid.to(x.dtype)) > 0
+    terms = _positive(1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1))
+    terms = terms.masked_fill(valid.logical_not().unsqueeze(2), 0).masked_fill(is_label.unsqueeze(1), 0)
+    loss = terms.sum((1, 2)) / max(x.shape[1], 1)
+    return _reduced(loss.reshape(()) if input.dim() < 2 else loss, None, None, reduction)

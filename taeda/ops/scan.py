@@ -1,0 +1,210 @@
+"""Scans: running sums, products, extremes and log-sum-exps along a dimension, and differences."""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+
+from .._core import Tensor, get_default_dtype
+from .._core.reduce import Rowwise
+from ..kernels.scan import scan
+from .table import OPS, composite, primitive
+
+
+def _scan(name: str, outs: str, wide: bool = True, floating: bool = False):
+    return Rowwise(name, functools.partial(scan, name), outs, "f", floating, wide).along
+
+
+_cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")
+_cummax, _cummin = _scan("cummax", "fxfi"), _scan("cummin", "fxfi")
+_logcumsumexp = _scan("logcumsumexp", "fx", wide=False, floating=True)
+
+CummaxResult = namedtuple("cummax", ["values", "indices"])
+CumminResult = namedtuple("cummin", ["values", "indices"])
+
+
+def _reverse_cumsum(x, dim):
+    """Sums of each element and all after it."""
+    return x.flip(dim).cumsum(dim).flip(dim) if x.dim() else x
+
+
+@primitive(inplace=True)
+def cumsum(input, dim, *, dtype=None):
+    """Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64.
+
+    Args:
+        input: any shape and dtype.
+        dim: the dimension to sum along.
+        dtype: of the computation and the result.
+    """
+    if dtype is not None and input.dtype.is_complex != dtype.is_complex:
+        input = input.to(dtype)
+    return _cumsum(input, dim, (), dtype)
+
+
+def _as_input(g, dtype, original):
+    return g if dtype is None else g.to(original)
+
+
+cumsum.vjp(
+    input=lambda g, dim, dtype, input_dtype: _as_input(_reverse_cumsum(g, dim), dtype, input_dtype),
+)
+
+
+@primitive(inplace=True)
+def cumprod(input, dim, *, dtype=None):
+    """Running product along ``dim``. Integers and bools are multiplied as int64.
+
+    Args:
+        input: any shape and dtype.
+        dim: the dimension to multiply along.
+        dtype: of the computation and the result.
+    """
+    if dtype is not None and input.dtype.is_complex != dtype.is_complex:
+        input = input.to(dtype)
+    return _cumprod(input, dim, (), dtype)
+
+
+@cumprod.vjp_all("input")
+def _(g, input, out, dim, dtype):
+    x = input if dtype is None else input.to(dtype)
+    if not x.dim() or not x.numel():
+        return (_as_input(g, dtype, input.dtype),)
+    dim = dim % x.dim()
+    if (x != 0).all():
+        grad = _reverse_cumsum(g * out.conj(), dim) / x.conj()
+    else:
+        grad = _cumprod_gradient_with_zeros(g, x, dim)
+    return (_as_input(grad, dtype, input.dtype),)
+
+
+def _cumprod_gradient_with_zeros(g, x, dim):
+    """By the definition: for each ``k``, the sum over ``i >= k`` of ``g[i]`` times the product of ``x[j]``, ``j <= i``,
+    ``j != k``."""
+    grads = []
+    for k in range(x.shape[dim]):
+        before = x.narrow(dim, 0, k).prod(dim, True)
+        after = x.narrow(dim, k + 1, x.shape[dim] - k - 1)
+        ones = x.new_ones([1 if d == dim else n for d, n in enumerate(x.shape)])
+        runs = before * OPS["cat"]([ones, after], dim).cumprod(dim)
+        grads.append((g.narrow(dim, k, x.shape[dim] - k) * runs.conj()).sum(dim, True))
+    return OPS["cat"](grads, dim)
+
+
+def _scatter_sum(g, indices, shape, dim):
+    """Gradients added up where the running extremes came from."""
+    return g.new_zeros(shape).scatter_add(dim, indices, g) if shape else g
+
+
+@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CummaxResult)
+def cummax(input, dim):
+    """Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    return _cummax(input, dim)
+
+
+cummax.vjp(input=lambda g, indices, input_shape, dim: _scatter_sum(g, indices, input_shape, dim))
+
+
+@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CumminResult)
+def cummin(input, dim):
+    """Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    return _cummin(input, dim)
+
+
+cummin.vjp(input=lambda g, indices, input_shape, dim: _scatter_sum(g, indices, input_shape, dim))
+
+
+@primitive(method=False, name="_logcumsumexp")
+def _running_log_sum(input, dim):
+    return _logcumsumexp(input, dim)
+
+
+def _weighted(g, input, out, dim):
+    """``exp(x[k]) * sum over i >= k of g[i] * exp(-out[i])``, on a common scale so that nothing overflows."""
+    sign = (g > 0).to(g.dtype) * 2 - 1
+    size = g.abs().log() - out
+    total = _signed_reverse_sum(size, sign, dim)
+    return [(log + input).exp() for log in total]
+
+
+def _signed_reverse_sum(log_size, sign, dim):
+    """Logarithms of the reverse running sums of the positive and of the negative parts."""
+    minus = float("-inf")
+    parts = (log_size.masked_fill(sign < 0, minus), log_size.masked_fill(sign > 0, minus))
+    return [OPS["logcumsumexp"](p.flip(dim), dim).flip(dim) for p in parts]
+
+
+@_running_log_sum.vjp_all("input")
+def _(g, input, out, dim):
+    if not input.dim() or not input.numel():
+        return (g,)
+    positive, negative = _weighted(g, input, out, dim)
+    return (positive - negative,)
+
+
+@composite()
+def logcumsumexp(input, dim, *, out=None):
+    """``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
+    if input.dtype.is_complex:
+        result = input.exp().cumsum(dim).log()
+        return result if out is None else out.copy_(result)
+    if not input.dtype.is_floating_point:
+        input = input.to(get_default_dtype())
+    return _running_log_sum(input, dim, **({} if out is None else {"out": out}))
+
+
+@composite()
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+    """The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times.
+
+    Args:
+        input: one or more dimensions; bools are differenced by exclusive or.
+        prepend, append: tensors to put before and after ``input`` along ``dim`` first.
+    """
+    if not input.dim():
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    parts = [x for x in (prepend, input, append) if x is not None]
+    if len(parts) > 1:
+        input = OPS["cat"]([x if x.dim() else x.expand(_one_thick(input, dim)) for x in parts], dim)
+    for _ in range(min(n, input.shape[dim])):
+        m = input.shape[dim]
+        later, earlier = input.narrow(dim, min(1, m), max(m - 1, 0)), input.narrow(dim, 0, max(m - 1, 0))
+        input = later.logical_xor(earlier) if input.dtype.name == "bool" else later - earlier
+    return input if out is None else out.copy_(input)
+
+
+def _one_thick(x: Tensor, dim: int) -> list[int]:
+    shape = list(x.shape)
+    shape[dim] = 1
+    return shape
+
+
+@composite(method=False)
+def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
+    """Running integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    return _trapezoids(y, x, dx, dim).cumsum(dim)
+
+
+@composite(method=False, names=("trapz",))
+def trapezoid(y, x=None, *, dx=1, dim=-1):
+    """Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+    return _trapezoids(y, x, dx, dim).sum(dim)
+
+
+def _trapezoids(y, x, dx, dim):
+    """Areas between neighbouring points."""
+    n = max(y.shape[dim] - 1, 0)
+    heights = (y.narrow(dim, min(1, y.shape[dim]), n) + y.narrow(dim, 0, n)) / 2
+    if x is None:
+        return heights * dx
+    if x.dim() == 1:
+        if x.shape[0] != y.shape[dim]:
+            raise RuntimeError(
+                f"trapezoid: There must be one `x` value for each sample point (got {x.shape[0]} for "
+                f"{y.shape[dim]} along dim {dim})"
+            )
+        steps = diff(x)
+        return heights * steps.reshape([-1 if d == dim % y.dim() else 1 for d in range(y.dim())])
+    return heights * diff(x, dim=dim)
