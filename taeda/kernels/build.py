@@ -8,7 +8,6 @@ renamed, so that processes can share a cache; an entry that does not load is dro
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import tempfile
 import threading
@@ -133,6 +132,8 @@ def build(f: Function) -> int:
     """
     text = f.text()
     target = host()
+    import hashlib
+
     digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{text}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
     if address is not None:

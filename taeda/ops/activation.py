@@ -7,7 +7,7 @@ import math
 from ..kernels import scalar as s
 from ._lazy import np
 from .elementary import exp, sigmoid, tanh
-from .pointwise import add, mul, neg, pow, rsub, square, sub, true_divide
+from .pointwise import add, mul, neg, pow, rsub, sub, times_itself, true_divide
 from .table import composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -252,13 +252,13 @@ def _gelu_bend(g, grad, input, approximate):
     if approximate == "tanh":
         cubic = mul(add(input, mul(pow(input, 3), 0.044715)), SQRT_2_OVER_PI)
         t = tanh(cubic)
-        inner = mul(add(mul(square(input), 3 * 0.044715), 1), SQRT_2_OVER_PI)
+        inner = mul(add(mul(times_itself(input), 3 * 0.044715), 1), SQRT_2_OVER_PI)
         inner_slope = mul(input, 6 * 0.044715 * SQRT_2_OVER_PI)
-        bell = rsub(square(t), 1)
-        bend = mul(bell, sub(add(inner, mul(mul(input, inner_slope), 0.5)), mul(mul(input, t), square(inner))))
+        bell = rsub(times_itself(t), 1)
+        bend = mul(bell, sub(add(inner, mul(mul(input, inner_slope), 0.5)), mul(mul(input, t), times_itself(inner))))
         return mul(mul(g, grad), bend)
-    normal = mul(exp(mul(square(input), -0.5)), DENSITY)
-    return mul(mul(g, grad), mul(normal, rsub(square(input), 2)))
+    normal = mul(exp(mul(times_itself(input), -0.5)), DENSITY)
+    return mul(mul(g, grad), mul(normal, rsub(times_itself(input), 2)))
 
 
 gelu.vjp(input=lambda g, input, approximate: gelu_backward(g, input, approximate=approximate))
@@ -335,9 +335,9 @@ def mish_backward(grad, input):
 
 def _mish_bend(g, grad, input):
     t, y = tanh(softplus(input)), sigmoid(input)
-    gap = rsub(square(t), 1)
+    gap = rsub(times_itself(t), 1)
     inner = add(mul(mul(input, y), rsub(y, 1)), mul(y, 2))
-    bend = mul(gap, sub(inner, mul(mul(input, t), mul(square(y), 2))))
+    bend = mul(gap, sub(inner, mul(mul(input, t), mul(times_itself(y), 2))))
     return mul(mul(g, grad), bend)
 
 
@@ -360,7 +360,7 @@ def tanhshrink(input):
     return input - s.tanh(input)
 
 
-tanhshrink.vjp(input=lambda g, input: mul(g, square(tanh(input))))
+tanhshrink.vjp(input=lambda g, input: mul(g, times_itself(tanh(input))))
 
 
 @pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: x / (1 + np.abs(x)))
@@ -369,7 +369,7 @@ def softsign(input):
     return input / (s.abs(input) + 1.0)
 
 
-softsign.vjp(input=lambda g, input: true_divide(g, square(add(input.abs(), 1))))
+softsign.vjp(input=lambda g, input: true_divide(g, times_itself(add(input.abs(), 1))))
 
 
 # ---- piecewise linear units -----------------------------------------------------------------------------------------

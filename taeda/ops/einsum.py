@@ -43,7 +43,9 @@ def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tu
     for n, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
         head, dots, tail = term.partition("...")
         if not (head + tail).isalpha() and head + tail:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {n} in {equation!r}: subscripts must be in [a-zA-Z]")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {n} in {equation!r}: subscripts must be in [a-zA-Z]"
+            )
         hidden = rank - len(head) - len(tail)
         if hidden < 0 or (hidden and not dots):
             raise RuntimeError(
@@ -144,9 +146,13 @@ def _pair(a: Tensor, ia: tuple, b: Tensor, ib: tuple, keep: set) -> tuple[Tensor
         x = _place(a, ia, result)
         y = _place(b, ib, result)
         return x * y, result
-    x = reshape(permute(a, [ia.index(i) for i in (*batch, *rows, *summed)]), (*map(sizes.get, batch), count(rows), count(summed)))
+    x = reshape(
+        permute(a, [ia.index(i) for i in (*batch, *rows, *summed)]),
+        (*map(sizes.get, batch), count(rows), count(summed)),
+    )
     y = reshape(
-        permute(b, [ib.index(i) for i in (*batch, *summed, *columns)]), (*map(sizes.get, batch), count(summed), count(columns))
+        permute(b, [ib.index(i) for i in (*batch, *summed, *columns)]),
+        (*map(sizes.get, batch), count(summed), count(columns)),
     )
     return reshape(matmul(x, y), tuple(sizes[i] for i in result)), result
 
@@ -246,7 +252,9 @@ def tensordot(a, b, dims=2, out=None):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
-            raise RuntimeError(f"tensordot expects dims <= {min(a.dim(), b.dim())}, the smaller rank, but got dims={dims}")
+            raise RuntimeError(
+                f"tensordot expects dims <= {min(a.dim(), b.dim())}, the smaller rank, but got dims={dims}"
+            )
         da, db = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         da, db = ([d] if isinstance(d, int) else list(d) for d in dims)
@@ -290,5 +298,3 @@ def kron(input, other):
     spread_a = reshape(a, [x for size in a.shape for x in (size, 1)])
     spread_b = reshape(b, [x for size in b.shape for x in (1, size)])
     return reshape(spread_a * spread_b, [p * q for p, q in zip(a.shape, b.shape, strict=True)])
-
-

@@ -16,7 +16,7 @@ from .pointwise import (
     no_slope,
     pow,
     rsub,
-    square,
+    times_itself,
     true_divide,
     where_nonzero,
 )
@@ -182,19 +182,19 @@ def atan2(input, other):
 
 sin.vjp(input=lambda g, input: mul_conj(g, cos(input)))
 cos.vjp(input=lambda g, input: neg(mul_conj(g, sin(input))))
-tan.vjp(input=lambda g, out: mul_conj(g, add(square(out), 1)))
+tan.vjp(input=lambda g, out: mul_conj(g, add(times_itself(out), 1)))
 asin.vjp(input=lambda g, input: mul_conj(g, _root_of_gap(input)))
 acos.vjp(input=lambda g, input: neg(mul_conj(g, _root_of_gap(input))))
-atan.vjp(input=lambda g, input: div_conj(g, add(square(input), 1)))
+atan.vjp(input=lambda g, input: div_conj(g, add(times_itself(input), 1)))
 
 
 def _root_of_gap(input):
-    return pow(rsub(square(input), 1), -0.5)
+    return pow(rsub(times_itself(input), 1), -0.5)
 
 
 def _over_square(g, x, a, b):
     """``g * x / (a^2 + b^2)``, 0 at the origin."""
-    size = add(square(a), square(b))
+    size = add(times_itself(a), times_itself(b))
     return mul(g, where_nonzero(size, true_divide(x, size)))
 
 
@@ -254,9 +254,9 @@ tanh_backward.vjp(
 sinh.vjp(input=lambda g, input: mul_conj(g, cosh(input)))
 cosh.vjp(input=lambda g, input: mul_conj(g, sinh(input)))
 tanh.vjp(input=lambda g, out: tanh_backward(g, out))
-asinh.vjp(input=lambda g, input: mul_conj(g, pow(add(square(input), 1), -0.5)))
+asinh.vjp(input=lambda g, input: mul_conj(g, pow(add(times_itself(input), 1), -0.5)))
 acosh.vjp(input=lambda g, input: div_conj(g, mul(_root(add(input, -1)), _root(add(input, 1)))))
-atanh.vjp(input=lambda g, input: div_conj(g, rsub(square(input), 1)))
+atanh.vjp(input=lambda g, input: div_conj(g, rsub(times_itself(input), 1)))
 
 
 def _root(x):
@@ -370,7 +370,7 @@ def angle(input):
 def _angle_slope(g, input):
     if not input.is_complex():
         return no_slope(g)
-    size = add(square(input.real), square(input.imag))
+    size = add(times_itself(input.real), times_itself(input.imag))
     return complex(
         where_nonzero(size, true_divide(neg(mul(g, input.imag)), size)),
         where_nonzero(size, true_divide(mul(g, input.real), size)),

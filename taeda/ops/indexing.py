@@ -13,7 +13,6 @@ from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .._core.exchange import tensor as make_tensor
 from ..kernels import scalar as s
-from ..kernels.scalar import Complex
 from .table import composite, pointwise, primitive
 from .views import broadcast_shapes, reshape, sum_to_size, unsqueeze
 
@@ -384,13 +383,13 @@ put.vjp(
 
 
 def _choose(mask, a, b):
-    if isinstance(a, Complex):
-        return Complex(s.select(mask, a.re, b.re), s.select(mask, a.im, b.im))
+    if isinstance(a, s.Complex):
+        return s.Complex(s.select(mask, a.re, b.re), s.select(mask, a.im, b.im))
     return s.select(mask, a, b)
 
 
 def _true(x):
-    return x.re != 0 if isinstance(x, Complex) else x != 0
+    return x.re != 0 if isinstance(x, s.Complex) else x != 0
 
 
 def _require_mask(dtypes):

@@ -11,7 +11,6 @@ import math
 from .._core import Tensor, int64, is_grad_enabled, uint8
 from .._core.reduce import Reducer, Rowwise
 from ..kernels import scalar as s
-from ..kernels import softmax as kernels
 from .reduction import _TOTAL
 from .softmax import log_softmax, softmax
 from .table import OPS, composite, pointwise, primitive
@@ -49,10 +48,10 @@ def _warn_broadcast(name, input, target):
 
 
 # ---- cross entropy --------------------------------------------------------------------------------------------------
-_cross_entropy_rows = Rowwise("cross_entropy", kernels.cross_entropy, "rarara", "frwn").along
-_cross_entropy_grad = Rowwise("cross_entropy", kernels.cross_entropy_backward, "fx", "frrr").along
-_nll_rows = Rowwise("nll_loss", kernels.nll_loss, "rara", "frwn").along
-_pick = Rowwise("nll_loss", kernels.pick, "fx", "frr").along
+_cross_entropy_rows = Rowwise("cross_entropy", lambda *key: kernels.cross_entropy(*key), "rarara", "frwn").along
+_cross_entropy_grad = Rowwise("cross_entropy", lambda *key: kernels.cross_entropy_backward(*key), "fx", "frrr").along
+_nll_rows = Rowwise("nll_loss", lambda *key: kernels.nll_loss(*key), "rara", "frwn").along
+_pick = Rowwise("nll_loss", lambda *key: kernels.pick(*key), "fx", "frr").along
 
 
 def _class_dim(name, input, target, weight):

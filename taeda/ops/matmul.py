@@ -120,7 +120,9 @@ linear.vjp(
 def bilinear(input1, input2, weight, bias=None):
     """``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
     if input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(f"bilinear: leading sizes differ: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)}")
+        raise RuntimeError(
+            f"bilinear: leading sizes differ: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)}"
+        )
     if tuple(weight.shape[1:]) != (input1.shape[-1], input2.shape[-1]):
         raise RuntimeError(
             f"bilinear: weight {tuple(weight.shape)} expects inputs of {weight.shape[1]} and {weight.shape[2]} features, "

@@ -11,7 +11,7 @@ from .. import _core
 from .._core import Tensor, empty, empty_like, is_grad_enabled, launch
 from .._core.reduce import Rowwise
 from ..kernels import normalize as kernels
-from ..kernels.target import host
+from ..kernels import target
 from .table import composite, primitive
 
 _PIECE = 32768  # elements worth a piece of their own on the thread pool
@@ -41,10 +41,10 @@ def _pointers(*tensors):
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
-_layer_norm = Rowwise("layer_norm", kernels.layer_norm, "fx", "fww").last
-_layer_norm_grad = Rowwise("layer_norm_backward", kernels.layer_norm_backward, "fxrara", "ffw").last
-_rms_norm = Rowwise("rms_norm", kernels.rms_norm, "fx", "fw").last
-_rms_norm_grad = Rowwise("rms_norm_backward", kernels.rms_norm_backward, "fxra", "ffw").last
+_layer_norm = Rowwise("layer_norm", lambda *key: kernels.layer_norm(*key), "fx", "fww").last
+_layer_norm_grad = Rowwise("layer_norm_backward", lambda *key: kernels.layer_norm_backward(*key), "fxrara", "ffw").last
+_rms_norm = Rowwise("rms_norm", lambda *key: kernels.rms_norm(*key), "fx", "fw").last
+_rms_norm_grad = Rowwise("rms_norm_backward", lambda *key: kernels.rms_norm_backward(*key), "fxra", "ffw").last
 
 
 def _check_normalized(name, input, normalized_shape, *affine):
@@ -126,7 +126,7 @@ def _column_sums(g, x, mean, rstd, width):
         return parts.sum(1).unbind(0)
     address = kernels.affine_backward((acc.name, acc.name, *_names(g, x, mean, rstd)), True, 1, "s")
     item, size = acc.itemsize, x.dtype.itemsize
-    lanes = max(host().vector_bytes // item, 1)
+    lanes = max(target.host().vector_bytes // item, 1)
     units = -(-width // lanes)
     outs = (0, 0, width * item, item)
     for start, count, n in ((0, whole, _ROWS), (whole, blocks - whole, rows - whole * _ROWS)):
@@ -347,7 +347,7 @@ class _Channels:
         self.columns = self.positions == 1  # then channels are neighbours in memory
         if self.columns:
             self.sizes = (self.batch, 1, self.channels)
-            lanes = max(host().vector_bytes // (8 if x.dtype.itemsize == 8 else 4), 1)
+            lanes = max(target.host().vector_bytes // (8 if x.dtype.itemsize == 8 else 4), 1)
             self.units = -(-self.channels // lanes)
             self.grain = max(4, _PIECE // (count * lanes + 1) // 4 * 4)
         else:

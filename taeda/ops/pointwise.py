@@ -325,13 +325,21 @@ conj_physical.vjp(input=lambda g: conj_physical(g))
 # ---- powers ---------------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=NUMBER, reference=lambda *x: np.square(*x))
-def square(input):
+@pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.square(*x))
+def times_itself(input):
     """``input * input``."""
     return input * input
 
 
-square.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
+times_itself.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
+
+
+@composite(inplace=True)
+def square(input, *, out=None):
+    """``input * input``; of bools, as whole numbers."""
+    if input.dtype is _core.bool_:
+        input = to_dtype(input, _core.int64)
+    return times_itself(input) if out is None else times_itself(input, out=out)
 
 
 @pointwise(method=False, dtypes=NUMBER, reference=lambda x: x * x * x)
@@ -340,7 +348,7 @@ def cube(input):
     return input * input * input
 
 
-cube.vjp(input=lambda g, input: mul_conj(g, mul(square(input), 3)))
+cube.vjp(input=lambda g, input: mul_conj(g, mul(times_itself(input), 3)))
 
 
 @pointwise(promote="float", reference=lambda *x: np.sqrt(*x), domain=(0.1, 4))
@@ -367,7 +375,7 @@ def reciprocal(input):
     return s.reciprocal(input)
 
 
-reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, square(out))))
+reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, times_itself(out))))
 
 
 @pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)))
@@ -400,7 +408,7 @@ power_log.vjp(
 )
 power.vjp(input=_base_slope, exponent=_exponent_slope)
 
-_POWERS = {2: square, 3: cube}
+_POWERS = {2: times_itself, 3: cube}
 _FLOAT_POWERS = {0.5: sqrt, -0.5: rsqrt, -1: reciprocal}
 
 
@@ -496,7 +504,9 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
 addcdiv.vjp(
     input=lambda g: g,
     tensor1=lambda g, tensor2, value: div_conj(mul(g, value), tensor2),
-    tensor2=lambda g, tensor1, tensor2, value: neg(mul_conj(g, true_divide(mul(tensor1, value), square(tensor2)))),
+    tensor2=lambda g, tensor1, tensor2, value: neg(
+        mul_conj(g, true_divide(mul(tensor1, value), times_itself(tensor2)))
+    ),
 )
 
 
@@ -661,11 +671,9 @@ clamp_between.vjp(input=lambda g, input, min, max: clamp_gradient(g, input, min,
 
 
 def _clamp(input, min, max, out, inplace):
-    if input.is_floating_point() and not (
-        inplace or out is not None or min.__class__ is Tensor or max.__class__ is Tensor
-    ):
-        if min is not None or max is not None:
-            return clamp_between(input, min, max)  # the common case, at once
+    plain = min.__class__ is not Tensor and max.__class__ is not Tensor and not inplace and out is None
+    if plain and input.is_floating_point() and (min is not None or max is not None):
+        return clamp_between(input, min, max)  # the common case, at once
     if min is None and max is None:
         raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections import namedtuple
 
 from .._core import Tensor, get_default_dtype
 from .._core.reduce import Rowwise
-from ..kernels.scan import scan
+from .. import kernels
 from .table import OPS, composite, primitive
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False):
-    return Rowwise(name, functools.partial(scan, name), outs, "f", floating, wide).along
+    return Rowwise(name, lambda *key: kernels.scan.scan(name, *key), outs, "f", floating, wide).along
 
 
 _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")

@@ -7,7 +7,7 @@ import math
 from ..kernels import scalar as s
 from ._lazy import np
 from .elementary import exp, log
-from .pointwise import add, mul, neg, square, sub, true_divide
+from .pointwise import add, mul, neg, sub, times_itself, true_divide
 from .table import alias, composite, pointwise
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -52,14 +52,14 @@ def ndtr(input):
 
 
 def _bell(input):
-    return mul(exp(neg(square(input))), TWO_OVER_ROOT_PI)
+    return mul(exp(neg(times_itself(input))), TWO_OVER_ROOT_PI)
 
 
 erf.vjp(input=lambda g, input: mul(g, _bell(input)))
 erfc.vjp(input=lambda g, input: neg(mul(g, _bell(input))))
-erfinv.vjp(input=lambda g, out: mul(g, mul(exp(square(out)), 1 / TWO_OVER_ROOT_PI)))
+erfinv.vjp(input=lambda g, out: mul(g, mul(exp(times_itself(out)), 1 / TWO_OVER_ROOT_PI)))
 erfcx.vjp(input=lambda g, input, out: mul(g, sub(mul(mul(input, out), 2), TWO_OVER_ROOT_PI)))
-ndtr.vjp(input=lambda g, input: mul(g, mul(exp(mul(square(input), -0.5)), 1 / math.sqrt(2 * math.pi))))
+ndtr.vjp(input=lambda g, input: mul(g, mul(exp(mul(times_itself(input), -0.5)), 1 / math.sqrt(2 * math.pi))))
 
 
 # ---- gamma ----------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda._core import is_dense_tensor
+from taeda._core import is_dense_tensor, is_mode_active
 from taeda._core.optim import Plan, covered
 
-from ..kernels.optim import CHUNK, table
+from ..kernels import optim as kernels
 from .optimizer import Optimizer, to_scalar
 
 _REAL = {"complex64": "float32", "complex128": "float64"}
@@ -84,7 +84,7 @@ class ElementwiseOptimizer(Optimizer):
         if rule is not None:
             cls._rule = staticmethod(rule)
             cls._nscalars = scalars
-            cls._kernels = table(rule, lambda flags: len(cls._states(flags)), scalars)
+            cls._kernels = None  # made at the first step: importing an optimiser should load no kernels
 
     @staticmethod
     def _flags(group: dict) -> tuple:
@@ -154,7 +154,7 @@ class ElementwiseOptimizer(Optimizer):
         differentiable = group.get("differentiable", False)
         with taeda.set_grad_enabled(bool(differentiable)):
             buckets: dict[tuple, list] = {}
-            stable = not differentiable and not taeda.is_recording()
+            stable = not differentiable and not is_mode_active()
             fused = stable
             for p in group["params"]:
                 if p.grad is None:
@@ -194,8 +194,11 @@ class ElementwiseOptimizer(Optimizer):
     def _launch(self, dtype: str, flags: tuple, params: list[Tensor]) -> _Launch:
         names = self._states(flags)
         states = [tuple(self.state[p][name] for name in names) if names else () for p in params]
-        address = self._kernels(flags, _REAL.get(dtype, dtype))
-        plan = _Launch(address, params, states, names, self._counters, self._nscalars, CHUNK)
+        cls = type(self)
+        if cls._kernels is None:
+            cls._kernels = kernels.table(cls._rule, lambda flags: len(cls._states(flags)), cls._nscalars)
+        address = cls._kernels(flags, _REAL.get(dtype, dtype))
+        plan = _Launch(address, params, states, names, self._counters, self._nscalars, kernels.CHUNK)
         plan.flags, plan.tensors = flags, params
         return plan
 
@@ -242,7 +245,7 @@ class _GroupPlan:
 
     def step(self, optimizer: ElementwiseOptimizer, group: dict, flags: tuple) -> bool:
         """Do the step if the plan still fits."""
-        if flags != self.flags or not covered(group["params"], self.known, self.has_grad) or taeda.is_recording():
+        if flags != self.flags or not covered(group["params"], self.known, self.has_grad) or is_mode_active():
             return False
         state = optimizer.state
         for launch in self.launches:
