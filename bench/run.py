@@ -33,6 +33,7 @@ def environment(threads: int) -> dict[str, str]:
     """The environment of a child: the thread count, and the taeda of this checkout only where none is installed."""
     count = str(threads)
     env = dict(os.environ, OMP_NUM_THREADS=count, MKL_NUM_THREADS=count, TAEDA_NUM_THREADS=count)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # imports are timed as installed packages import
     built = any((HERE.parent / "taeda" / "_core").glob("tensor*.so"))
     if built:
         env["PYTHONPATH"] = os.pathsep.join(p for p in (str(HERE.parent), env.get("PYTHONPATH", "")) if p)
