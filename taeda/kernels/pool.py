@@ -1,0 +1,199 @@
+"""Pooling: maximum and sum over windows of an image, and their adjoints.
+
+A register holds neighbouring outputs of one row; the taps of the window are looped over. Three spatial dimensions (d, h, w)
+cover one and two; the images are contiguous planes.
+"""
+
+from __future__ import annotations
+
+from .build import kernel
+from .gemm import smaller
+from .ir import F64, I32, I64, TYPES, Function, Type, Value
+
+#: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension runs from
+#: ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else by the size of
+#: the window within the image (0), or within the image and its padding (-1).
+POOL_ARGS = tuple("od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw adaptive divide".split())
+
+
+def larger(f: Function, a: Value, b: Value | int) -> Value:
+    """The larger of two integers."""
+    return f.select(a > b, a, b)
+
+
+def lowest(f: Function, t: Type, lanes: int) -> Value:
+    """What every value of ``t`` is greater than or equal to."""
+    return f.const(t, float("-inf") if t.kind == "f" else -(1 << (t.bits - 1)), lanes)
+
+
+class _Axis:
+    """The window of one output along one dimension: taps ``first .. last`` at ``start + tap * step`` lie in the image."""
+
+    def __init__(self, f: Function, g: dict[str, Value], name: str, o: Value):
+        size, window, self.step = g["i" + name], g["k" + name], g["d" + name]
+        adaptive = g["adaptive"] != 0
+        low = o * size / g["o" + name]
+        high = ((o + 1) * size + g["o" + name] - 1) / g["o" + name]
+        self.start = f.select(adaptive, low, o * g["s" + name] - g["p" + name])
+        count = f.select(adaptive, high - low, window)
+        one = self.step - 1
+        self.first = f.select(self.start < 0, (one - self.start) / self.step, f.i64(0))
+        self.last = smaller(f, count, (size - self.start + one) / self.step)
+        inside = smaller(f, self.start + count, size) - larger(f, self.start, 0)
+        padded = smaller(f, self.start + count, size + g["p" + name]) - self.start
+        self.extent = f.select(g["divide"] < 0, padded, inside)
+
+    def at(self, tap: Value) -> Value:
+        return self.start + tap * self.step
+
+
+@kernel
+def pool(f: Function, dtype: str, kind: str) -> None:
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows."""
+    t = TYPES[dtype]
+    lanes = f.lanes(t)
+    g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
+    source_at = 2 if kind == "argmax" else 1
+    plane_size = g["id"] * g["ih"] * g["iw"]
+
+    def chunk(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value, contiguous: bool) -> None:
+        run = g["ow"] - ow
+        here = f.first(run, lanes)
+        o = ow + f.iota(I64, lanes)
+        fixed = o * g["sw"] - g["pw"]
+        # Quotients of whole numbers below 2 ** 52 are exact enough in float64 for floor and ceil to be right.
+        ratio, size, count = o.to(F64) * g["iw"].to(F64), g["ow"].to(F64), g["kw"]
+        adaptive = f.splat(g["adaptive"], lanes) != 0
+        low = f.unary("floor", ratio / size).to(I64)
+        high = f.unary("ceil", (ratio + g["iw"].to(F64)) / size).to(I64)
+        start = f.select(adaptive, low, fixed)
+        stop = f.select(adaptive, high, fixed + count * g["dw"])
+        most = f.select(g["adaptive"] != 0, g["iw"] / g["ow"] + 2, count)
+        if kind == "sum":
+            initial = [f.const(t, 0, lanes)]
+        else:
+            initial = [lowest(f, t, lanes)] + ([f.const(I32, -1, lanes)] if kind == "argmax" else [])
+        with f.loop(d.first, d.last, carry=initial) as D:
+            with f.loop(h.first, h.last, carry=list(D.carry)) as H:
+                line = d.at(D.index) * g["ih"] + h.at(H.index)
+                base = f.offset(plane, line * g["iw"] * t.bytes)
+                with f.loop(0, most, carry=list(H.carry)) as W:
+                    x = start + W.index * g["dw"]
+                    mask = here & (x >= 0) & (x < g["iw"]) & (x < stop)
+                    if contiguous:
+                        from_ = f.offset(base, (ow - g["pw"] + W.index * g["dw"]) * t.bytes)
+                        value = f.load(from_, t, lanes, mask)
+                    else:
+                        value = f.gather_at(base, x * t.bytes, t, mask)
+                    W.carry = _combine(f, kind, list(W.carry), value, (line * g["iw"] + x).to(I32), mask)
+                H.carry = W.carry
+            D.carry = H.carry
+        result = list(D.carry)
+        at = row * g["ow"] + ow
+        if kind == "sum":
+            whole = f.splat(g["pw"], lanes)
+            edge = g["divide"] < 0
+            left = f.select(edge, start, f.select(start > 0, start, 0))
+            end = g["iw"] + f.select(edge, whole, 0)
+            width = f.select(stop < end, stop, end) - left
+            extent = (width * (d.extent * h.extent)).to(t)
+            divide = f.select(g["divide"] > 0, f.splat(g["divide"].to(t), lanes), extent)
+            result[0] = result[0] / divide if t.kind == "f" else result[0]
+        f.store(f.offset(f.data(0), at * t.bytes), result[0], here)
+        if kind == "argmax":
+            f.store(f.offset(f.data(1), at * 8), result[1].to(I64), here)
+
+    with f.loop(f.begin, f.end) as R:
+        oh, rest = R.index % g["oh"], R.index / g["oh"]
+        plane = f.offset(f.data(source_at), rest / g["od"] * plane_size * t.bytes)
+        d, h = _Axis(f, g, "d", rest % g["od"]), _Axis(f, g, "h", oh)
+        with f.branch((g["sw"] == 1) & (g["adaptive"] == 0)) as B:
+            with f.loop(0, g["ow"], lanes) as W:
+                chunk(plane, d, h, R.index, W.index, True)
+            B.otherwise()
+            with f.loop(0, g["ow"], lanes) as W:
+                chunk(plane, d, h, R.index, W.index, False)
+
+
+def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Value, mask: Value) -> list[Value]:
+    """One more tap. Of equal values the first counts, and NaN wins, as in PyTorch."""
+    if kind == "sum":
+        return [acc[0] + value]  # masked lanes have been read as 0
+    better = value > acc[0]
+    if value.type.kind == "f":
+        better = better | (value != value)
+    if kind == "argmax":
+        better = better | (acc[1] < 0)
+    better = better & mask
+    return [f.select(better, value, acc[0])] + ([f.select(better, index, acc[1])] if kind == "argmax" else [])
+
+
+@kernel
+def pool_spread(f: Function, dtype: str) -> None:
+    """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input rows."""
+    t = TYPES[dtype]
+    lanes = f.lanes(t)
+    g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
+    plane_size = g["od"] * g["oh"] * g["ow"]
+
+    def taps(name: str, i: Value) -> tuple[Value, Value, Value]:
+        """First tap, end of the taps, and ``i + padding``: the taps step by the stride."""
+        place, stride = i + g["p" + name], g["s" + name]
+        return (
+            larger(f, place % stride, place - (g["o" + name] - 1) * stride),
+            smaller(f, g["k" + name], place + 1),
+            place,
+        )
+
+    def chunk(plane: Value, row: Value, z: Value, y: Value, iw: Value, contiguous: bool) -> None:
+        here = f.first(g["iw"] - iw, lanes)
+        place = iw + f.iota(I64, lanes) + g["pw"]
+        first_d, end_d, place_d = taps("d", z)
+        first_h, end_h, place_h = taps("h", y)
+        zero = f.const(t, 0, lanes)
+        with f.loop(first_d, end_d, g["sd"], carry=[zero]) as D:
+            with f.loop(first_h, end_h, g["sh"], carry=list(D.carry)) as H:
+                line = (place_d - D.index) / g["sd"] * g["oh"] + (place_h - H.index) / g["sh"]
+                base = f.offset(plane, line * g["ow"] * t.bytes)
+                with f.loop(0, g["kw"], carry=list(H.carry)) as W:
+                    x = place - W.index
+                    if contiguous:
+                        mask = here & (x >= 0) & (x < g["ow"])
+                        value = f.load(f.offset(base, (iw + g["pw"] - W.index) * t.bytes), t, lanes, mask)
+                    else:
+                        o = f.unary("floor", x.to(F64) / g["sw"].to(F64)).to(I64)
+                        mask = here & (o >= 0) & (o < g["ow"]) & (o * g["sw"] == x)
+                        value = f.gather_at(base, o * t.bytes, t, mask)
+                    W.carry = [W.carry[0] + value]
+                H.carry = W.carry
+            D.carry = H.carry
+        f.store(f.offset(f.data(0), (row * g["iw"] + iw) * t.bytes), D.carry[0], here)
+
+    with f.loop(f.begin, f.end) as R:
+        y, rest = R.index % g["ih"], R.index / g["ih"]
+        plane = f.offset(f.data(1), rest / g["id"] * plane_size * t.bytes)
+        with f.branch(g["sw"] == 1) as B:
+            with f.loop(0, g["iw"], lanes) as W:
+                chunk(plane, R.index, rest % g["id"], y, W.index, True)
+            B.otherwise()
+            with f.loop(0, g["iw"], lanes) as W:
+                chunk(plane, R.index, rest % g["id"], y, W.index, False)
+
+
+@kernel
+def pool_place(f: Function, dtype: str) -> None:
+    """Adjoint of the maximum: ``out[plane, index[plane, i]] += g[plane, i]``. ``arg`` is (outputs, inputs) per plane.
+
+    ``out`` is cleared first. The range counts planes.
+    """
+    t = TYPES[dtype]
+    lanes = f.lanes(t)
+    outputs, inputs = f.size(0), f.size(1)
+    with f.loop(f.begin, f.end) as P:
+        out = f.offset(f.data(0), P.index * outputs * t.bytes)
+        with f.loop(0, outputs, lanes) as Z:
+            f.store(f.offset(out, Z.index * t.bytes), f.const(t, 0, lanes), f.first(outputs - Z.index, lanes))
+        with f.loop(P.index * inputs, (P.index + 1) * inputs) as L:
+            index = f.load(f.offset(f.data(2), L.index * 8), I64)
+            at = f.offset(out, index * t.bytes)
+            f.store(at, f.load(at, t) + f.load(f.offset(f.data(1), L.index * t.bytes), t))

@@ -1,0 +1,504 @@
+"""Convolution and transposed convolution in one, two and three dimensions, and the ops that unfold images into columns.
+
+The gradients are ops themselves (``_conv_input``, ``_conv_weight``), each linear in two tensors, so that every derivative of
+the three is again among the three.
+"""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from .._core import conv as core
+from .table import composite, primitive
+from .views import reshape, squeeze, transpose, unsqueeze
+
+
+# ---- geometry -----------------------------------------------------------------------------------------------------------
+
+
+def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
+    """An int or a sequence of ``n`` (or one) as a tuple of ``n``."""
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
+    if len(value) == 1:
+        return value * n
+    if len(value) != n:
+        raise RuntimeError(
+            f"{name}: expected {label} to be a single integer value or a list of {n} values to match the convolution "
+            f"dimensions, but got {label}={list(value)}"
+        )
+    return value
+
+
+def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups):
+    """Checked ``(size of the output, stride, left padding, dilation)``."""
+    stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
+    kernel, space = w_shape[2:], x_shape[2:]
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise RuntimeError(f"{name}: Invalid padding string: '{padding}'; expected 'same', 'valid' or numbers")
+        if padding == "same" and any(s != 1 for s in stride):
+            raise RuntimeError(f"{name}: padding='same' is not supported for strided convolutions, got stride={stride}")
+        both = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, kernel, strict=True)]
+        padding = tuple(b // 2 for b in both)
+    else:
+        padding = _tuple(padding, n, name, "padding")
+        both = [2 * p for p in padding]
+    if min(stride) <= 0 or min(padding) < 0 or min(dilation) <= 0 or groups <= 0:
+        what = "non-positive stride is not supported" if min(stride) <= 0 else "negative padding is not supported"
+        if min(dilation) <= 0:
+            what = "dilation should be greater than zero"
+        if groups <= 0:
+            what = "non-positive groups is not supported"
+        raise RuntimeError(f"{name}: {what} (stride={stride}, padding={padding}, dilation={dilation}, groups={groups})")
+    if x_shape[1] != w_shape[1] * groups:
+        raise RuntimeError(
+            f"{name}: Given groups={groups}, weight of size {list(w_shape)}, expected input{list(x_shape)} to have "
+            f"{w_shape[1] * groups} channels, but got {x_shape[1]} channels instead"
+        )
+    if w_shape[0] % groups:
+        raise RuntimeError(
+            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size {list(w_shape)} instead"
+        )
+    _check_bias(name, w_shape, w_shape[0], bias)
+    size = tuple(
+        (i + b - d * (k - 1) - 1) // s + 1 for i, b, d, k, s in zip(space, both, dilation, kernel, stride, strict=True)
+    )
+    if any(i + b < d * (k - 1) + 1 for i, b, d, k in zip(space, both, dilation, kernel, strict=True)):
+        padded = " x ".join(str(i + b) for i, b in zip(space, both, strict=True))
+        spread = " x ".join(str(d * (k - 1) + 1) for d, k in zip(dilation, kernel, strict=True))
+        raise RuntimeError(
+            f"{name}: Calculated padded input size per channel: ({padded}). Kernel size: ({spread}). Kernel size can't be "
+            f"greater than actual input size"
+        )
+    return size, stride, padding, dilation
+
+
+def _check_bias(name: str, w_shape, channels: int, bias) -> None:
+    if bias is not None and (bias.dim() != 1 or bias.shape[0] != channels):
+        raise RuntimeError(
+            f"{name}: Given weight of size {list(w_shape)}, expected bias to be 1-dimensional with {channels} elements, but "
+            f"got bias of size {list(bias.shape)} instead"
+        )
+
+
+def _check(name: str, n: int, input: Tensor, weight: Tensor, bias) -> None:
+    if input.dim() not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}: Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.shape)}"
+        )
+    if weight.dim() != n + 2:
+        raise RuntimeError(f"{name}: expected a weight of {n + 2} dimensions, but got size {list(weight.shape)}")
+    for label, x in (("weight", weight), ("bias", bias)):
+        if x is not None and x.dtype is not input.dtype:
+            raise RuntimeError(
+                f"{name}: expected scalar type {input.dtype.name} but found {x.dtype.name}: input and {label} must have one "
+                f"dtype"
+            )
+    if input.dtype.name == "bool":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+
+
+# ---- complex numbers ----------------------------------------------------------------------------------------------------
+
+
+def _by_parts(linear, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A bilinear function of complex tensors from the one of real tensors."""
+    ar, ai, br, bi = a.real, a.imag, b.real, b.imag
+    real = linear(ar, br) - linear(ai, bi)
+    imag = linear(ar, bi) + linear(ai, br)
+    out = _core.empty(real.shape, a.dtype)
+    _core.copy_tensor(out.real, real)
+    _core.copy_tensor(out.imag, imag)
+    if bias is not None:
+        out = out + reshape(bias, (-1, *(1,) * (out.dim() - 2)))
+    return out
+
+
+def _conj(x: Tensor) -> Tensor:
+    return x.conj() if x.is_complex() else x
+
+
+# ---- the three bilinear maps --------------------------------------------------------------------------------------------
+
+
+@primitive(method=False, out=False)
+def _convolution(input, weight, size, stride, padding, dilation, groups):
+    """Convolution to spatial sizes ``size``; every geometry argument is a tuple that has been checked."""
+    if input.is_complex():
+        return _by_parts(lambda a, b: core.forward(a, b, None, size, stride, padding, dilation, groups), input, weight)
+    return core.forward(input, weight, None, size, stride, padding, dilation, groups)
+
+
+@primitive(method=False, out=False)
+def _conv_input(grad, weight, size, stride, padding, dilation, groups):
+    """What :func:`_convolution` of spatial sizes ``size`` gives its input as gradient."""
+    if grad.is_complex():
+        return _by_parts(
+            lambda a, b: core.input_gradient(a, b, None, size, stride, padding, dilation, groups), grad, weight
+        )
+    return core.input_gradient(grad, weight, None, size, stride, padding, dilation, groups)
+
+
+@primitive(method=False, out=False)
+def _conv_weight(input, grad, kernel, stride, padding, dilation, groups):
+    """What :func:`_convolution` with spatial kernel sizes ``kernel`` gives its weights as gradient."""
+
+    def real(x, g):
+        sums = core.weight_gradient(x, g, kernel, stride, padding, dilation, groups)
+        sums = sums[0] if sums.shape[0] == 1 else sums.sum(0)  # [group, (c, tap), channel]
+        shape = (g.shape[1], x.shape[1] // groups, *kernel)
+        return reshape(transpose(sums, 1, 2), shape).to(x.dtype)
+
+    return _by_parts(real, input, grad) if input.is_complex() else real(input, grad)
+
+
+def _space(shape) -> tuple[int, ...]:
+    return tuple(shape[2:])
+
+
+_convolution.vjp(
+    input=lambda g, input_shape, weight, stride, padding, dilation, groups: _conv_input(
+        g, _conj(weight), _space(input_shape), stride, padding, dilation, groups
+    ),
+    weight=lambda g, input, weight_shape, stride, padding, dilation, groups: _conv_weight(
+        _conj(input), g, _space(weight_shape), stride, padding, dilation, groups
+    ),
+)
+_conv_input.vjp(
+    grad=lambda g, grad_shape, weight, stride, padding, dilation, groups: _convolution(
+        g, _conj(weight), _space(grad_shape), stride, padding, dilation, groups
+    ),
+    weight=lambda g, grad, weight_shape, stride, padding, dilation, groups: _conv_weight(
+        g, _conj(grad), _space(weight_shape), stride, padding, dilation, groups
+    ),
+)
+_conv_weight.vjp(
+    input=lambda g, input_shape, grad, stride, padding, dilation, groups: _conv_input(
+        _conj(grad), g, _space(input_shape), stride, padding, dilation, groups
+    ),
+    grad=lambda g, grad_shape, input, stride, padding, dilation, groups: _convolution(
+        _conj(input), g, _space(grad_shape), stride, padding, dilation, groups
+    ),
+)
+
+
+# ---- convolution --------------------------------------------------------------------------------------------------------
+
+
+def _forward(name, n, input, weight, bias, stride, padding, dilation, groups):
+    if input.dim() != n + 2 or weight.dim() != n + 2 or weight.dtype is not input.dtype or bias is not None:
+        _check(name, n, input, weight, bias)
+    single = input.dim() == n + 1
+    if single:
+        input = unsqueeze(input, 0)
+    geometry = _geometry(name, n, input.shape, weight.shape, bias, stride, padding, dilation, groups)
+    if input.is_complex():
+        out = _by_parts(lambda a, b: core.forward(a, b, None, *geometry, groups), input, weight, bias)
+    else:
+        out = core.forward(input, weight, bias, *geometry, groups)
+    return squeeze(out, 0) if single else out
+
+
+def _grad_input(name, n):
+    def gradient(g, input_shape, weight, stride, padding, dilation, groups):
+        single = len(input_shape) == n + 1
+        shape = (1, *input_shape) if single else input_shape
+        _, *rest = _geometry(name, n, shape, weight.shape, None, stride, padding, dilation, groups)
+        out = _conv_input(unsqueeze(g, 0) if single else g, _conj(weight), _space(shape), *rest, groups)
+        return squeeze(out, 0) if single else out
+
+    return gradient
+
+
+def _grad_weight(name, n):
+    def gradient(g, input, weight_shape, stride, padding, dilation, groups):
+        if input.dim() == n + 1:
+            g, input = unsqueeze(g, 0), unsqueeze(input, 0)
+        _, *rest = _geometry(name, n, input.shape, weight_shape, None, stride, padding, dilation, groups)
+        return _conv_weight(_conj(input), g, _space(weight_shape), *rest, groups)
+
+    return gradient
+
+
+def _grad_bias(n):
+    return lambda g: g.sum((0, *range(2, n + 2)) if g.dim() == n + 2 else tuple(range(1, n + 1)))
+
+
+_ARGUMENTS = """
+
+    Args:
+        input: ``[n, in_channels, {space}]``, or without ``n``.
+        weight: ``[{weight}, {kernel}]``.
+        bias: ``[out_channels]`` or None.
+        stride, padding, dilation: an int or one per spatial dimension{more}.
+        groups: input and output channels fall into that many groups that do not meet.
+    Returns:
+        ``[n, out_channels, ...]``.
+    Raises:
+        RuntimeError: sizes, dtypes or ``groups`` do not match, or the kernel is larger than the padded input.
+    """
+
+
+@primitive(method=False)
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@primitive(method=False)
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@primitive(method=False)
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _document(op, n: int, what: str, weight: str, more: str = "") -> None:
+    space = ", ".join("dhw"[3 - n :])
+    kernel = ", ".join("k" + x for x in "dhw"[3 - n :])
+    op.__doc__ = what + _ARGUMENTS.format(space=space, weight=weight, kernel=kernel, more=more)
+
+
+for _n, _op in ((1, conv1d), (2, conv2d), (3, conv3d)):
+    _document(
+        _op,
+        _n,
+        "Cross-correlation: every output is a weighted sum of a window of the input.",
+        "out_channels, in_channels / groups",
+        "; ``padding`` may be 'same' or 'valid'",
+    )
+    _op.vjp(input=_grad_input(_op.name, _n), weight=_grad_weight(_op.name, _n), bias=_grad_bias(_n))
+
+
+# ---- transposed convolution ---------------------------------------------------------------------------------------------
+
+
+def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, output_padding, groups, dilation):
+    stride, padding = _tuple(stride, n, name, "stride"), _tuple(padding, n, name, "padding")
+    dilation, extra = _tuple(dilation, n, name, "dilation"), _tuple(output_padding, n, name, "output_padding")
+    if min(stride) <= 0 or min(padding) < 0 or min(dilation) <= 0 or groups <= 0 or min(extra) < 0:
+        raise RuntimeError(
+            f"{name}: stride, dilation and groups must be positive and paddings not negative, got stride={stride}, "
+            f"padding={padding}, output_padding={extra}, dilation={dilation}, groups={groups}"
+        )
+    if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
+        raise RuntimeError(
+            f"{name}: output padding must be smaller than either stride or dilation, but got output_padding={extra}, "
+            f"stride={stride}, dilation={dilation}"
+        )
+    if x_shape[1] != w_shape[0]:
+        raise RuntimeError(
+            f"{name}: Given transposed=1, weight of size {list(w_shape)}, expected input{list(x_shape)} to have {w_shape[0]} "
+            f"channels, but got {x_shape[1]} channels instead"
+        )
+    if w_shape[0] % groups:
+        raise RuntimeError(f"{name}: expected weight {list(w_shape)} to be divisible by groups={groups} at dimension 0")
+    _check_bias(name, w_shape, w_shape[1] * groups, bias)
+    size = tuple(
+        (i - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for i, s, p, d, k, e in zip(x_shape[2:], stride, padding, dilation, w_shape[2:], extra, strict=True)
+    )
+    if min(size) <= 0:
+        raise RuntimeError(
+            f"{name}: Given input size per channel: {tuple(x_shape[2:])}. Calculated output size: {size} is too small"
+        )
+    return size, stride, padding, dilation
+
+
+def _transposed(name, n, input, weight, bias, stride, padding, output_padding, groups, dilation):
+    _check(name, n, input, weight, bias)
+    single = input.dim() == n + 1
+    if single:
+        input = unsqueeze(input, 0)
+    geometry = _transposed_geometry(
+        name, n, input.shape, weight.shape, bias, stride, padding, output_padding, groups, dilation
+    )
+    if input.is_complex():
+        out = _by_parts(lambda a, b: core.input_gradient(a, b, None, *geometry, groups), input, weight, bias)
+    else:
+        out = core.input_gradient(input, weight, bias, *geometry, groups)
+    return squeeze(out, 0) if single else out
+
+
+@primitive(method=False)
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@primitive(method=False)
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@primitive(method=False)
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def _transposed_grad_input(name, n):
+    def gradient(g, input_shape, weight, stride, padding, output_padding, groups, dilation):
+        single = len(input_shape) == n + 1
+        shape = (1, *input_shape) if single else input_shape
+        rest = [_tuple(v, n, name, "") for v in (stride, padding, dilation)]
+        out = _convolution(unsqueeze(g, 0) if single else g, _conj(weight), _space(shape), *rest, groups)
+        return squeeze(out, 0) if single else out
+
+    return gradient
+
+
+def _transposed_grad_weight(name, n):
+    def gradient(g, input, weight_shape, stride, padding, output_padding, groups, dilation):
+        if input.dim() == n + 1:
+            g, input = unsqueeze(g, 0), unsqueeze(input, 0)
+        rest = [_tuple(v, n, name, "") for v in (stride, padding, dilation)]
+        return _conv_weight(g, _conj(input), _space(weight_shape), *rest, groups)
+
+    return gradient
+
+
+for _n, _op in ((1, conv_transpose1d), (2, conv_transpose2d), (3, conv_transpose3d)):
+    _document(
+        _op,
+        _n,
+        "Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges.",
+        "in_channels, out_channels / groups",
+        "; ``output_padding`` is added to one side of the output",
+    )
+    _op.vjp(
+        input=_transposed_grad_input(_op.name, _n), weight=_transposed_grad_weight(_op.name, _n), bias=_grad_bias(_n)
+    )
+
+
+@composite(method=False)
+def conv_tbc(input, weight, bias, pad=0):
+    """One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
+    out = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return out.permute(2, 0, 1)
+
+
+# ---- columns ------------------------------------------------------------------------------------------------------------
+
+
+def _blocks(name, kernel_size, dilation, padding, stride, space):
+    kernel, dilation = _tuple(kernel_size, 2, name, "kernel_size"), _tuple(dilation, 2, name, "dilation")
+    padding, stride = _tuple(padding, 2, name, "padding"), _tuple(stride, 2, name, "stride")
+    if min(kernel) <= 0 or min(dilation) <= 0 or min(stride) <= 0 or min(padding) < 0:
+        raise RuntimeError(
+            f"{name}: kernel size, dilation and stride should be greater than zero and padding not negative, but got "
+            f"kernel_size={kernel}, dilation={dilation}, stride={stride}, padding={padding}"
+        )
+    count = tuple(
+        (i + 2 * p - d * (k - 1) - 1) // s + 1
+        for i, p, d, k, s in zip(space, padding, dilation, kernel, stride, strict=True)
+    )
+    if min(count) <= 0:
+        raise RuntimeError(
+            f"{name}: the array of sliding blocks has shape {count} for spatial size {tuple(space)}, kernel_size={kernel}, "
+            f"dilation={dilation}, padding={padding}, stride={stride}; its components must be at least one"
+        )
+    return kernel, dilation, padding, stride, count
+
+
+def _taps(kernel, dilation, padding, stride, count, space):
+    """Per tap: where its columns lie in the blocks and where in the image, cut at the border."""
+
+    def cut(tap, axis):
+        start = tap * dilation[axis] - padding[axis]
+        low = max(0, -(start // stride[axis]))
+        high = min(count[axis], (space[axis] - 1 - start) // stride[axis] + 1)
+        first = start + low * stride[axis]
+        return slice(low, max(high, low)), slice(first, first + (max(high, low) - low) * stride[axis], stride[axis])
+
+    for y in range(kernel[0]):
+        for x in range(kernel[1]):
+            (by, iy), (bx, ix) = cut(y, 0), cut(x, 1)
+            if by.stop > by.start and bx.stop > bx.start:
+                yield y, x, (by, bx), (iy, ix)
+
+
+@primitive(method=False, name="_unfold_columns")
+def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
+    kernel, dilation, padding, stride, count = _blocks(
+        "unfold", kernel_size, dilation, padding, stride, input.shape[2:]
+    )
+    n, c = input.shape[:2]
+    out = _core.empty((n, c, *kernel, *count), input.dtype)
+    _core.zero(out)
+    for y, x, block, image in _taps(kernel, dilation, padding, stride, count, input.shape[2:]):
+        _core.copy_tensor(out[:, :, y, x, block[0], block[1]], input[:, :, image[0], image[1]])
+    return _core.strided_view(
+        out,
+        (n, c * kernel[0] * kernel[1], count[0] * count[1]),
+        (c * kernel[0] * kernel[1] * count[0] * count[1], count[0] * count[1], 1),
+    )
+
+
+@primitive(method=False, name="_fold_columns")
+def _col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    size = _tuple(output_size, 2, "fold", "output_size")
+    kernel, dilation, padding, stride, count = _blocks("fold", kernel_size, dilation, padding, stride, size)
+    n, c = input.shape[0], input.shape[1] // (kernel[0] * kernel[1])
+    columns = input.reshape(n, c, *kernel, *count)
+    out = _core.empty((n, c, *size), input.dtype)
+    _core.zero(out)
+    for y, x, block, image in _taps(kernel, dilation, padding, stride, count, size):
+        place = out[:, :, image[0], image[1]]
+        _core.copy_tensor(place, place + columns[:, :, y, x, block[0], block[1]])
+    return out
+
+
+_im2col.vjp(
+    input=lambda g, input_shape, kernel_size, dilation, padding, stride: _col2im(
+        g, tuple(input_shape[2:]), kernel_size, dilation, padding, stride
+    )
+)
+_col2im.vjp(input=lambda g, kernel_size, dilation, padding, stride: _im2col(g, kernel_size, dilation, padding, stride))
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of an image as columns (``torch.nn.functional.unfold``).
+
+    Args:
+        input: ``[n, c, h, w]`` or ``[c, h, w]``.
+    Returns:
+        ``[n, c * kh * kw, windows]``, or without ``n``.
+    """
+    if input.dim() == 3:
+        return squeeze(_im2col(unsqueeze(input, 0), kernel_size, dilation, padding, stride), 0)
+    if input.dim() != 4:
+        raise RuntimeError(f"unfold: expected 3D or 4D input, but got input of size {list(input.shape)}")
+    return _im2col(input, kernel_size, dilation, padding, stride)
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns summed back into an image (``torch.nn.functional.fold``); the adjoint of :func:`unfold`.
+
+    Args:
+        input: ``[n, c * kh * kw, windows]`` or without ``n``.
+    Returns:
+        ``[n, c, *output_size]``, or without ``n``.
+    """
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"fold: expected 2D or 3D input, but got input of size {list(input.shape)}")
+    single = input.dim() == 2
+    x = unsqueeze(input, 0) if single else input
+    size, kernel = _tuple(output_size, 2, "fold", "output_size"), _tuple(kernel_size, 2, "fold", "kernel_size")
+    if x.shape[1] % (kernel[0] * kernel[1]):
+        raise RuntimeError(
+            f"fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={x.shape[1]} and kernel_size={kernel}"
+        )
+    *_, count = _blocks("fold", kernel_size, dilation, padding, stride, size)
+    if x.shape[2] != count[0] * count[1]:
+        raise RuntimeError(
+            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+            f"expected size of input's dimension 2 to match the calculated number of sliding blocks {count[0]} * {count[1]} = "
+            f"{count[0] * count[1]}, but got input.size(2)={x.shape[2]}"
+        )
+    out = _col2im(x, output_size, kernel_size, dilation, padding, stride)
+    return squeeze(out, 0) if single else out
