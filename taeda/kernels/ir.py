@@ -429,9 +429,7 @@ class Function:
     def fma(self, a: Value, b: Value | Number, c: Value | Number) -> Value:
         """``a * b + c`` rounded once."""
         lanes = max([v.lanes for v in (a, b, c) if isinstance(v, Value)])
-        a, b, c = (
-            self.splat(v, lanes) if isinstance(v, Value) else self.const(a.type, v, lanes) for v in (a, b, c)
-        )
+        a, b, c = (self.splat(v, lanes) if isinstance(v, Value) else self.const(a.type, v, lanes) for v in (a, b, c))
         return self.unary("fma", a, b, c)
 
     # ---- memory -----------------------------------------------------------------------------------------------------
@@ -449,6 +447,9 @@ class Function:
         """Load ``lanes`` consecutive ``t``; lanes whose ``mask`` is false are not touched and read as ``other``."""
         if t is BOOL:
             return self.load(pointer, U8, lanes, mask, other) != 0
+        if t is BF16 and not isinstance(other, Value):  # LLVM 22 aborts on sign tests of a loaded bfloat
+            fill = int(constant_text(BF16, 1, other)[3:], 16)
+            return self.load(pointer, U16, lanes, mask, fill).bits(BF16)
         spelled = llvm_type(t, lanes)
         if mask is None:
             return self.emit(f"load {spelled}, ptr {pointer.text}, align {t.bytes}", t, lanes)
@@ -481,13 +482,17 @@ class Function:
         """Load lane ``i`` from ``pointer + i * stride``; with ``count``, only the first ``count`` lanes (others are 0)."""
         if t is BOOL:
             return self.gather(pointer, stride, U8, lanes, count) != 0
+        if t is BF16:
+            return self.gather(pointer, stride, U16, lanes, count).bits(BF16)
         if lanes == 1:
             return self.load(pointer, t)
         if self._gathers(t):
             mask = self.const(BOOL, True, lanes) if count is None else self.first(count, lanes)
             spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
             name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
-            self.declarations[name] = f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+            self.declarations[name] = (
+                f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+            )
             at, zero = self._pointers(pointer, stride, lanes), self.const(t, 0, lanes)
             return self.emit(f"call {spelled} @{name}({at}, i32 {t.bytes}, {mask.typed}, {zero.typed})", t, lanes)
         if count is not None:  # a lane past the end reads the last valid element again
@@ -524,11 +529,15 @@ class Function:
             mask = self.const(BOOL, True, lanes) if mask is None else mask
             spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
             name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
-            self.declarations[name] = f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+            self.declarations[name] = (
+                f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+            )
             at = self.emit(f"getelementptr i8, ptr {pointer.text}, {offsets.typed}", PTR, lanes)
             zero = self.const(t, 0, lanes)
             return self.emit(
-                f"call {spelled} @{name}(<{lanes} x ptr> {at.text}, i32 {t.bytes}, {mask.typed}, {zero.typed})", t, lanes
+                f"call {spelled} @{name}(<{lanes} x ptr> {at.text}, i32 {t.bytes}, {mask.typed}, {zero.typed})",
+                t,
+                lanes,
             )
         if mask is not None:
             offsets = self.select(mask, offsets, 0)
@@ -592,7 +601,9 @@ class Function:
 
     # ---- control ----------------------------------------------------------------------------------------------------
     @contextmanager
-    def loop(self, lo: Value | int, hi: Value | int, step: Value | int = 1, carry: Sequence[Value] = ()) -> Iterator[_Loop]:
+    def loop(
+        self, lo: Value | int, hi: Value | int, step: Value | int = 1, carry: Sequence[Value] = ()
+    ) -> Iterator[_Loop]:
         """``for index in range(lo, hi, step)`` (step > 0), carrying values.
 
         Inside, assign the next values to ``L.carry``; after the block ``L.carry`` holds the final ones.

@@ -1,0 +1,253 @@
+"""Pointwise ops beside PyTorch: values, dtypes and refusals, over every dtype, broadcasting, strides and numbers."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+
+FLOAT = ["float16", "bfloat16", "float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
+INTEGER = ["uint8", "int8", "int16", "int32", "int64"]
+DTYPES = ["bool", *INTEGER, *FLOAT, *COMPLEX]
+#: Agreement asked for, relative and absolute; PyTorch's own errors are part of it.
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 4e-6, "float64": 1e-12, "complex64": 1e-5, "complex128": 1e-11}
+
+UNARY = """abs absolute neg negative sgn sign square sqrt rsqrt reciprocal floor ceil trunc fix frac round exp exp2 expm1
+log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sinc sigmoid logit deg2rad rad2deg erf
+erfc erfinv lgamma digamma angle isnan isinf isfinite isposinf isneginf isreal signbit logical_not bitwise_not relu
+conj_physical positive nan_to_num""".split()
+FUNCTIONAL = """relu6 hardtanh leaky_relu elu celu selu gelu silu mish softplus logsigmoid tanhshrink softsign hardsigmoid
+hardswish hardshrink softshrink""".split()
+BINARY = """add sub mul div true_divide floor_divide remainder fmod pow maximum minimum fmax fmin eq ne lt le gt ge
+logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor atan2 hypot copysign nextafter heaviside gcd lcm
+logaddexp logaddexp2 xlogy rsub bitwise_left_shift bitwise_right_shift ldexp float_power""".split()
+DIVISIONS = "floor_divide remainder fmod".split()
+#: PyTorch refuses what we compute, or its kernel is missing for a dtype; computing more is no error.
+KNOWN_WIDER = True
+
+
+def make(dtype, shape, seed=0, positive=False):
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype in INTEGER:
+        low = 0 if dtype == "uint8" or positive else -7
+        return rng.integers(low, 8, shape).astype(dtype)
+    x = rng.normal(size=shape) * 2
+    if positive:
+        x = np.abs(x) + 0.1
+    if dtype in COMPLEX:
+        return (x + 1j * rng.normal(size=shape) * 2).astype(dtype)
+    return x
+
+
+def pair(dtype, shape, seed=0, positive=False):
+    """The same tensor in both frameworks."""
+    a = make(dtype, shape, seed, positive)
+    if dtype in ("float16", "bfloat16"):
+        a = a.astype(np.float32)
+        return torch.from_numpy(a.copy()).to(getattr(torch, dtype)), taeda.from_numpy(a.copy()).to(getattr(taeda, dtype))
+    a = np.asarray(a, dtype)
+    return torch.from_numpy(a.copy()), taeda.from_numpy(a.copy())
+
+
+def numpy_of(t):
+    return (t.float() if str(t.dtype).endswith("float16") else t).numpy()
+
+
+def assert_same(theirs, ours, what):
+    if not isinstance(theirs, torch.Tensor):
+        for a, b in zip(theirs, ours, strict=True):
+            assert_same(a, b, what)
+        return
+    assert str(theirs.dtype).split(".")[1] == ours.dtype.name, f"{what}: {ours.dtype}, PyTorch {theirs.dtype}"
+    assert tuple(theirs.shape) == tuple(ours.shape), f"{what}: {tuple(ours.shape)}, PyTorch {tuple(theirs.shape)}"
+    tolerance = TOLERANCE.get(ours.dtype.name, 0)
+    np.testing.assert_allclose(numpy_of(ours), numpy_of(theirs), rtol=tolerance, atol=tolerance, err_msg=what)
+
+
+def both(f, g, what):
+    """Run both; what PyTorch computes we must, and what it computes must agree."""
+    try:
+        theirs = f()
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        theirs = None
+    if theirs is None:
+        try:
+            g()
+        except (RuntimeError, TypeError, ValueError):
+            pass
+        return
+    with np.errstate(all="ignore"):
+        assert_same(theirs, g(), what)
+
+
+def functions(name):
+    """The function called ``name`` in both frameworks; those that are not in ``torch`` are in ``nn.functional``."""
+    if hasattr(torch, name):
+        return getattr(torch, name), getattr(taeda, name)
+    return getattr(torch.nn.functional, name), getattr(taeda.nn.functional, name)
+
+
+@pytest.mark.parametrize("name", UNARY + FUNCTIONAL)
+def test_unary(name):
+    theirs, ours = functions(name)
+    for dtype in DTYPES:
+        positive = name in ("lgamma", "digamma", "acosh", "log", "sqrt", "rsqrt")
+        a, b = pair(dtype, (5, 7), 1, positive)
+        if name in ("lgamma", "digamma") and dtype in FLOAT:
+            a, b = a.abs() + 0.5, b.abs() + 0.5
+        both(lambda: theirs(a), lambda: ours(b), f"{name} {dtype}")
+        both(lambda: theirs(a.t()[::2]), lambda: ours(b.t()[::2]), f"{name} {dtype} strided")
+        both(lambda: theirs(a[0, 0]), lambda: ours(b[0, 0]), f"{name} {dtype} 0-d")
+        both(lambda: theirs(a[:0]), lambda: ours(b[:0]), f"{name} {dtype} empty")
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    theirs, ours = functions(name)
+    for first, second in itertools.product(DTYPES, DTYPES):
+        positive = name == "pow" and second in INTEGER
+        a, b = pair(first, (4, 1, 5), 1)
+        c, d = pair(second, (3, 1), 2, positive)
+        if name in DIVISIONS:
+            c, d = torch.where(c == 0, torch.ones_like(c), c), taeda.where(d == 0, d * 0 + 1, d).to(d.dtype)
+        both(lambda: theirs(a, c), lambda: ours(b, d), f"{name} {first} {second}")
+        both(lambda: theirs(a, c[0, 0]), lambda: ours(b, d[0, 0]), f"{name} {first} {second} 0-d")
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("number", [2, 3, -1, 2.5, -0.5, 1.0, True, 1 + 2j])
+def test_binary_with_number(name, number):
+    theirs, ours = functions(name)
+    for dtype in DTYPES:
+        a, b = pair(dtype, (3, 5), 1)
+        both(lambda: theirs(a, number), lambda: ours(b, number), f"{name} {dtype} {number}")
+
+
+OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^"]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators(operator):
+    forward = eval(f"lambda a, b: a {operator} b")
+    for dtype in DTYPES:
+        a, b = pair(dtype, (3, 5), 1, operator == "**")
+        for number in (2, 2.5, True, 3 - 1j):
+            both(lambda: forward(a, number), lambda: forward(b, number), f"{dtype} {operator} {number}")
+            if operator in ("//", "%") and dtype in ("bool", *INTEGER):
+                continue  # division by zero is an error in both
+            both(lambda: forward(number, a), lambda: forward(number, b), f"{number} {operator} {dtype}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("operator", ["+=", "-=", "*=", "/=", "//=", "%=", "**=", "&=", "|=", "^="])
+def test_inplace_operators(operator, dtype):
+    for second in (2, 2.5, True, "same"):
+        a, b = pair(dtype, (3, 5), 1, operator == "**=")
+        c, d = pair(dtype, (5,), 2, True) if second == "same" else (second, second)
+        if operator in ("//=", "%=") and second == "same" and dtype in ("bool", *INTEGER):
+            c, d = c.clone().fill_(3), d.clone().fill_(3)
+
+        def run(x, y):
+            scope = {"x": x, "y": y}
+            exec(f"x {operator} y", scope)
+            return scope["x"]
+
+        both(lambda: run(a, c), lambda: run(b, d), f"{dtype} {operator} {second}")
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+def test_special_values(dtype):
+    """Signed zeros, infinities, NaN and subnormals; results must agree in the sign of zero as well."""
+    tiny = {"float16": 6e-8, "bfloat16": 1e-39, "float32": 1e-40, "float64": 1e-310}[dtype]
+    values = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, np.inf, -np.inf, np.nan, tiny, -tiny, 2.0, -3.0, 100.0, -100.0])
+    a = torch.from_numpy(values).to(getattr(torch, dtype))
+    b = taeda.from_numpy(values).to(getattr(taeda, dtype))
+    for name in UNARY + FUNCTIONAL:
+        theirs, ours = functions(name)
+        both(lambda: theirs(a), lambda: ours(b), f"{name} {dtype}")
+    for name in BINARY:
+        if name in ("nextafter", "xlogy", "gcd", "lcm"):
+            continue
+        theirs, ours = functions(name)
+        both(lambda: theirs(a[:, None], a), lambda: ours(b[:, None], b), f"{name} {dtype}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_with_attributes(dtype):
+    calls = [
+        ("add", 2, {"alpha": 3}),
+        ("sub", 2, {"alpha": 3}),
+        ("add", 2, {"alpha": 0.5}),
+        ("rsub", 2, {"alpha": 2}),
+        ("div", 2, {"rounding_mode": "floor"}),
+        ("div", 2, {"rounding_mode": "trunc"}),
+        ("div", 2, {"rounding_mode": None}),
+        ("addcmul", 3, {"value": 2}),
+        ("addcdiv", 3, {"value": 0.5}),
+        ("lerp", 2, {"weight": 0.3}),
+        ("lerp", 2, {"weight": 0.8}),
+        ("lerp", 3, {}),
+        ("round", 1, {"decimals": 1}),
+        ("round", 1, {"decimals": -1}),
+        ("clamp", 1, {"min": 0}),
+        ("clamp", 1, {"max": 1}),
+        ("clamp", 1, {"min": 0.5, "max": 1.5}),
+        ("clamp", 3, {}),
+        ("clamp_min", 1, {"min": 1}),
+        ("clamp_max", 1, {"max": 1}),
+        ("logit", 1, {"eps": 0.1}),
+        ("nan_to_num", 1, {"nan": 1.0}),
+        ("isclose", 2, {"rtol": 0.5}),
+        ("isclose", 2, {"atol": 2.0, "equal_nan": True}),
+        ("threshold", 1, {"threshold": 0.5, "value": 3}),
+        ("hardtanh", 1, {"min_val": -0.5, "max_val": 0.7}),
+        ("leaky_relu", 1, {"negative_slope": 0.3}),
+        ("elu", 1, {"alpha": 0.7}),
+        ("celu", 1, {"alpha": 0.7}),
+        ("gelu", 1, {"approximate": "tanh"}),
+        ("softplus", 1, {"beta": 2, "threshold": 3}),
+        ("hardshrink", 1, {"lambd": 1.0}),
+        ("softshrink", 1, {"lambd": 1.0}),
+        ("glu", 1, {"dim": 0}),
+        ("frexp", 1, {}),
+    ]
+    for name, n, keywords in calls:
+        theirs, ours = functions(name)
+        made = [pair(dtype, (4, 5), i, positive=name in ("addcdiv", "div") and i > 0) for i in range(n)]
+        if name == "div" and dtype in ("bool", *INTEGER):
+            made[1] = (made[1][0] * 0 + 3, made[1][1] * 0 + 3)
+        args, ours_args = [m[0] for m in made], [m[1] for m in made]
+        both(lambda: theirs(*args, **keywords), lambda: ours(*ours_args, **keywords), f"{name} {dtype} {keywords}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.tensor([1, 2]) // t.tensor([1, 0]),
+        lambda t: t.tensor([1, 2]) % 0,
+        lambda t: t.tensor([True]) - t.tensor([True]),
+        lambda t: -t.tensor([True]),
+        lambda t: t.tensor([1]) ** -1,
+        lambda t: t.tensor([1]).add(1, alpha=0.5),
+        lambda t: t.tensor([1j]) < 1,
+        lambda t: t.tensor([1.5]) & 1,
+        lambda t: t.tensor([1, 2]).add_(1.5),
+        lambda t: t.tensor([1.0]).clamp(),
+        lambda t: t.ones(2, 3) + t.ones(4),
+        lambda t: t.ones(3).add_(t.ones(2, 3)),
+        lambda t: t.div(t.ones(1), 1, rounding_mode="up"),
+        lambda t: t.add(t.ones(1)),
+        lambda t: t.add(t.ones(1), "1"),
+    ],
+)
+def test_errors(call):
+    with pytest.raises((RuntimeError, TypeError, ValueError)) as theirs:
+        call(torch)
+    with pytest.raises(type(theirs.value)):
+        call(taeda)
