@@ -4,6 +4,8 @@ What is here runs once per call and decides, from sizes and strides alone, how a
 rows and columns map to memory, and where a long reduction is cut into chunks.
 """
 
+import importlib
+
 cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
@@ -488,8 +490,8 @@ cdef class Rowwise:
 
     Args:
         name: of the op, for messages.
-        kernel: ``kernel(dtypes, columns)`` gives the address; ``dtypes`` has a name per operand, outputs first, None for
-            one that was left out.
+        kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes, columns)``
+            gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was left out.
         outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row, ``R``
             the same with the row's dimensions kept as 1, ``w`` one row; ``x`` as the input, ``a`` what it is computed
             in, ``s`` what its sum is (int64 for integers), ``i`` int64.
@@ -497,10 +499,12 @@ cdef class Rowwise:
             where the kernel reports a class that is out of range.
         floating: whether integers are refused.
         wide: whether float32 is computed in float64.
+        key: what the kernel's key starts with.
     """
 
     cdef readonly str name
-    cdef readonly object kernel
+    cdef readonly str kernel
+    cdef readonly tuple key
     cdef bytes outs, ins
     cdef int nouts, nins
     cdef bint floating, wide
@@ -509,8 +513,8 @@ cdef class Rowwise:
     cdef kernel_t last_fn
     cdef int vector_bytes
 
-    def __init__(self, str name, kernel, str outs, str ins, bint floating=True, bint wide=False):
-        self.name, self.kernel, self.floating, self.wide = name, kernel, floating, wide
+    def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=()):
+        self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
         self.outs, self.ins = outs.encode(), ins.encode()
         self.nouts, self.nins = len(outs) // 2, len(ins)
         if self.nouts + self.nins > MAXROWWISE:
@@ -528,7 +532,9 @@ cdef class Rowwise:
             for i in range(self.nouts + self.nins):
                 code = (key >> (4 * i)) & 15
                 names.append(None if code == 15 else NAMES[code])
-            address = self.table[key] = self.kernel(tuple(names), bool(columns))
+            module, function = self.kernel.split(".")
+            kernel = getattr(importlib.import_module("taeda.kernels." + module), function)
+            address = self.table[key] = kernel(*self.key, tuple(names), bool(columns))
         self.last_key = key
         self.last_fn = <kernel_t><size_t>address
         return self.last_fn

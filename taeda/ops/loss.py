@@ -48,10 +48,10 @@ def _warn_broadcast(name, input, target):
 
 
 # ---- cross entropy --------------------------------------------------------------------------------------------------
-_cross_entropy_rows = Rowwise("cross_entropy", lambda *key: kernels.cross_entropy(*key), "rarara", "frwn").along
-_cross_entropy_grad = Rowwise("cross_entropy", lambda *key: kernels.cross_entropy_backward(*key), "fx", "frrr").along
-_nll_rows = Rowwise("nll_loss", lambda *key: kernels.nll_loss(*key), "rara", "frwn").along
-_pick = Rowwise("nll_loss", lambda *key: kernels.pick(*key), "fx", "frr").along
+_cross_entropy_rows = Rowwise("cross_entropy", "softmax.cross_entropy", "rarara", "frwn").along
+_cross_entropy_grad = Rowwise("cross_entropy", "softmax.cross_entropy_backward", "fx", "frrr").along
+_nll_rows = Rowwise("nll_loss", "softmax.nll_loss", "rara", "frwn").along
+_pick = Rowwise("nll_loss", "softmax.pick", "fx", "frr").along
 
 
 def _class_dim(name, input, target, weight):

@@ -41,10 +41,10 @@ def _pointers(*tensors):
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
-_layer_norm = Rowwise("layer_norm", lambda *key: kernels.layer_norm(*key), "fx", "fww").last
-_layer_norm_grad = Rowwise("layer_norm_backward", lambda *key: kernels.layer_norm_backward(*key), "fxrara", "ffw").last
-_rms_norm = Rowwise("rms_norm", lambda *key: kernels.rms_norm(*key), "fx", "fw").last
-_rms_norm_grad = Rowwise("rms_norm_backward", lambda *key: kernels.rms_norm_backward(*key), "fxra", "ffw").last
+_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww").last
+_layer_norm_grad = Rowwise("layer_norm_backward", "normalize.layer_norm_backward", "fxrara", "ffw").last
+_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw").last
+_rms_norm_grad = Rowwise("rms_norm_backward", "normalize.rms_norm_backward", "fxra", "ffw").last
 
 
 def _check_normalized(name, input, normalized_shape, *affine):

@@ -6,12 +6,11 @@ from collections import namedtuple
 
 from .._core import Tensor, get_default_dtype
 from .._core.reduce import Rowwise
-from .. import kernels
 from .table import OPS, composite, primitive
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False):
-    return Rowwise(name, lambda *key: kernels.scan.scan(name, *key), outs, "f", floating, wide).along
+    return Rowwise(name, "scan.scan", outs, "f", floating, wide, (name,)).along
 
 
 _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")

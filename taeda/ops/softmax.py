@@ -5,10 +5,10 @@ from __future__ import annotations
 from .._core.reduce import Rowwise
 from .table import composite, primitive
 
-_softmax = Rowwise("softmax", lambda *key: kernels.softmax(*key), "fx", "f").along
-_log_softmax = Rowwise("log_softmax", lambda *key: kernels.log_softmax(*key), "fx", "f").along
-_softmax_grad = Rowwise("softmax_backward", lambda *key: kernels.softmax_backward(*key), "fx", "ff").along
-_log_softmax_grad = Rowwise("log_softmax_backward", lambda *key: kernels.log_softmax_backward(*key), "fx", "ff").along
+_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f").along
+_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f").along
+_softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "ff").along
+_log_softmax_grad = Rowwise("log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff").along
 
 
 @primitive()

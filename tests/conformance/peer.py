@@ -70,7 +70,7 @@ def compare(name, fn, *args, tolerance=None, **kwargs):
 
 
 def gradients(name, fn, *args, tolerance=None, second=False):
-    """First (and second) derivatives of ``fn(framework, *tensors)`` are the same, for random gradients of the outputs."""
+    """First (and second) derivatives of ``fn(framework, *tensors)`` agree, for random gradients of the outputs."""
     results = []
     for framework, convert in ((torch, lambda x: x), (taeda, ours)):
         generator = torch.Generator().manual_seed(0)

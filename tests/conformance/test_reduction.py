@@ -4,6 +4,8 @@ import itertools
 
 import pytest
 
+import taeda
+
 torch = pytest.importorskip("torch")
 
 from . import peer  # noqa: E402
@@ -26,7 +28,7 @@ OPS = {
     "std_mean": lambda T, x, d, k: T.std_mean(x, d, correction=2, keepdim=k),
     "logsumexp": lambda T, x, d, k: T.logsumexp(x, 0 if d is None else d, k),
     "norm1": lambda T, x, d, k: T.norm(x, 1, d, k),
-    "norm2": lambda T, x, d, k: T.norm(x, dim=d, keepdim=k),
+    "norm2": lambda T, x, d, k: T.norm(x, 2, d, k),
     "norminf": lambda T, x, d, k: T.norm(x, float("inf"), d, k),
     "norm3": lambda T, x, d, k: T.norm(x, 3, d, k),
     "norm0": lambda T, x, d, k: T.norm(x, 0, d, k),
@@ -61,7 +63,7 @@ def dims_of(n, several):
 def tolerance(op, name):
     # Rounding of half-precision results differs by one unit where PyTorch accumulates in half precision.
     if name == "bfloat16":
-        return {"rtol": 1.6e-2, "atol": 1e-3}
+        return {"rtol": 1.6e-2, "atol": 1e-2}
     if name == "float16":
         return {"rtol": 2e-3, "atol": 1e-3}
     return {"rtol": 2e-6, "atol": 2e-6} if name in ("float32", "complex64") else {}
@@ -74,6 +76,8 @@ def test_values(op, name):
         pytest.skip("no PyTorch kernel")
     fn = OPS.get(op) or ONE_DIM[op]
     for shape in SHAPES:
+        if 0 in shape and name.startswith("complex") and op in {*ONE_DIM, "amax", "amin"}:
+            continue  # which of two errors comes first is not compared
         x = make(shape, name)
         for dim in dims_of(len(shape), op in OPS):
             for keepdim in (False, True):
@@ -93,15 +97,24 @@ def test_strides(op):
 def test_long(op):
     fn = OPS.get(op) or ONE_DIM[op]
     generator = torch.Generator().manual_seed(2)
-    for shape, dims in (((300001,), (None, 0)), ((9001, 6), (0, None)), ((3, 140000), (1, None)), ((2, 20000, 5), (1,))):
+    for shape, dims in (
+        ((300001,), (None, 0)),
+        ((9001, 6), (0, None)),
+        ((3, 140000), (1, None)),
+        ((2, 20000, 5), (1,)),
+    ):
         x = torch.randn(shape, generator=generator)
         x = x / 100 + 1 if op == "prod" else x
         for dim in dims:
-            rule = {"rtol": 1e-3 if op == "prod" else 2e-5, "atol": 2e-4}
-            peer.compare((op, shape, dim), fn, x, dim, False, tolerance=rule)
+            want = fn(torch, x.double(), dim, False)  # PyTorch's own float32 norms are off by 4e-5 here
+            want = want if want.dtype != torch.float64 else want.float()
+            rule = {"rtol": 1e-3 if op == "prod" else 1e-5, "atol": 2e-4}
+            peer.close(fn(taeda, peer.ours(x), dim, False), want, **rule)
 
 
-@pytest.mark.parametrize("op", ["amax", "amin", "max", "min", "argmax", "argmin", "aminmax", "nansum", "logsumexp", "norminf"])
+@pytest.mark.parametrize(
+    "op", ["amax", "amin", "max", "min", "argmax", "argmin", "aminmax", "nansum", "logsumexp", "norminf"]
+)
 def test_special_values(op):
     fn = OPS.get(op) or ONE_DIM[op]
     inf, nan = float("inf"), float("nan")
