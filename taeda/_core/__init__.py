@@ -64,6 +64,7 @@ from .tensor import (
     set_version,
     strided,
     strided_view,
+    task_is_partial,
     task_reaches,
     unsave,
     unsave_output,

@@ -472,6 +472,11 @@ def current_task():
     return -1 if TASK[0] == NULL else <size_t>TASK[0]
 
 
+def task_is_partial():
+    """Whether the backward pass under way is for some inputs only."""
+    return TASK[0] != NULL and (<GraphTask>TASK[0]).needed is not None
+
+
 def task_reaches(node, int nr):
     """Whether the backward pass under way may still bring a gradient to an edge."""
     cdef GraphTask task = <GraphTask>TASK[0]

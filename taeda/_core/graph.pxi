@@ -18,6 +18,7 @@ cdef class Saved:
     cdef bint is_output
     cdef object packed
     cdef object unpack
+    cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
 
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
@@ -51,28 +52,47 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
     if s.tensor.storage.version != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place, which would change the forward pass. "
                            "Clone the input first.")
+    if not s.is_output and s.made_by is None and s.tensor.leaf_grad:
+        s.leaf = s.tensor
     s.tensor = None
     return 0
+
+
+cdef Tensor unpack_by_hook(Saved s, Node node):
+    """The tensor that ``unpack`` gives, at the place in the graph that the packed one had."""
+    made = s.unpack(s.packed)
+    if not isinstance(made, Tensor):
+        raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                        f"{type(made).__name__}")
+    cdef Tensor t = <Tensor>made
+    cdef Node maker = node if s.is_output else s.made_by
+    cdef Tensor alias
+    if t is s.leaf or (maker is None and s.leaf is None) or (t.grad_fn_ is maker and maker is not None):
+        return t
+    alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    if maker is None:
+        if NO_GRAD[0]:
+            return alias
+        maker = <Node>Node.__new__(Node)
+        maker.custom = _pass_gradient
+        maker.label = "UnpackBackward0"
+        set_edges(maker, [s.leaf])
+        alias.grad_fn_ = maker
+        return alias
+    alias.grad_fn_ = maker
+    alias.nr = s.nr
+    return alias
+
+
+def _pass_gradient(grads):
+    return list(grads)
 
 
 cdef Tensor unpack_tensor(Saved s, Node node):
     cdef Tensor t = s.tensor
     cdef Tensor alias
     if s.unpack is not None:
-        made_by_hook = s.unpack(s.packed)
-        if not isinstance(made_by_hook, Tensor):
-            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(made_by_hook).__name__}")
-        t = <Tensor>made_by_hook
-        if s.is_output:
-            t = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
-            t.grad_fn_ = node
-            t.nr = s.nr
-        elif s.made_by is not None and t.grad_fn_ is not s.made_by:
-            t = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
-            t.grad_fn_ = s.made_by
-            t.nr = s.nr
-        return t
+        return unpack_by_hook(s, node)
     if t.storage.version != s.version:
         made = "" if s.made_by is None and not s.is_output else \
             f", which is output {s.nr} of {(node if s.is_output else s.made_by).name()},"
@@ -192,6 +212,19 @@ cdef class Node:
             self.pre_hooks = {}
         return HookHandle(self.pre_hooks, hook)
 
+    def saved_items(self):
+        """Pairs (name, tensor) of what this node keeps for the backward pass, for looking at."""
+        cdef int i
+        cdef list found = []
+        if self.args is not None:
+            for i in range(len(self.args)):
+                found.extend([(self.op.params[i], t) for t in _saved_tensors(self.args[i])])
+        if self.outs is not None:
+            names = self.op.traits.get("outputs", ("out",))
+            for i in range(len(self.outs)):
+                found.extend([(names[i] if i < len(names) else f"out{i}", t) for t in _saved_tensors(self.outs[i])])
+        return found
+
     def __getattr__(self, name):
         if name.startswith("_saved_") and self.op is not None:
             key = name[7:]
@@ -200,6 +233,12 @@ cdef class Node:
             if key in self.op.param_index and self.args is not None:
                 return unpack_value(self.args[self.op.param_index[key]], self)
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+
+
+def _saved_tensors(x):
+    if type(x) is Saved:
+        return [(<Saved>x).tensor] if (<Saved>x).tensor is not None else []
+    return [t for item in x for t in _saved_tensors(item)] if PyList_Check(x) else []
 
 
 class AccumulateGrad:
@@ -422,15 +461,22 @@ cdef int check_inplace(Tensor t, bint record) except -1:
         return 0
     if t.base is not None and (record or wants_grad(t)):
         if t.creation != RECORDED:
-            raise RuntimeError(
-                "A view was created in " + ("no_grad mode", "inference mode", "a custom Function (or an input was returned "
-                "as it is)")[t.creation - 1] + " and is being modified inplace with grad mode enabled, which cannot be "
-                "recorded. Make the view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
+            raise_unrecordable(t)
         if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if t.leaf_grad and t.grad_fn_ is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     return 0
+
+
+cdef int raise_unrecordable(Tensor t) except -1:
+    if t.creation == IN_FUNCTION:
+        raise RuntimeError("a view created in a custom Function (or an input returned as it is) is being modified inplace, "
+                           "which would bypass the Function's backward. Clone the output of the Function.")
+    where = "no_grad mode" if t.creation == IN_NO_GRAD else "inference mode"
+    raise RuntimeError(f"A view was created in {where} and is being modified inplace with grad mode enabled, which cannot be "
+                       f"recorded. Make the view where grad mode is enabled, write in no_grad mode, or use the out-of-place "
+                       f"form.")
 
 
 cdef inline int tie_view(Tensor t, Tensor source) noexcept:

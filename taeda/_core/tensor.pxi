@@ -839,6 +839,9 @@ cdef object read_scalar(const char* p, int code):
     return complex((<const double*>p)[0], (<const double*>p)[1])
 
 
+cdef int64_t HOOKS = 0           # hooks registered so far: the number of one is its key
+
+
 cdef class HookHandle:
     """Removes its hook when asked to; a context manager."""
 
@@ -846,8 +849,10 @@ cdef class HookHandle:
     cdef object key
 
     def __init__(self, table, hook):
+        global HOOKS
+        HOOKS += 1
         self.table = table
-        self.key = id(self)
+        self.key = HOOKS
         table[self.key] = hook
 
     def remove(self):
@@ -873,4 +878,5 @@ def as_subclass(Tensor t, cls):
     _become(made, t)
     made.base = t.base
     made.view_version = t.view_version
+    made.creation = t.creation
     return made

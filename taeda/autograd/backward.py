@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..ops.joining import stack
 
 
 def _as_tuple(x: Any) -> tuple:
@@ -164,7 +165,6 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, ma
         )
         for i in range(n)
     ]
-    stack = _core.HELPERS["stack"]
     return tuple(None if column[0] is None else stack(list(column), 0) for column in zip(*rows, strict=True))
 
 

@@ -67,6 +67,11 @@ class FunctionCtx(Node):
 
     saved_variables = saved_tensors
 
+    def saved_items(self) -> list[tuple[str, Tensor]]:
+        """Pairs (name, tensor) of what this node keeps for the backward pass, for looking at."""
+        kept = () if self._released else self.saved_tensors
+        return [(f"saved {i}", t) for i, t in enumerate(kept) if t is not None]
+
     def _keep_saved(self, outputs: list) -> None:
         """Move what forward saved to the core's saved tensors (versions, hooks); those among ``outputs`` without their node."""
         if not self._to_save:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import Tensor
+from ..ops.joining import stack
 from .backward import grad as _grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -250,7 +251,7 @@ def _rows(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict
         flat = output.reshape(-1)
         unused = _unused(f"Output {index} of the user-provided function") if strict else None
         columns = [_gradients((flat[j],), inputs, create_graph=create_graph, retain=True, strict=unused) for j in range(n)]
-        made = tuple(HELPERS["stack"](list(column), 0) for column in zip(*columns, strict=True))
+        made = tuple(stack(list(column), 0) for column in zip(*columns, strict=True))
     if strict and create_graph:
         _require_graph(made, strict, "the jacobian of the user-provided function")
     return tuple(g.reshape((*output.shape, *x.shape)) for g, x in zip(made, inputs, strict=True))

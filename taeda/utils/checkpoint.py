@@ -1,0 +1,331 @@
+"""Trading time for memory: run a part of a network again in the backward pass instead of keeping what it saved."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..autograd import Function, backward, enable_grad, no_grad
+from ..autograd.graph import saved_tensors_hooks
+from ..random import default_generator
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function did not do what the first did."""
+
+
+class _StopRecomputation(Exception):  # noqa: N818 - not an error
+    """Everything that the backward pass needs has been computed."""
+
+
+_settings = threading.local()
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Within it, ``enable`` says whether checkpoints stop their second run as soon as nothing more of it is needed."""
+    previous = getattr(_settings, "early_stop", None)
+    _settings.early_stop = enable
+    try:
+        yield
+    finally:
+        _settings.early_stop = previous
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Within it, ``enabled`` overrides the ``debug`` argument of checkpoints."""
+    previous = getattr(_settings, "debug", None)
+    _settings.debug = enabled
+    try:
+        yield
+    finally:
+        _settings.debug = previous
+
+
+def noop_context_fn() -> tuple[contextlib.AbstractContextManager, contextlib.AbstractContextManager]:
+    """Contexts of the first and the second run that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """``inputs`` with tensors outside the graph, requiring grad as before."""
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+# ---- running a function again -------------------------------------------------------------------------------------------
+
+
+class _SaveInputs(Function):
+    """Saves tensors the way ops do, so that an enclosing checkpoint recomputes them rather than keep them."""
+
+    @staticmethod
+    def forward(ctx, anchor, *tensors):
+        ctx.save_for_backward(*tensors)
+        return anchor.clone()
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise AssertionError("the node that keeps a checkpoint's inputs is not part of a backward pass")
+
+
+class _Arguments:
+    """Arguments of a checkpointed function; its tensors are kept by a node of the graph."""
+
+    def __init__(self, args: tuple, kwargs: dict) -> None:
+        self.names = tuple(kwargs)
+        flat = [*args, *kwargs.values()]
+        self.count = len(args)
+        self.others = [None if isinstance(x, Tensor) else x for x in flat]
+        self.places = [i for i, x in enumerate(flat) if isinstance(x, Tensor)]
+        anchor = _core.empty((0,)).requires_grad_()
+        self.anchor = _SaveInputs.apply(anchor, *[flat[i] for i in self.places])
+
+    def get(self) -> tuple[list, dict]:
+        flat = list(self.others)
+        for i, t in zip(self.places, self.anchor.grad_fn.saved_tensors, strict=True):
+            flat[i] = t
+        return flat[: self.count], dict(zip(self.names, flat[self.count :], strict=True))
+
+
+class _Holder:
+    """Stands for one tensor that the first run saved."""
+
+    __slots__ = ("__weakref__", "index", "meta")
+
+    def __init__(self, index: int, meta: tuple) -> None:
+        self.index = index
+        self.meta = meta
+
+
+class _Frame:
+    """One checkpointed call: what its first run saved, by number, and how to run it again."""
+
+    def __init__(self, run_again: Callable[[], None], early_stop: bool, check: str, debug: bool) -> None:
+        self.run_again = run_again
+        self.early_stop, self.check, self.debug = early_stop, check, debug
+        self.holders: list[weakref.ref] = []
+        self.made: dict[int, dict[int, Tensor]] = {}  # backward pass -> holder number -> tensor
+
+    def pack(self, t: Tensor) -> _Holder:
+        holder = _Holder(len(self.holders), _meta(t))
+        self.holders.append(weakref.ref(holder))
+        return holder
+
+    def unpack(self, holder: _Holder) -> Tensor:
+        task = _core.current_task()
+        made = self.made.get(task)
+        if made is None or holder.index not in made:
+            made = self.made[task] = self.recompute(task)
+        t = made.pop(holder.index)
+        if task == -1:
+            self.made.pop(task, None)
+        if self.check == "default" and _meta(t) != holder.meta:
+            raise CheckpointError(
+                f"checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
+                f"pass: saved tensor {holder.index} had (shape, dtype) {holder.meta} and now has {_meta(t)}. The function "
+                f"must do the same both times it runs."
+            )
+        return t
+
+    def recompute(self, task: int) -> dict[int, Tensor]:
+        made: dict[int, Tensor] = {}
+        count = 0
+        if task != -1:
+            _core.at_end_of_task(lambda: self.made.pop(task, None))
+
+        def pack(t: Tensor) -> int:
+            nonlocal count
+            index, count = count, count + 1
+            if index < len(self.holders) and self.holders[index]() is not None:
+                made[index] = t.detach()
+            if self.early_stop and count == len(self.holders):
+                raise _StopRecomputation
+            return index
+
+        def unpack(index: int) -> Tensor:
+            if index in made:
+                return made[index]
+            raise CheckpointError("checkpoint: a backward pass inside the second run asked for a tensor that is not kept")
+
+        try:
+            with saved_tensors_hooks(pack, unpack), enable_grad():
+                self.run_again()
+        except _StopRecomputation:
+            pass
+        if count != len(self.holders):
+            raise CheckpointError(
+                f"checkpoint: A different number of tensors was saved during the original forward and recomputation. Number "
+                f"of tensors saved during forward: {len(self.holders)}. Number of tensors saved during recomputation: "
+                f"{count}. The function must do the same both times it runs; debug=True names what was saved."
+                + (self.describe(made) if self.debug else "")
+            )
+        return made
+
+    def describe(self, made: dict[int, Tensor]) -> str:
+        first = [h.meta if (h := reference()) is not None else "freed" for reference in self.holders]
+        return f"\nforward saved (shape, dtype): {first}\nrecomputation saved: {[_meta(t) for t in made.values()]}"
+
+
+def _meta(t: Tensor) -> tuple:
+    return tuple(t.shape), t.dtype
+
+
+def _without_reentry(
+    function: Callable, args: tuple, kwargs: dict, preserve: bool, context_fn: Callable, check: str, debug: bool, early: bool
+) -> Any:
+    """Run ``function`` with its saved tensors replaced by their numbers."""
+    first_context, second_context = context_fn()
+    if not _core.is_grad_enabled():
+        return function(*args, **kwargs)
+    kept = _Arguments(args, kwargs)
+    state = default_generator.state_bytes() if preserve else None
+
+    def run_again() -> None:
+        again, names = kept.get()
+        with _generator(state), second_context:
+            function(*again, **names)
+
+    frame = _Frame(run_again, early, check, debug)
+    with saved_tensors_hooks(frame.pack, frame.unpack), first_context:
+        return function(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def _generator(state: bytes | None) -> Iterator[None]:
+    """Within it random numbers come as they did in the first run."""
+    if state is None:
+        yield
+        return
+    now = default_generator.state_bytes()
+    default_generator.set_state_bytes(state)
+    try:
+        yield
+    finally:
+        default_generator.set_state_bytes(now)
+
+
+# ---- backward within backward -------------------------------------------------------------------------------------------
+
+
+class CheckpointFunction(Function):
+    """The reentrant variant: a node whose backward runs the function again and then a backward pass of its own."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        ctx.run_function = run_function
+        ctx.state = default_generator.state_bytes() if preserve_rng_state else None
+        ctx.others = [None if isinstance(x, Tensor) else x for x in args]
+        ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        ctx.save_for_backward(*[args[i] for i in ctx.places])
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        if _core.task_is_partial():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
+        args = list(ctx.others)
+        for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
+            args[i] = t
+        args = detach_variable(tuple(args))
+        with _generator(ctx.state), enable_grad():
+            outputs = ctx.run_function(*args)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in args))
+
+
+# ---- what users call ----------------------------------------------------------------------------------------------------
+
+
+def checkpoint(
+    function: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """``function(*args, **kwargs)``, keeping only its arguments for the backward pass, which runs it again.
+
+    Args:
+        function: what to run. It must do the same both times.
+        use_reentrant: False (also the default here; PyTorch warns) recomputes saved tensors when they are asked for, and works
+            with everything that autograd can do. True runs a backward pass inside the backward pass; it needs an
+            argument that requires grad and gives no gradient to tensors inside nested structures.
+        context_fn: gives two context managers, for the first and the second run.
+        determinism_check: ``"default"`` compares shapes and dtypes of what both runs save, ``"none"`` does not.
+        debug: say in errors what was saved.
+        early_stop: end the second run as soon as everything needed is there.
+        kwargs: for ``function``, except ``preserve_rng_state`` (default True): draw the same random numbers both times.
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    chosen = getattr(_settings, "early_stop", None)
+    explain = getattr(_settings, "debug", None)
+    return _without_reentry(
+        function,
+        args,
+        kwargs,
+        preserve,
+        context_fn,
+        determinism_check,
+        debug if explain is None else explain,
+        early_stop if chosen is None else chosen,
+    )
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Run ``functions`` (a Sequential or a list) one after the other in ``segments`` parts, all but the last as checkpoints."""
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    layers: Sequence[Callable] = list(functions.children() if hasattr(functions, "children") else functions)
+    step = len(layers) // segments
+
+    def run(start: int, stop: int) -> Callable:
+        def part(x: Any) -> Any:
+            for layer in layers[start:stop]:
+                x = layer(x)
+            return x
+
+        return part
+
+    for i in range(segments - 1):
+        input = checkpoint(run(i * step, (i + 1) * step), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return run((segments - 1) * step, len(layers))(input)
