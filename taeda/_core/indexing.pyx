@@ -26,18 +26,17 @@ from .tensor cimport (
 )
 
 cdef enum:
-    GET, PUT, ADD, MUL, MIN, MAX
-    ONE = 0, RUN, STRIDED, FILL          # what a row is: see kernels/indexing.py
+    ONE = 0, RUN, STRIDED, FILL, EACH    # what a row is: see kernels/indexing.py
     OFFSET = 0, PLAIN, WRAP              # what an index holds
     PIECE = 1 << 16                      # bytes of work that are worth a piece of their own
     BLOCK = 4096                         # as in kernels/indexing.py
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
-cdef tuple INNER = ("1", "c", "v", "f")
+cdef tuple INNER = ("1", "c", "v", "f", "e")
 cdef tuple HOW = ("offset", "plain", "wrap")
 cdef tuple NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16",
                     "float32", "float64")
-cdef kernel_t ROWS[5][2][4][3]
+cdef kernel_t ROWS[5][2][5][3]
 cdef kernel_t ADD_ROWS[16][6][3][3]
 cdef kernel_t ALONG[16][6][2][8]
 cdef kernel_t CHECK[2]
@@ -226,6 +225,12 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         inner = ONE
         if total == 1:
             arg[8] = item
+    elif rest.n == 0 and action <= PUT and (action != GET or arg[8] == item or total == 1):
+        inner = EACH
+        if total == 1:
+            arg[8] = item
+    elif rest.n == 0 and action > PUT:
+        inner = ONE
     elif arg[4] == item and arg[9] == item and rest.n:
         inner = RUN
     elif action == PUT and arg[9] == 0:
@@ -241,7 +246,9 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         fn = ROWS[k][action][inner][how]
         if fn == NULL:
             fn = ROWS[k][action][inner][how] = build("rows", (item, ACTIONS[action], INNER[inner], HOW[how]))
-        if action == PUT:
+        if inner == EACH:
+            launch(fn, ptr, arg, p, total * item)
+        elif action == PUT:
             # The order of writes to one place is the order of the index: threads may share outer positions only.
             launch_ordered(fn, ptr, arg, p, total, work)
         else:
@@ -290,12 +297,11 @@ cdef int move_rows_slowly(Tensor far, Tensor near, list indices, int first, int 
     return 0
 
 
-def index_get(Tensor source, list indices, int first, bint wrap=True):
-    """``source[:, ..., index 0, index 1, ..., :]``: the indices, of one shape, are for dimensions ``first`` and after."""
+cdef Tensor take_rows(Tensor source, list indices, int first, bint wrap):
+    """``source[:, ..., index 0, index 1, ..., :]`` for contiguous int64 indices of one shape."""
     cdef int64_t sizes[MAXDIM]
     cdef int d, n = 0, m = len(indices)
-    cdef list ready = [as_index(<Tensor>t) for t in indices]
-    cdef Tensor index = <Tensor>ready[0]
+    cdef Tensor index = <Tensor>indices[0]
     cdef Tensor out
     if source.nd - m + index.nd > MAXDIM:
         raise IndexError(f"a tensor has at most {MAXDIM} dimensions")
@@ -309,8 +315,13 @@ def index_get(Tensor source, list indices, int first, bint wrap=True):
         sizes[n] = source.sizes[d]
         n += 1
     out = empty_tensor(source.code, n, sizes)
-    move_rows(source, out, ready, first, GET, wrap)
+    move_rows(source, out, indices, first, GET, wrap)
     return out
+
+
+def index_get(Tensor source, list indices, int first, bint wrap=True):
+    """``source[:, ..., index 0, index 1, ..., :]``: the indices, of one shape, are for dimensions ``first`` and after."""
+    return take_rows(source, [as_index(<Tensor>t) for t in indices], first, wrap)
 
 
 def index_set(Tensor target, list indices, int first, Tensor values, int action=PUT, bint wrap=True):
@@ -330,7 +341,11 @@ def along(Tensor far, Tensor near, Tensor index, int dim, int action):
     ``near`` has at least the sizes of ``index``, in other dimensions than ``dim`` so has ``far``. False where an index is out
     of range: then nothing was written.
     """
-    cdef Tensor at = as_index(index)
+    return move_along(far, near, as_index(index), dim, action)
+
+
+cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) except -1:
+    """:func:`along` for a contiguous int64 index."""
     cdef int d, k, nd = at.nd, inner, outer = 0, what, parts
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
@@ -393,7 +408,7 @@ def along(Tensor far, Tensor near, Tensor index, int dim, int action):
     return bad == 0
 
 
-cdef object along_complex(Tensor far, Tensor near, Tensor at, int dim, int action):
+cdef bint along_complex(Tensor far, Tensor near, Tensor at, int dim, int action) except -1:
     """Add complex numbers part by part."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
@@ -417,7 +432,7 @@ cdef object along_complex(Tensor far, Tensor near, Tensor at, int dim, int actio
         sizes[d], index_strides[d] = at.sizes[d], at.strides[d]
     sizes[at.nd], index_strides[at.nd] = 2, 0
     index = alias_tensor(at, at.nd + 1, sizes, index_strides, 0)
-    return along(made[0], made[1], index, dim, action)
+    return move_along(made[0], made[1], as_index(index), dim, action)
 
 
 cdef Tensor expanded(Tensor t):
@@ -456,6 +471,10 @@ def mask_starts(Tensor mask):
 
 def true_positions(Tensor mask):
     """Coordinates of the true elements, as rows of an int64 matrix in row-major order."""
+    return positions_of(mask)
+
+
+cdef Tensor positions_of(Tensor mask):
     cdef Tensor m = contiguous_tensor(mask)
     cdef Tensor starts = count_true(m)
     cdef int64_t sizes[2]
@@ -483,6 +502,10 @@ def true_positions(Tensor mask):
 
 def mask_get(Tensor source, Tensor mask):
     """The elements of ``source`` where ``mask``, of the same shape, is true."""
+    return select_where(source, mask)
+
+
+cdef Tensor select_where(Tensor source, Tensor mask):
     cdef Tensor m = contiguous_tensor(mask)
     cdef Tensor s = contiguous_tensor(source)
     cdef Tensor starts = count_true(m)

@@ -98,8 +98,8 @@ def offsets(f: Function, count: int) -> None:
 class _Rows:
     """The addresses of :func:`rows`: the indexed side (``far``), the plain side (``near``) and the index."""
 
-    def __init__(self, f: Function, how: str):
-        self.f, self.how = f, how
+    def __init__(self, f: Function, how: str, trusted: bool):
+        self.f, self.how, self.trusted = f, how, trusted
         self.nb, self.n0, self.n1, self.pb = (f.size(i) for i in range(4))
         self.far_n0, self.far_n1, self.far_pa, self.far_pb = (f.size(i) for i in range(4, 8))
         self.near_b, self.near_n0, self.near_n1, self.near_pa, self.near_pb = (f.size(i) for i in range(8, 13))
@@ -111,33 +111,39 @@ class _Rows:
         b = p - a * self.pb
         return a * self.far_pa + b * self.far_pb, a * self.near_pa + b * self.near_pb
 
-    def index(self, b: Value) -> tuple[Value, Value]:
-        """Byte offset of index position ``b`` and whether it is bad."""
-        at = self.f.load(self.f.offset(self.f.data(3), b * 8), I64)
+    def index(self, b: Value, lanes: int = 1, mask: Value | None = None) -> tuple[Value, Value]:
+        """Byte offsets of the index positions from ``b`` on and whether they are bad."""
+        f, wrap = self.f, self.how == "wrap"
+        at = f.load(f.offset(f.data(3), b * 8), I64, lanes, mask)
+        good = f.const(I64, 0, lanes)
         if self.how == "offset":
-            return at, self.f.i64(0)
-        at, bad = checked(self.f, at, self.size, self.how == "wrap")
-        return at * self.stride, bad
+            return at, good
+        size = f.splat(self.size, lanes)
+        if self.trusted:
+            return (f.select(at < 0, at + size, at) if wrap else at) * self.stride, good
+        at, bad = checked(f, at, size, wrap)
+        return at * self.stride, bad if mask is None else f.select(mask, bad, 0)
 
 
 @kernel
 def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     """Move rows between an indexed side and a plain side: ``far[p, index[b], q]`` and ``near[p, b, q]``.
 
-    ``action`` is ``get`` (near from far) or ``put`` (far from near). ``inner`` says what a row is: ``1`` one item
-    (``p`` is 1; a near side that is written is contiguous), ``c`` a run of bytes on both sides, ``v`` items at
-    strides, ``f`` one item from the plain side all along (put only). ``how`` says what the index holds: ``offset``
-    bytes already checked, ``plain`` or ``wrap`` positions (``wrap``: negative ones count from the end) to be checked
-    and multiplied by a stride.
+    ``action`` is ``get`` (near from far) or ``put`` (far from near). ``inner`` says what a row is: ``1`` one item,
+    where ``p`` is 1; ``e`` one item; ``c`` a run of bytes on both sides; ``v`` items at strides; ``f`` one item from
+    the plain side all along (put only). With ``1`` and ``e`` a near side that is written is contiguous along the
+    index. ``how`` says what the index holds: ``offset`` bytes, ``plain`` or ``wrap`` positions (``wrap``: negative
+    ones count from the end) to be multiplied by a stride. Positions are checked on the way by ``get``, and must have
+    been before ``put``.
 
     ``ptr = [dst, bad, src, index]``; ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb
-    strides, size, stride, chunk]``. ``[begin, end)`` are pairs ``(p, b)``.
+    strides, size, stride, chunk]``. ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
-    r = _Rows(f, how)
-    if get and inner == "1" and item in (4, 8):
-        return _get_items(f, item, how, r)
+    r = _Rows(f, how, not get)
+    if inner == "e" or (get and inner == "1" and item in (4, 8)):
+        return _items(f, item, get, inner == "1", how, r)
     with f.loop(f.begin, f.end, carry=[f.i64(0)]) as L:
         p = L.index / r.nb if inner != "1" else f.i64(0)
         b = L.index - p * r.nb if inner != "1" else L.index
@@ -170,19 +176,44 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
         report(f, f.data(1), L.carry[0])
 
 
-def _get_items(f: Function, item: int, how: str, r: _Rows) -> None:
-    """Single items, a vector of them at a time: the near side is contiguous."""
-    t, lanes = CARRIER[item][0], max(f.lanes(I64), 4)
-    with f.loop(f.begin, f.end, lanes, carry=[f.const(I64, 0, lanes)]) as L:
-        mask = f.first(f.end - L.index, lanes)
-        at, bad = f.load(f.offset(f.data(3), L.index * 8), I64, lanes, mask), f.const(I64, 0, lanes)
-        if how != "offset":
-            at, bad = checked(f, at, f.splat(r.size, lanes), how == "wrap")
-            at = at * r.stride
-        f.store(f.offset(f.data(0), L.index * item), f.gather_at(f.data(2), at, t, mask), mask)
-        L.carry = (L.carry[0] | f.select(mask, bad, 0),)
-    if how != "offset":
-        report(f, f.data(1), L.carry[0].reduce(lambda a, b: a | b))
+def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) -> None:
+    """Single items for each outer position (one: ``flat``). A near side that is written is contiguous along the index."""
+    parts = CARRIER[item][1]
+    lanes = max(f.lanes(I64), 4) if get and parts == 1 else 1
+    if flat:
+        bad = _items_of(f, item, get, lanes, f.data(0), f.data(2), f.begin, f.end, r)
+    else:
+        with f.loop(f.begin, f.end, carry=[f.const(I64, 0, lanes)]) as P:
+            far, near = r.outer(P.index)
+            to, at = (near, far) if get else (far, near)
+            found = _items_of(f, item, get, lanes, f.offset(f.data(0), to), f.offset(f.data(2), at), f.i64(0), r.nb, r)
+            P.carry = (P.carry[0] | found,)
+        bad = P.carry[0]
+    if get and how != "offset":
+        report(f, f.data(1), bad.reduce(lambda a, b: a | b) if lanes > 1 else bad)
+
+
+def _items_of(
+    f: Function, item: int, get: bool, lanes: int, dst: Value, src: Value, first: Value, stop: Value, r: _Rows
+) -> Value:
+    """Index positions ``first`` to ``stop`` for one outer position; what is bad about them."""
+    t = CARRIER[item][0]
+    with f.loop(first, stop, lanes, carry=[f.const(I64, 0, lanes)]) as L:
+        mask = f.first(stop - L.index, lanes) if lanes > 1 else None
+        at, bad = r.index(L.index, lanes, mask)
+        if lanes > 1:
+            x = f.gather_at(src, at, t, mask)
+            if t.bytes >= 4:
+                f.store(f.offset(dst, L.index * item), x, mask)
+            else:
+                rest = f.select(stop - L.index < lanes, stop - L.index, f.i64(lanes))
+                f.scatter(f.offset(dst, L.index * item), f.i64(item), x, rest)
+        elif get:
+            copy_item(f, f.offset(dst, L.index * item), f.offset(src, at), item)
+        else:
+            copy_item(f, f.offset(dst, at), f.offset(src, L.index * r.near_b), item)
+        L.carry = (L.carry[0] | bad,)
+    return L.carry[0]
 
 
 @kernel
@@ -194,7 +225,7 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
     """
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
-    r = _Rows(f, how)
+    r = _Rows(f, how, True)
     chunks = (r.n0 + (r.chunk - 1)) / r.chunk
     wide = f.lanes(t)
     with f.loop(f.begin, f.end) as U:
@@ -227,7 +258,8 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> 
     """Gather from or scatter to ``far[o, index[o, d, j], j]`` with ``near[o, d, j]``.
 
     ``what`` is the item size for ``get`` and ``put``, the dtype for the accumulating actions. ``last`` is where there
-    is no inner dimension (``d`` is the last one). Negative indices are out of range.
+    is no inner dimension (``d`` is the last one). Indices are checked by ``get``, negative ones are out of range; for
+    the others they must have been before.
 
     ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j,
     then per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an
@@ -238,7 +270,9 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> 
     chunks = (nj + (chunk - 1)) / chunk
 
     def one(far_at: Value, near_at: Value, index_at: Value) -> Value:
-        i, bad = checked(f, f.load(index_at, I64), size, False)
+        i, bad = f.load(index_at, I64), f.i64(0)
+        if action == "get":
+            i, bad = checked(f, i, size, False)
         far_at = f.offset(far_at, i * far_d)
         if action == "get":
             copy_item(f, near_at, far_at, what)
@@ -275,7 +309,8 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> 
                     J.carry = (J.carry[0] | one(*moved),)
                 D.carry = J.carry
         U.carry = D.carry
-    report(f, f.data(1), U.carry[0])
+    if action == "get":
+        report(f, f.data(1), U.carry[0])
 
 
 # ---- masks ----------------------------------------------------------------------------------------------------------

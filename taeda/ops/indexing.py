@@ -5,10 +5,8 @@ Ints, slices, ``None`` and ``...`` alone make a view in the core and never get h
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import HELPERS, Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .._core.exchange import tensor as make_tensor
@@ -16,210 +14,22 @@ from ..kernels import scalar as s
 from .table import composite, pointwise, primitive
 from .views import broadcast_shapes, reshape, sum_to_size, unsqueeze
 
-_INT = ("int64", "int32", "int16", "int8")
-_MASK = ("bool", "uint8")
-
-
-# ---- from an index to a view and tensors -----------------------------------------------------------------------------
-
-
-def _is_sequence(x: Any) -> bool:
-    return isinstance(x, (list, tuple, range)) or (hasattr(x, "__array__") and not isinstance(x, Tensor))
-
-
-def _as_tuple(index: Any) -> tuple:
-    """A list that holds more than numbers is taken for a tuple, as PyTorch does."""
-    if isinstance(index, tuple):
-        return index
-    if isinstance(index, list) and len(index) < 32:
-        for item in index:
-            if item is None or item is Ellipsis or isinstance(item, (slice, Tensor, list, tuple)):
-                return tuple(index)
-    return (index,)
-
-
-def _index_tensor(x: Any) -> Tensor:
-    """A list, an array or a tensor as a tensor of integers or a mask."""
-    if not isinstance(x, Tensor):
-        empty = isinstance(x, (list, tuple)) and not x
-        x = _core.empty((0,), _core.int64) if empty else make_tensor(x)
-        if x.numel() == 0 and x.is_floating_point():
-            x = _core.empty(x.shape, _core.int64)
-    if x.dtype.name not in _INT and x.dtype.name not in _MASK:
-        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {x.dtype}")
-    return x
-
-
-def _bound(x: Any) -> Any:
-    return x if x is None or isinstance(x, int) else x.__index__()
-
-
-def split_index(t: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
-    """The basic part of an index applied as a view, and for each dimension of that the tensor that indexes it, or None.
-
-    Raises:
-        IndexError: too many indices, or one that is neither int, slice, ``...``, None, bool, tensor, array nor list.
-    """
-    items = _as_tuple(index)
-    basic: list[Any] = []  # the index of the view
-    places: list[Tensor | None] = []  # per dimension of the view
-    used = 0
-    ellipsis = -1
-    for item in items:
-        if item is None:
-            basic.append(None)
-            places.append(None)
-        elif item is Ellipsis:
-            if ellipsis >= 0:
-                raise IndexError("an index can only have a single ellipsis ('...')")
-            ellipsis = len(basic)
-            basic.append(Ellipsis)
-            places.append(None)  # stands for all the dimensions it covers
-        elif isinstance(item, slice):
-            basic.append(slice(_bound(item.start), _bound(item.stop), _bound(item.step)))
-            places.append(None)
-            used += 1
-        elif isinstance(item, bool) or (isinstance(item, Tensor) and item.dim() == 0 and item.dtype.name in _MASK):
-            basic.append(None)  # a new dimension of size 1, kept or dropped
-            places.append(_one_mask(bool(item)))
-        elif isinstance(item, int) or (isinstance(item, Tensor) and item.dim() == 0 and item.dtype.name in _INT):
-            basic.append(int(item))
-            used += 1
-        elif isinstance(item, Tensor) or _is_sequence(item):
-            item = _index_tensor(item)
-            n = item.dim() if item.dtype.name in _MASK else 1
-            if item.dim() == 0:
-                basic.append(int(item))
-                used += 1
-                continue
-            basic.extend([slice(None)] * n)
-            places.append(item)
-            places.extend([_COVERED] * (n - 1))
-            used += n
-        elif isinstance(item, str):
-            raise TypeError(f"a tensor cannot be indexed with the string {item!r}")
-        elif hasattr(item, "__index__"):
-            basic.append(item.__index__())
-            used += 1
-        else:
-            raise IndexError(
-                f"only integers, slices (`:`), ellipsis (`...`), None and long or byte tensors are valid indices "
-                f"(got {type(item).__name__})"
-            )
-    if used > t.dim():
-        raise IndexError(f"too many indices for tensor of dimension {t.dim()}")
-    view = t if _is_trivial(basic) else t[tuple(basic)]
-    if ellipsis >= 0:
-        at = sum(1 for item in basic[:ellipsis] if not isinstance(item, int))
-        covered = t.dim() - used
-        places[at : at + 1] = [None] * covered
-    return view, places
-
-
-#: Stands for the further dimensions of a mask.
-_COVERED: Any = object()
-
-
-def _is_trivial(basic: list) -> bool:
-    return all(item is Ellipsis or (isinstance(item, slice) and item == slice(None)) for item in basic)
-
-
-def _one_mask(value: bool) -> Tensor:
-    mask = _core.empty((1,), _core.bool_)
-    core.zero(mask)
-    if value:
-        mask.fill_(True)
-    return mask
-
-
-def _expanded(shape, indices) -> list[Tensor | None]:
-    """One tensor of integers per dimension: a mask becomes the positions of what is true."""
-    result: list[Tensor | None] = []
-    for item in indices:
-        if item is _COVERED:
-            continue
-        if item is None or item.dtype.name not in _MASK:
-            result.append(item)
-            continue
-        at, n = len(result), item.dim()
-        if tuple(shape[at : at + n]) != tuple(item.shape):
-            bad = next((d for d in range(n) if at + d >= len(shape) or shape[at + d] != item.shape[d]), 0)
-            raise IndexError(
-                f"The shape of the mask {list(item.shape)} at index {bad} does not match the shape of the indexed tensor "
-                f"{list(shape)} at index {at + bad}"
-            )
-        positions = core_indexing.true_positions(item if item.dtype is _core.bool_ else item != 0)
-        if n == 1:
-            result.append(core.view_reshape(positions, (positions.shape[0],)))
-        else:
-            result.extend(core.view_unbind(positions, 1))
-    return result
-
-
-def _plan(input: Tensor, indices) -> tuple[Tensor, int, list[Tensor], bool]:
-    """The input with its indexed dimensions side by side from ``first``, and the indices in one shape.
-
-    The last of the result says whether dimensions were moved to the front.
-    """
-    found = _expanded(input.shape, indices)
-    if len(found) > input.dim():
-        raise IndexError(f"too many indices for tensor of dimension {input.dim()} (got {len(found)})")
-    dims = [d for d, item in enumerate(found) if item is not None]
-    tensors: list[Tensor] = [found[d] for d in dims]  # type: ignore[misc]
-    if not tensors:
-        return input, 0, [], False
-    if any(x.shape != tensors[0].shape for x in tensors):
-        try:
-            shape = broadcast_shapes(*[x.shape for x in tensors])
-        except RuntimeError:
-            raise IndexError(
-                "shape mismatch: indexing tensors could not be broadcast together with shapes "
-                + ", ".join(str(list(x.shape)) for x in tensors)
-            ) from None
-        tensors = [core.view_expand(x, shape) for x in tensors]
-    first = dims[0]
-    if dims[-1] - first + 1 == len(dims):
-        return input, first, tensors, False
-    order = (*dims, *(d for d in range(input.dim()) if d not in dims))
-    return core.view_permute(input, order), 0, tensors, True
-
-
 # ---- reading and writing ---------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False)
+@primitive(selection.index, method=False, out=False)
 def index(input, indices):
     """The elements at ``indices``: one tensor of integers, mask or None per dimension; what advanced indexing comes to.
 
     The dimensions of the indices, broadcast together, take the place of the indexed dimensions where these are next to
     each other, else they come first.
     """
-    if len(indices) == 1 and indices[0] is not None and indices[0].dtype is _core.int64 and input.dim():
-        return core_indexing.index_get(input, [indices[0]], 0)
-    view, first, tensors, _ = _plan(input, indices)
-    if not tensors:
-        return input.clone()
-    return core_indexing.index_get(view, tensors, first)
 
 
-def _index_backward(g, input_shape, indices):
-    return index_put_(g.new_zeros(input_shape), indices, g, True)
+index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_shape), indices, g, True))
 
 
-index.vjp(input=lambda g, input_shape, indices: _index_backward(g, input_shape, indices))
-
-
-def _fitting(values: Tensor, shape, name: str) -> Tensor:
-    try:
-        return core.view_expand(values, shape)
-    except RuntimeError:
-        raise RuntimeError(
-            f"{name}: shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
-            f"shape {list(shape)}"
-        ) from None
-
-
-@primitive(mutates=True)
+@primitive(selection.index_put, mutates=True)
 def index_put(input, indices, values, accumulate=False):
     """Write ``values`` at ``indices``, or add them there.
 
@@ -232,27 +42,6 @@ def index_put(input, indices, values, accumulate=False):
         IndexError: an index is out of range (nothing is written).
         RuntimeError: the dtypes differ, or the values do not broadcast.
     """
-    if values.dtype is not input.dtype:
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination and "
-            f"{values.dtype} for the source."
-        )
-    view, first, tensors, _ = _plan(input, indices)
-    if not tensors:
-        values = _fitting(values, input.shape, "index_put_")
-        _core.copy_tensor(input, input + values if accumulate else values)
-        return
-    shape = (*view.shape[:first], *tensors[0].shape, *view.shape[first + len(tensors) :])
-    values = _fitting(_separate(values, input), shape, "index_put_")
-    core_indexing.index_set(view, tensors, first, values, 2 if accumulate else 1)
-
-
-def _separate(values: Tensor, target: Tensor) -> Tensor:
-    if values.untyped_storage() is not target.untyped_storage():
-        return values
-    own = _core.empty(values.shape, values.dtype)
-    _core.copy_tensor(own, values)
-    return own
 
 
 index_put.vjp(
@@ -260,52 +49,31 @@ index_put.vjp(
     values=lambda g, indices, values_shape: sum_to_size(index(g, indices), values_shape),
 )
 index_put_ = index_put.traits["inplace"]
+HELPERS.update(getitem=selection.getitem, setitem=selection.setitem)
 
 
-def getitem(t: Tensor, item: Any) -> Tensor:
-    """``t[item]`` where ``item`` holds tensors, lists, arrays or bools."""
-    if type(item) is Tensor and item.dim() and item.dtype is _core.int64 and t.dim():
-        return index(t, (item,))
-    view, indices = split_index(t, item)
-    mask = indices[0] if indices else None
-    if mask is not None and mask.dtype is _core.bool_ and mask.shape == view.shape:
-        return masked_select(view, mask)
-    if all(i is None for i in indices):
-        return view
-    return index(view, tuple(i for i in indices if i is not _COVERED))
+def _apart(values: Tensor, target: Tensor) -> Tensor:
+    """``values`` in memory of their own: what is read while it is being written depends on the order."""
+    if values.untyped_storage() is not target.untyped_storage():
+        return values
+    own = _core.empty(values.shape, values.dtype)
+    _core.copy_tensor(own, values)
+    return own
 
 
-def setitem(t: Tensor, item: Any, value: Any) -> None:
-    """``t[item] = value`` where ``item`` holds tensors, lists, arrays or bools."""
-    view, indices = split_index(t, item)
-    kept = tuple(i for i in indices if i is not _COVERED)
-    mask = indices[0] if indices else None
-    plain = isinstance(value, (bool, int, float, complex))
-    if all(i is None for i in kept):
-        HELPERS["assign"](view, value)
-        return
-    if mask is not None and mask.dtype is _core.bool_ and mask.shape == view.shape:
-        if plain or (isinstance(value, Tensor) and value.dim() == 0):
-            view.masked_fill_(mask, value)
-            return
-    if not isinstance(value, Tensor):
-        value = make_tensor(value, dtype=t.dtype)
-    elif value.dtype is not t.dtype:
-        value = value.to(t.dtype)
-    lead = value.dim() - _result_dims(view, kept)
-    if lead > 0 and all(n == 1 for n in value.shape[:lead]):
-        value = reshape(value, value.shape[lead:])
-    index_put_(view, kept, value)
+def _explain_mask(mask: Tensor, input: Tensor, at: int) -> None:
+    shape = input.shape
+    bad = next((d for d in range(mask.dim()) if at + d >= len(shape) or shape[at + d] != mask.shape[d]), 0)
+    raise IndexError(
+        f"The shape of the mask {list(mask.shape)} at index {bad} does not match the shape of the indexed tensor "
+        f"{list(shape)} at index {at + bad}"
+    )
 
 
-def _result_dims(view: Tensor, indices) -> int:
-    """Dimensions of ``view[indices]``."""
-    used = sum(i.dim() if i.dtype.name in _MASK else 1 for i in indices if i is not None)
-    inner = max((1 if i.dtype.name in _MASK else i.dim() for i in indices if i is not None), default=0)
-    return view.dim() - used + inner
-
-
-HELPERS.update(getitem=getitem, setitem=setitem)
+def _explain_values(values: Tensor, shape: list[int]) -> None:
+    raise RuntimeError(
+        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {shape}"
+    )
 
 
 # ---- flat ------------------------------------------------------------------------------------------------------------
@@ -367,7 +135,7 @@ def put(input, index, source, accumulate=False):
     if index.numel() == 0:
         return
     flat = core.view_reshape(input, (n,))
-    values = core.view_reshape(_separate(source, input), (index.numel(),))
+    values = core.view_reshape(_apart(source, input), (index.numel(),))
     core_indexing.index_set(flat, [core.view_reshape(index, (index.numel(),))], 0, values, 2 if accumulate else 1)
     if not input.is_contiguous() and flat.untyped_storage() is not input.untyped_storage():
         _core.copy_tensor(input, core.view_reshape(flat, input.shape))
@@ -479,12 +247,6 @@ def nonzero(input, *, as_tuple=False, out=None):
     return tuple(x.contiguous() for x in found.unbind(1))
 
 
-@composite()
-def nonzero_numpy(input):
-    """``nonzero(input, as_tuple=True)``."""
-    return nonzero(input, as_tuple=True)
-
-
 def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     if input.shape == mask.shape:
         return input, mask
@@ -492,12 +254,9 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return core.view_expand(input, shape), core.view_expand(mask, shape)
 
 
-@primitive()
+@primitive(selection.masked_select)
 def masked_select(input, mask):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
-    if mask.dtype is not _core.bool_:
-        raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
-    return core_indexing.mask_get(*_together(input, mask))
 
 
 def _masked_select_backward(g, input_shape, mask):
@@ -521,7 +280,7 @@ def masked_scatter(input, mask, source):
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got {input.dtype} and {source.dtype}"
         )
-    if not core_indexing.mask_set(input, core.view_expand(mask, input.shape), _separate(source, input)):
+    if not core_indexing.mask_set(input, core.view_expand(mask, input.shape), _apart(source, input)):
         raise RuntimeError("masked_scatter: Number of elements of source < number of ones in mask")
 
 
@@ -539,3 +298,13 @@ def _masked_scatter_source(g, mask, source_shape):
 
 
 masked_scatter.vjp(input=lambda g, mask: masked_fill(g, mask, 0), source=_masked_scatter_source)
+
+selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, together=_together)
+selection.OPS.update(
+    index=index,
+    index_put_=index_put_,
+    masked_select=masked_select,
+    masked_fill_=masked_fill.traits["inplace"],
+    assign=HELPERS["assign"],
+    tensor=make_tensor,
+)

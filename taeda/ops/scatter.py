@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
-from .indexing import _separate, where_select
+from .indexing import _apart, where_select
 from .table import composite, primitive
 from .views import _wrap, broadcast_shapes, reshape
 
@@ -21,40 +21,34 @@ def _bad_index(index: Tensor, size: int, dim: int) -> str:
 # ---- elements along a dimension --------------------------------------------------------------------------------------
 
 
-def _check_along(name, input, dim, index, src, kind="self"):
-    """Dtypes and sizes of gather and scatter; the dimension counted from the front."""
-    at = _wrap(dim, input.dim(), name)
+def _explain_range(index, input, at):
+    raise RuntimeError(_bad_index(index, input.shape[at] if input.dim() else 1, at))
+
+
+def _explain_slices(index, input, at):
+    raise IndexError(f"index out of range in self: {_bad_index(index, input.shape[at], at)}") from None
+
+
+def _explain_along(name, input, at, index, src):
+    """What is wrong with the arguments of gather or scatter."""
     if index.dtype is not _core.int64 and index.dtype is not _core.int32:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}")
-    if index.numel() == 0:
-        return at
-    if max(index.dim(), 1) != max(input.dim(), 1):
-        raise RuntimeError(
-            f"{name}(): Index tensor must have the same number of dimensions as {kind} tensor, got index {list(index.shape)} "
-            f"and {kind} {list(input.shape)}"
-        )
-    ours, sizes = input.shape or (1,), index.shape or (1,)
-    good = all(n <= m for d, (n, m) in enumerate(zip(sizes, ours, strict=True)) if d != at)
-    if isinstance(src, Tensor):
-        if max(src.dim(), 1) != len(sizes):
+    if isinstance(src, Tensor) and src.dtype is not input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype, got {input.dtype} and {src.dtype}")
+    for kind, x in (("self", input), ("src", src)):
+        if isinstance(x, Tensor) and max(index.dim(), 1) != max(x.dim(), 1):
             raise RuntimeError(
-                f"{name}(): Index tensor must have the same number of dimensions as src tensor, got index "
-                f"{list(index.shape)} and src {list(src.shape)}"
+                f"{name}(): Index tensor must have the same number of dimensions as {kind} tensor, got index "
+                f"{list(index.shape)} and {kind} {list(x.shape)}"
             )
-        if not good or any(n > m for n, m in zip(sizes, src.shape or (1,), strict=True)):
-            raise RuntimeError(
-                f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from "
-                f"dimension {at} and to be no larger size than src {list(src.shape)}"
-            )
-    elif not good:
-        raise RuntimeError(
-            f"{name}(): Size does not match at dimension other than {at}: expected index {list(index.shape)} to be no larger "
-            f"than self {list(input.shape)} apart from dimension {at}"
-        )
-    return at
+    more = f" and to be no larger size than src {list(src.shape)}" if isinstance(src, Tensor) else ""
+    raise RuntimeError(
+        f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from dimension "
+        f"{at}{more}"
+    )
 
 
-@primitive()
+@primitive(selection.gather)
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
@@ -64,30 +58,9 @@ def gather(input, dim, index, *, sparse_grad=False):
     Raises:
         RuntimeError: an index is out of range (negative ones are), or the shapes do not fit.
     """
-    at = _check_along("gather", input, dim, index, None)
-    out = _core.empty(index.shape, input.dtype)
-    if index.numel() and not core_indexing.along(input, out, index, at, 0):
-        raise RuntimeError(_bad_index(index, input.shape[at] if input.dim() else 1, at))
-    return out
 
 
 gather.vjp(input=lambda g, input_shape, dim, index: scatter_add(g.new_zeros(input_shape), dim, index, g))
-
-
-def _write(name, input, dim, index, src, action):
-    at = _check_along(name, input, dim, index, src)
-    if isinstance(src, Tensor) and src.dtype is not input.dtype:
-        raise RuntimeError(
-            f"{name}(): Expected self.dtype to be equal to src.dtype, got {input.dtype} and {src.dtype}"
-        )
-    if index.numel() == 0:
-        return
-    if isinstance(src, Tensor):
-        near = _separate(src, input)
-    else:
-        near = _filled(index.shape, input.dtype, src)
-    if not core_indexing.along(input, near, index, at, action):
-        raise RuntimeError(_bad_index(index, input.shape[at] if input.dim() else 1, at))
 
 
 def _filled(shape, dtype, value):
@@ -97,7 +70,7 @@ def _filled(shape, dtype, value):
     return core.view_expand(one, shape)
 
 
-@primitive(mutates=True)
+@primitive(selection.scatter, mutates=True)
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
 
@@ -111,13 +84,6 @@ def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     Raises:
         RuntimeError: an index is out of range (nothing is written), or shapes or dtypes do not fit.
     """
-    if reduce not in (None, "add", "multiply"):
-        raise RuntimeError(f"scatter(): reduce argument must be either add or multiply, got {reduce}")
-    src = value if src is None else src
-    if src is None:
-        raise TypeError("scatter(): missing argument 'src' or 'value'")
-    action = {None: PUT, "add": ADD, "multiply": MULTIPLY}[reduce]
-    _write("scatter", input, dim, index, src, action)
 
 
 def _scatter_input(g, dim, index, reduce):
@@ -150,10 +116,9 @@ def _ranges(shape):
 scatter.vjp(input=_scatter_input, src=_scatter_src)
 
 
-@primitive(mutates=True)
+@primitive(selection.scatter_add, mutates=True)
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
-    _write("scatter_add", input, dim, index, src, ADD)
 
 
 scatter_add.vjp(
@@ -205,8 +170,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """
     _check_reduce(reduce, input.dtype)
     if not include_self:
-        _write("scatter_reduce", input, dim, index, _identity_of(reduce, input.dtype), PUT)
-    _write("scatter_reduce", input, dim, index, src, _REDUCE[reduce])
+        selection.write("scatter_reduce", input, dim, index, _identity_of(reduce, input.dtype), PUT)
+    selection.write("scatter_reduce", input, dim, index, src, _REDUCE[reduce])
     if reduce == "mean":
         _divide_by_counts(input, _counts(input, dim, index, include_self))
 
@@ -215,7 +180,7 @@ def _counts(like, dim, index, include_self):
     """How many items went into each element."""
     counts = _core.empty(like.shape, _core.int64)
     counts.fill_(int(include_self))
-    _write("scatter_reduce", counts, dim, index, 1, ADD)
+    selection.write("scatter_reduce", counts, dim, index, 1, ADD)
     if not include_self:
         return counts.clamp(min=1)
     return counts
@@ -347,21 +312,13 @@ def _slices(name, input, dim, index):
     return input, at, index
 
 
-@primitive()
+@primitive(selection.index_select)
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.
 
     Raises:
         IndexError: an index is out of range (negative ones are).
     """
-    source, at, index = _slices("index_select", input, dim, index)
-    if input.dim() == 0 and index.numel() != 1:
-        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)")
-    try:
-        out = core_indexing.index_get(source, [index], at, False)
-    except IndexError:
-        raise IndexError(f"index out of range in self: {_bad_index(index, source.shape[at], at)}") from None
-    return core.view_reshape(out, ()) if input.dim() == 0 else out
 
 
 index_select.vjp(
@@ -385,36 +342,21 @@ def _check_source(name, input, at, index, source, dtype_error):
             f"{name}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got "
             f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
-    return _separate(source, input)
+    return _apart(source, input)
 
 
-def _add_slices(name, input, dim, index, source, action):
-    target, at, index = _slices(name, input, dim, index)
-    source = _check_source(
-        name,
-        target,
-        at,
-        index,
-        source,
-        f"{name}(): self ({input.dtype}) and source ({source.dtype}) must have the same scalar type",
-    )
-    if index.numel() == 0 or target.numel() == 0:
-        return
-    if not core_indexing.check_index(index, target.shape[at]):
-        raise RuntimeError(_bad_index(index, target.shape[at], at))
-    core_indexing.index_set(target, [index], at, source, action, False)
+def _explain_source(name, target, at, index, source):
+    message = f"{name}(): self ({target.dtype}) and source ({source.dtype}) must have the same scalar type"
+    return _check_source(name, target, at, index, source, message)
 
 
-@primitive(mutates=True)
+@primitive(selection.index_add, mutates=True)
 def index_add(input, dim, index, source, *, alpha=1):
     """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
 
     Raises:
         RuntimeError: an index is out of range (nothing is written), or shapes or dtypes do not fit.
     """
-    if alpha != 1:
-        source = source * alpha
-    _add_slices("index_add_", input, dim, index, source, ADD)
 
 
 def _index_add_source(g, dim, index, alpha, source_shape):
@@ -433,12 +375,12 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if not include_self:
         _fill_slices(input, dim, index, _identity_of(reduce, input.dtype))
-    _add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
+    selection.add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
     if reduce == "mean":
         counts = _core.empty(input.shape, _core.int64)
         counts.fill_(int(include_self))
         ones = _filled(source.shape, _core.int64, 1)
-        _add_slices("index_reduce_", counts, dim, index, ones, ADD)
+        selection.add_slices("index_reduce_", counts, dim, index, ones, ADD)
         _divide_by_counts(input, counts)
 
 
@@ -515,3 +457,5 @@ def _index_fill_value(g, dim, index):
 
 
 index_fill.vjp(input=lambda g, dim, index: index_fill(g, dim, index, 0), value=_index_fill_value)
+
+selection.EXPLAIN.update(along=_explain_along, range=_explain_range, slices=_explain_slices, source=_explain_source)

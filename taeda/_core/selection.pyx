@@ -1,0 +1,553 @@
+"""Bodies of the indexing ops that are called most, and ``x[index]`` with tensors, lists and masks in it.
+
+What is wrong with arguments is found here and said by ``EXPLAIN``, functions of :mod:`taeda.ops.scatter`.
+"""
+
+from cpython.bool cimport PyBool_Check
+from cpython.list cimport PyList_Check
+from cpython.long cimport PyLong_Check
+from cpython.slice cimport PySlice_Check
+from cpython.tuple cimport PyTuple_Check
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+
+from .indexing cimport ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows
+from .tensor cimport BOOL, I8, I16, I32, I64, KIND, MAXDIM, U8, Tensor, alias_tensor, copy_into, empty_tensor
+
+#: Functions that raise, by what went wrong.
+EXPLAIN = {}
+#: Ops and functions that indexing comes down to: index, index_put_, masked_select, masked_fill_, assign, tensor.
+OPS = {}
+
+
+cdef inline int wrap(object dim, int nd, str name) except -1:
+    cdef int64_t d = dim
+    cdef int n = nd if nd else 1
+    if d < -n or d >= n:
+        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return d + n if d < 0 else d
+
+
+cdef inline bint is_mask(Tensor t) noexcept:
+    return t.code == BOOL or t.code == U8
+
+
+cdef Tensor apart(Tensor values, Tensor target):
+    """``values`` in memory of their own: what is read while it is being written depends on the order."""
+    cdef Tensor own
+    if values.storage is not target.storage:
+        return values
+    own = empty_tensor(values.code, values.nd, values.sizes)
+    copy_into(own, values)
+    return own
+
+
+cdef Tensor filled(object value, int code, int nd, const int64_t* sizes):
+    """A number in every place, with memory for one."""
+    cdef int64_t strides[MAXDIM]
+    cdef int d
+    cdef Tensor one = empty_tensor(code, 0, NULL)
+    one.fill_(value)
+    for d in range(nd):
+        strides[d] = 0
+    return alias_tensor(one, nd, sizes, strides, 0)
+
+
+# ---- along a dimension -----------------------------------------------------------------------------------------------
+
+cdef bint fits(Tensor input, int at, Tensor index, Tensor src) noexcept:
+    """Whether an index, and what goes with it, has sizes that gather and scatter take."""
+    cdef int d, n = index.nd if index.nd else 1
+    if index.code != I64 and index.code != I32:
+        return False
+    if index.count == 0:
+        return True
+    if n != (input.nd if input.nd else 1):
+        return False
+    for d in range(index.nd):
+        if d != at and index.sizes[d] > (input.sizes[d] if input.nd else 1):
+            return False
+    if src is not None:
+        if n != (src.nd if src.nd else 1):
+            return False
+        for d in range(index.nd):
+            if index.sizes[d] > (src.sizes[d] if src.nd else 1):
+                return False
+    return True
+
+
+def gather(Tensor input, dim, Tensor index, sparse_grad=False):
+    """The body of ``taeda.gather``."""
+    cdef int at = wrap(dim, input.nd, "gather")
+    cdef Tensor out
+    if not fits(input, at, index, None):
+        EXPLAIN["along"]("gather", input, at, index, None)
+    out = empty_tensor(input.code, index.nd, index.sizes)
+    if index.count and not move_along(input, out, as_index(index), at, GET):
+        EXPLAIN["range"](index, input, at)
+    return out
+
+
+cdef int write_along(str name, Tensor input, object dim, Tensor index, object src, int action) except -1:
+    cdef int at = wrap(dim, input.nd, name)
+    cdef Tensor near = <Tensor>src if isinstance(src, Tensor) else None
+    if not fits(input, at, index, near) or (near is not None and near.code != input.code):
+        EXPLAIN["along"](name, input, at, index, src)
+    if index.count == 0:
+        return 0
+    near = filled(src, input.code, index.nd, index.sizes) if near is None else apart(near, input)
+    if not move_along(input, near, as_index(index), at, action):
+        EXPLAIN["range"](index, input, at)
+    return 0
+
+
+def write(str name, Tensor input, dim, Tensor index, src, int action):
+    """Write or accumulate ``src``, a tensor or a number, along a dimension; the actions are those of ``_core.indexing``."""
+    write_along(name, input, dim, index, src, action)
+
+
+def scatter(Tensor input, dim, Tensor index, src=None, reduce=None, value=None):
+    """The body of ``taeda.scatter``."""
+    if src is None:
+        src = value
+    if reduce is None and src is not None:
+        write_along("scatter", input, dim, index, src, PUT)
+    elif src is None:
+        raise TypeError("scatter(): missing argument 'src' or 'value'")
+    elif reduce != "add" and reduce != "multiply":
+        raise RuntimeError(f"scatter(): reduce argument must be either add or multiply, got {reduce}")
+    else:
+        write_along("scatter", input, dim, index, src, ADD if reduce == "add" else MUL)
+
+
+def scatter_add(Tensor input, dim, Tensor index, src):
+    """The body of ``taeda.scatter_add``."""
+    write_along("scatter_add", input, dim, index, src, ADD)
+
+
+# ---- slices ----------------------------------------------------------------------------------------------------------
+
+cdef Tensor as_vector(Tensor t):
+    """A tensor of no dimensions as one of one."""
+    cdef int64_t one = 1
+    return alias_tensor(t, 1, &one, &one, 0) if t.nd == 0 else t
+
+
+cdef Tensor slice_index(str name, Tensor index):
+    if index.nd > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}")
+    if index.code != I64 and index.code != I32:
+        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index, got {index.dtype}")
+    return as_index(as_vector(index))
+
+
+def index_select(Tensor input, dim, Tensor index):
+    """The body of ``taeda.index_select``."""
+    cdef int at = wrap(dim, input.nd, "index_select")
+    cdef Tensor i = slice_index("index_select", index)
+    cdef Tensor out
+    if input.nd == 0:
+        if index.count != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.count} value(s)")
+        out = take_rows(as_vector(input), [i], 0, False)
+        return alias_tensor(out, 0, NULL, NULL, 0)
+    try:
+        return take_rows(input, [i], at, False)
+    except IndexError:
+        EXPLAIN["slices"](index, input, at)
+        raise
+
+
+def index_add(Tensor input, dim, Tensor index, Tensor source, alpha=1):
+    """The body of ``taeda.index_add``."""
+    if alpha != 1:
+        source = source * alpha
+    add_slices("index_add_", input, dim, index, source, ADD)
+
+
+def add_slices(str name, Tensor input, dim, Tensor index, Tensor source, int action):
+    """Accumulate slices of ``source`` along a dimension."""
+    cdef int at = wrap(dim, input.nd, name), d
+    cdef Tensor i = slice_index(name, index)
+    cdef Tensor target = as_vector(input)
+    cdef bint good = source.code == target.code
+    if source.nd == 0:
+        source = as_vector(source)
+    good = good and source.nd == target.nd and i.count == source.sizes[at]
+    for d in range(target.nd if good else 0):
+        good = good and (d == at or source.sizes[d] == target.sizes[d])
+    if not good:
+        source = EXPLAIN["source"](name, target, at, i, source)
+    if i.count == 0 or target.count == 0:
+        return
+    if not in_range(i, target.sizes[at], False):
+        EXPLAIN["range"](index, target, at)
+    move_rows(target, apart(source, input), [i], at, action, False)
+
+
+# ---- several dimensions ----------------------------------------------------------------------------------------------
+
+cdef list without_masks(Tensor input, object indices):
+    """One tensor of integers, or None, per dimension: a mask becomes the positions of what is true."""
+    cdef list found = []
+    cdef Tensor t, positions
+    cdef int d, at
+    cdef int64_t stride, rows
+    for item in indices:
+        if item is None:
+            found.append(None)
+            continue
+        t = <Tensor?>item
+        if not is_mask(t):
+            if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8:
+                raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}")
+            found.append(t)
+            continue
+        at = len(found)
+        if t.nd > input.nd - at or memcmp(t.sizes, input.sizes + at, t.nd * sizeof(int64_t)):
+            EXPLAIN["mask"](t, input, at)
+        positions = positions_of(t if t.code == BOOL else t.ne(0))
+        rows, stride = positions.sizes[0], t.nd
+        for d in range(t.nd):
+            found.append(alias_tensor(positions, 1, &rows, &stride, d))
+    return found
+
+
+cdef list broadcast(list tensors):
+    """The index tensors in one shape, contiguous int64."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int nd = 0, d, at
+    cdef bint same = True
+    cdef Tensor t, first = <Tensor>tensors[0]
+    cdef list result = []
+    for item in tensors:
+        t = <Tensor>item
+        nd = t.nd if t.nd > nd else nd
+        same = same and t.nd == first.nd and memcmp(t.sizes, first.sizes, t.nd * sizeof(int64_t)) == 0
+    if same:
+        return [as_index(<Tensor>item) for item in tensors]
+    for d in range(nd):
+        sizes[d] = 1
+    for item in tensors:
+        t = <Tensor>item
+        for d in range(t.nd):
+            at = nd - t.nd + d
+            if t.sizes[d] != 1 and t.sizes[d] != sizes[at]:
+                if sizes[at] != 1:
+                    raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                                     + ", ".join([str(list(x.shape)) for x in tensors]))
+                sizes[at] = t.sizes[d]
+    for item in tensors:
+        t = <Tensor>item
+        for d in range(nd):
+            at = d - (nd - t.nd)
+            strides[d] = 0 if at < 0 or t.sizes[at] == 1 else t.strides[at]
+        result.append(as_index(alias_tensor(t, nd, sizes, strides, 0)))
+    return result
+
+
+cdef Tensor plan(Tensor input, object indices, list tensors, int* first):
+    """The input with its indexed dimensions side by side from ``first``; fills ``tensors`` with their indices."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef list found = without_masks(input, indices)
+    cdef int d, n = 0, last = -1
+    if len(found) > input.nd:
+        raise IndexError(f"too many indices for tensor of dimension {input.nd} (got {len(found)})")
+    first[0] = 0
+    for d in range(len(found)):
+        if found[d] is not None:
+            if not tensors:
+                first[0] = d
+            last = d
+            tensors.append(found[d])
+    if not tensors:
+        return input
+    n = len(tensors)
+    tensors[:] = broadcast(tensors)
+    if last - first[0] + 1 == n:
+        return input
+    first[0] = 0
+    n = 0
+    for d in range(len(found)):  # they are apart: the indexed dimensions first, then the others
+        if found[d] is not None:
+            sizes[n], strides[n] = input.sizes[d], input.strides[d]
+            n += 1
+    for d in range(input.nd):
+        if d >= len(found) or found[d] is None:
+            sizes[n], strides[n] = input.sizes[d], input.strides[d]
+            n += 1
+    return alias_tensor(input, input.nd, sizes, strides, 0)
+
+
+def index(Tensor input, indices):
+    """The body of the op that advanced indexing comes to."""
+    cdef int first
+    cdef list tensors = []
+    cdef Tensor view = plan(input, indices, tensors, &first)
+    cdef Tensor out
+    if not tensors:
+        out = empty_tensor(input.code, input.nd, input.sizes)
+        copy_into(out, input)
+        return out
+    return take_rows(view, tensors, first, True)
+
+
+def index_put(Tensor input, indices, Tensor values, accumulate=False):
+    """The body of ``taeda.index_put``."""
+    cdef int first, d, n, m, lead
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef list tensors = []
+    cdef Tensor view, at
+    if values.code != input.code:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination "
+                           f"and {values.dtype} for the source.")
+    view = plan(input, indices, tensors, &first)
+    if not tensors:
+        copy_into(input, input + values if accumulate else values)
+        return
+    at = <Tensor>tensors[0]
+    m = len(tensors)
+    n = 0
+    for d in range(first):
+        sizes[n] = view.sizes[d]
+        n += 1
+    for d in range(at.nd):
+        sizes[n] = at.sizes[d]
+        n += 1
+    for d in range(first + m, view.nd):
+        sizes[n] = view.sizes[d]
+        n += 1
+    values = apart(values, input)
+    lead = n - values.nd
+    if lead < 0:
+        EXPLAIN["values"](values, [sizes[d] for d in range(n)])
+    for d in range(n):
+        if d < lead or (values.sizes[d - lead] == 1 and sizes[d] != 1):
+            strides[d] = 0
+        elif values.sizes[d - lead] == sizes[d]:
+            strides[d] = values.strides[d - lead]
+        else:
+            EXPLAIN["values"](values, [sizes[d] for d in range(n)])
+    move_rows(view, alias_tensor(values, n, sizes, strides, 0), tensors, first, ADD if accumulate else PUT, True)
+
+
+def masked_select(Tensor input, Tensor mask):
+    """The body of ``taeda.masked_select`` where shapes are equal, else None."""
+    if mask.code != BOOL:
+        raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {mask.dtype}")
+    if mask.nd != input.nd or memcmp(mask.sizes, input.sizes, mask.nd * sizeof(int64_t)):
+        input, mask = EXPLAIN["together"](input, mask)
+    return select_where(input, mask)
+
+
+# ---- x[...] ----------------------------------------------------------------------------------------------------------
+
+cdef object bound_of(object x):
+    return x if x is None or PyLong_Check(x) else x.__index__()
+
+
+cdef bint is_sequence(object x):
+    return PyList_Check(x) or PyTuple_Check(x) or isinstance(x, range) or hasattr(x, "__array__")
+
+
+cdef object as_items(object index):
+    """The parts of an index. A list that holds more than numbers is taken for a tuple, as PyTorch does."""
+    if PyTuple_Check(index):
+        return index
+    if PyList_Check(index) and len(index) < 32:
+        for item in index:
+            if item is None or item is Ellipsis or PySlice_Check(item) or PyList_Check(item) or PyTuple_Check(item) \
+                    or isinstance(item, Tensor):
+                return tuple(index)
+    return (index,)
+
+
+cdef Tensor as_index_tensor(object x):
+    """A list, an array or a tensor as a tensor of integers or a mask."""
+    cdef Tensor t
+    cdef int64_t zero = 0
+    if isinstance(x, Tensor):
+        t = <Tensor>x
+    elif (PyList_Check(x) or PyTuple_Check(x)) and len(x) == 0:
+        return empty_tensor(I64, 1, &zero)
+    else:
+        t = OPS["tensor"](list(x) if isinstance(x, range) else x)
+        if t.count == 0 and KIND[t.code] == 2:
+            return empty_tensor(I64, t.nd, t.sizes)
+    if t.code != I64 and t.code != I32 and t.code != I16 and t.code != I8 and not is_mask(t):
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}")
+    return t
+
+
+cdef Tensor one_mask(bint value):
+    """A mask of one element, for a bool among the indices."""
+    cdef int64_t one = 1
+    cdef Tensor t = empty_tensor(BOOL, 1, &one)
+    t.ptr[0] = value
+    return t
+
+
+cdef Tensor split_index(Tensor t, object index, list places):
+    """The basic part of an index applied as a view; ``places`` gets the tensor or None for each dimension of that view.
+
+    A mask stands for as many dimensions as it has.
+    """
+    cdef object items = as_items(index)
+    cdef list basic = []
+    cdef int used = 0, ellipsis = -1, at = 0, k
+    cdef bint trivial = True
+    cdef Tensor x
+    for item in items:
+        if isinstance(item, Tensor) and (<Tensor>item).nd:
+            x = as_index_tensor(item)
+        elif isinstance(item, Tensor):
+            x = <Tensor>item
+            trivial = False
+            if is_mask(x):
+                basic.append(None)  # a dimension of size 1, kept or dropped
+                places.append(one_mask(bool(item)))
+            else:
+                as_index_tensor(item)
+                basic.append(int(item))
+                used += 1
+            continue
+        elif item is None:
+            trivial = False
+            basic.append(None)
+            places.append(None)
+            continue
+        elif item is Ellipsis:
+            if ellipsis >= 0:
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            ellipsis = len(places)
+            basic.append(Ellipsis)
+            continue
+        elif PySlice_Check(item):
+            if item.start is not None or item.stop is not None or item.step is not None:
+                item = slice(bound_of(item.start), bound_of(item.stop), bound_of(item.step))
+                trivial = False
+            basic.append(item)
+            places.append(None)
+            used += 1
+            continue
+        elif PyBool_Check(item):
+            trivial = False
+            basic.append(None)
+            places.append(one_mask(item))
+            continue
+        elif PyLong_Check(item):
+            trivial = False
+            basic.append(item)
+            used += 1
+            continue
+        elif isinstance(item, str):
+            raise TypeError(f"a tensor cannot be indexed with the string {item!r}")
+        elif is_sequence(item):
+            x = as_index_tensor(item)
+            if x.nd == 0:
+                trivial = False
+                basic.append(int(x))
+                used += 1
+                continue
+        elif hasattr(item, "__index__"):
+            trivial = False
+            basic.append(item.__index__())
+            used += 1
+            continue
+        else:
+            raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte tensors are valid indices "
+                             f"(got {type(item).__name__})")
+        at = x.nd if is_mask(x) else 1
+        for k in range(at):
+            basic.append(ALL)
+        places.append(x)
+        used += at
+    if used > t.nd:
+        raise IndexError(f"too many indices for tensor of dimension {t.nd}")
+    if ellipsis >= 0:
+        for k in range(t.nd - used):
+            places.insert(ellipsis, None)
+    return t if trivial else t[tuple(basic)]
+
+
+cdef object ALL = slice(None)
+
+
+cdef Tensor only_mask(list places, Tensor view):
+    """The mask where it is all of the index, of the shape of what is indexed."""
+    cdef Tensor mask
+    if places and places[0] is not None:
+        mask = <Tensor>places[0]
+        if mask.code == BOOL and mask.nd == view.nd and memcmp(mask.sizes, view.sizes, mask.nd * sizeof(int64_t)) == 0:
+            return mask
+    return None
+
+
+cdef bint plain_view(list places):
+    for item in places:
+        if item is not None:
+            return False
+    return True
+
+
+def getitem(Tensor t, item):
+    """``t[item]`` where ``item`` holds tensors, lists, arrays or bools."""
+    cdef list places
+    cdef Tensor view, mask
+    if isinstance(item, Tensor) and (<Tensor>item).code == I64 and (<Tensor>item).nd and t.nd:
+        return OPS["index"](t, (item,))
+    places = []
+    view = split_index(t, item, places)
+    mask = only_mask(places, view)
+    if mask is not None:
+        return OPS["masked_select"](view, mask)
+    if plain_view(places):
+        return view
+    return OPS["index"](view, tuple(places))
+
+
+def setitem(Tensor t, item, value):
+    """``t[item] = value`` where ``item`` holds tensors, lists, arrays or bools."""
+    cdef list places = []
+    cdef Tensor view = split_index(t, item, places)
+    cdef Tensor mask, x
+    cdef int extra
+    if plain_view(places):
+        OPS["assign"](view, value)
+        return
+    mask = only_mask(places, view)
+    if isinstance(value, Tensor):
+        if mask is not None and (<Tensor>value).nd == 0:
+            OPS["masked_fill_"](view, mask, value)
+            return
+        x = <Tensor>value
+        if x.code != t.code:
+            x = x.to(t.dtype)
+    elif isinstance(value, (int, float, complex)):
+        if mask is not None:
+            OPS["masked_fill_"](view, mask, value)
+            return
+        x = filled(value, t.code, 0, NULL)
+    else:
+        x = OPS["tensor"](value, dtype=t.dtype)
+    extra = x.nd - result_dims(view, places)
+    while extra > 0 and x.sizes[0] == 1:  # leading dimensions of size 1 that the place does not have
+        x = x[0]
+        extra -= 1
+    OPS["index_put_"](view, tuple(places), x)
+
+
+cdef int result_dims(Tensor view, list places):
+    """Dimensions of ``view[places]``."""
+    cdef int used = 0, inner = 0, n
+    cdef Tensor t
+    for item in places:
+        if item is not None:
+            t = <Tensor>item
+            used += t.nd if is_mask(t) else 1
+            n = 1 if is_mask(t) else t.nd
+            inner = n if n > inner else inner
+    return view.nd - used + inner
