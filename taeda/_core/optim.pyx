@@ -93,7 +93,7 @@ cdef class Plan:
     cdef inline int64_t elements(self, Tensor p):
         return p.count * 2 if p.code == C64 or p.code == C128 else p.count
 
-    def ready(self, dict state):
+    def ready(self, state):
         """Look up this step's gradients and check that nothing has changed since the plan was made.
 
         Returns:
@@ -145,7 +145,7 @@ cdef class Plan:
             row += self.width
         return True
 
-    def run(self, dict state, scalars, group):
+    def run(self, state, scalars, group):
         """Update everything. ``scalars(group, counters)`` gives the new counters and the rule's scalars.
 
         Call it only after :meth:`ready` said yes.

@@ -1,0 +1,105 @@
+"""Limits on gradients: by their total norm, or element by element."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import Iterable
+
+import taeda
+from taeda import Tensor
+
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def _list(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The norm of all elements of ``tensors`` together.
+
+    Args:
+        tensors: one Tensor or several.
+        norm_type: the p; infinity for the largest absolute value.
+        error_if_nonfinite: raise where it is infinite or not a number.
+        foreach: accepted; there is one implementation.
+
+    Raises:
+        RuntimeError: it is not finite, if asked for.
+    """
+    norm_type = float(norm_type)
+    with taeda.no_grad():
+        norms = [taeda.linalg.vector_norm(t, norm_type) for t in _list(tensors)]
+        if not norms:
+            return taeda.tensor(0.0)
+        dtype = norms[0].dtype
+        total = taeda.linalg.vector_norm(taeda.stack([n.to(dtype) for n in norms]), norm_type)
+        if error_if_nonfinite and not bool(total.isfinite()):
+            raise RuntimeError(
+                f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
+                "To disable this error and scale the gradients by the non-finite norm anyway, set "
+                "`error_if_nonfinite=False`"
+            )
+        return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients so that a total norm of ``total_norm`` becomes at most ``max_norm``."""
+    with taeda.no_grad():
+        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for p in _list(parameters):
+            if p.grad is not None:
+                p.grad.mul_(factor.to(p.grad.dtype))
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Scale the gradients of ``parameters`` together to a norm of at most ``max_norm``.
+
+    Args:
+        parameters: one Tensor or several.
+        max_norm: the limit.
+        norm_type: the p of the norm.
+        error_if_nonfinite: raise where the norm is infinite or not a number.
+        foreach: accepted; there is one implementation.
+
+    Returns:
+        The norm before.
+    """
+    generator = isinstance(parameters, types.GeneratorType)
+    parameters = _list(parameters)
+    if generator and not parameters:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    grads = [p.grad for p in parameters if p.grad is not None]
+    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The older name of :func:`clip_grad_norm_`."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning,
+        stacklevel=2,
+    )  # fmt: skip
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Clamp every element of the gradients to ``[-clip_value, clip_value]``."""
+    limit = float(clip_value)
+    with taeda.no_grad():
+        for p in _list(parameters):
+            if p.grad is not None:
+                p.grad.clamp_(-limit, limit)

@@ -1,0 +1,32 @@
+"""Modules without initialisation."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..modules.module import Module
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
+    """A ``module_cls`` whose parameters are left uninitialised; no random number is drawn.
+
+    Raises:
+        RuntimeError: the class is no Module, or does not take ``device``.
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+
+    class Uninitialised(module_cls):  # type: ignore[misc,valid-type]
+        def reset_parameters(self) -> None:
+            pass
+
+        _reset_parameters = reset_parameters
+
+    module = Uninitialised(*args, **kwargs)
+    module.__class__ = module_cls
+    return module

@@ -1,0 +1,401 @@
+"""Pruning: parameters multiplied by masks of zeros and ones."""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ..modules.module import Module
+from .convert_parameters import parameters_to_vector
+
+__all__ = [
+    "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
+    "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
+    "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
+]  # fmt: skip
+
+
+class BasePruningMethod(ABC):
+    """A forward pre-hook that sets ``name`` to ``name_orig * name_mask``. A subclass defines ``compute_mask``."""
+
+    PRUNING_TYPE = "unstructured"
+    _tensor_name: str
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask for ``t`` on top of ``default_mask``."""
+
+    def apply_mask(self, module: Module) -> Tensor:
+        """The pruned tensor."""
+        mask = getattr(module, self._tensor_name + "_mask")
+        original = getattr(module, self._tensor_name + "_orig")
+        return mask.to(dtype=original.dtype) * original
+
+    @classmethod
+    def _method(cls, module: Module, name: str, *args: Any, **kwargs: Any) -> BasePruningMethod:
+        """The new method, joined with one that is there already."""
+        old = [
+            (key, hook)
+            for key, hook in module._forward_pre_hooks.items()
+            if isinstance(hook, BasePruningMethod) and hook._tensor_name == name
+        ]
+        if len(old) > 1:
+            raise AssertionError(
+                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a "
+                "PruningContainer."
+            )
+        for key, _ in old:
+            del module._forward_pre_hooks[key]
+        method = cls(*args, **kwargs)
+        method._tensor_name = name
+        if not old:
+            return method
+        before = old[0][1]
+        container = before if isinstance(before, PruningContainer) else PruningContainer(before)
+        container.add_pruning_method(method)
+        return container
+
+    @classmethod
+    def apply(cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any):
+        """Prune ``name`` of ``module``, by the size of ``importance_scores`` or of the tensor itself."""
+        method = cls._method(module, name, *args, **kwargs)
+        original = getattr(module, name)
+        if importance_scores is None:
+            importance_scores = original
+        elif importance_scores.shape != original.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter {name} of {module}, got "
+                f"{importance_scores.shape} vs {original.shape}"
+            )
+        fresh = not isinstance(method, PruningContainer)
+        if fresh:
+            module.register_parameter(name + "_orig", original)
+            del module._parameters[name]
+            default_mask = taeda.ones_like(original)
+        else:
+            default_mask = getattr(module, name + "_mask").detach().clone()
+        try:
+            with taeda.no_grad():
+                mask = method.compute_mask(importance_scores, default_mask=default_mask)
+            module.register_buffer(name + "_mask", mask)
+            setattr(module, name, method.apply_mask(module))
+            module.register_forward_pre_hook(method)
+        except Exception:
+            if fresh:
+                module.register_parameter(name, getattr(module, name + "_orig"))
+                del module._parameters[name + "_orig"]
+            raise
+        return method
+
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
+        """``t`` times its mask, outside any module."""
+        if importance_scores is None:
+            importance_scores = t
+        elif importance_scores.shape != t.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
+            )
+        default_mask = default_mask if default_mask is not None else taeda.ones_like(t)
+        return t * self.compute_mask(importance_scores, default_mask=default_mask)
+
+    def remove(self, module: Module) -> None:
+        """Make the pruning permanent."""
+        name = self._tensor_name
+        weight = self.apply_mask(module)
+        if hasattr(module, name):
+            delattr(module, name)
+        original = module._parameters[name + "_orig"]
+        original.data = weight.detach()
+        del module._parameters[name + "_orig"]
+        del module._buffers[name + "_mask"]
+        setattr(module, name, original)
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods on one tensor: each new one prunes what the others have left."""
+
+    def __init__(self, *args: BasePruningMethod) -> None:
+        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        if len(args) == 1:
+            self._tensor_name = args[0]._tensor_name
+        for method in args:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: BasePruningMethod) -> None:
+        """Add one for the same tensor."""
+        if not isinstance(method, BasePruningMethod) and method is not None:
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if method is not None and self._tensor_name != method._tensor_name:
+            raise ValueError(
+                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer "
+                f"{self}. Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Iterator[BasePruningMethod]:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, idx: int) -> BasePruningMethod:
+        return self._pruning_methods[idx]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        method = self._pruning_methods[-1]
+        n = t.dim()
+        kept: Any
+        if method.PRUNING_TYPE == "unstructured":
+            kept = default_mask == 1
+        elif method.PRUNING_TYPE == "structured":
+            dim = method.dim + n if method.dim < 0 else method.dim  # type: ignore[attr-defined]
+            if dim < 0:
+                raise IndexError(f"Index is out of bounds for tensor with dimensions {n}")
+            channels = default_mask.sum(dim=[d for d in range(n) if d != dim]) != 0
+            kept = tuple(channels if d == dim else slice(None) for d in range(n))
+        elif method.PRUNING_TYPE == "global":
+            kept = (slice(None),) * n
+        else:
+            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        mask = default_mask.to(dtype=t.dtype).clone()
+        mask[kept] = method.compute_mask(t[kept], default_mask=default_mask[kept]).to(dtype=mask.dtype)
+        return mask
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing, but sets up the mask."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        return default_mask
+
+
+class _Amount(BasePruningMethod):
+    """Methods with an amount: a number of elements, or a fraction."""
+
+    def __init__(self, amount: float) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+
+    def _count(self, size: int) -> int:
+        n = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(n, size)
+        return n
+
+
+class RandomUnstructured(_Amount):
+    """Prunes random elements."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        n = self._count(t.numel())
+        mask = default_mask.clone(memory_format=taeda.contiguous_format)
+        if n != 0:
+            mask.view(-1)[taeda.topk(taeda.rand_like(t).view(-1), k=n).indices] = 0
+        return mask
+
+
+class L1Unstructured(_Amount):
+    """Prunes the elements of smallest absolute value."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        n = self._count(t.numel())
+        mask = default_mask.clone(memory_format=taeda.contiguous_format)
+        if n != 0:
+            mask.view(-1)[taeda.topk(t.abs().reshape(-1), k=n, largest=False).indices] = 0
+        return mask
+
+
+class RandomStructured(_Amount):
+    """Prunes random slices of ``dim``."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, dim: int = -1) -> None:
+        super().__init__(amount)
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        size = t.shape[self.dim]
+        n = self._count(size)
+        if n == 0:
+            return default_mask
+        draws = taeda.rand(size)
+        return _slices(t, self.dim, draws > taeda.kthvalue(draws, k=n).values) * default_mask.to(dtype=t.dtype)
+
+
+class LnStructured(_Amount):
+    """Prunes the slices of ``dim`` of smallest n-norm."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, n: float, dim: int = -1) -> None:
+        super().__init__(amount)
+        self.n = n
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        size = t.shape[self.dim]
+        n = self._count(size)
+        if n == 0:
+            return default_mask
+        dim = self.dim % t.dim()
+        norms = taeda.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
+        kept = taeda.topk(norms, k=size - n, largest=True).indices
+        return _slices(t, self.dim, kept) * default_mask.to(dtype=t.dtype)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes by a given mask."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError(
+                f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
+            )
+        return default_mask * self.mask.to(dtype=default_mask.dtype)
+
+
+def _slices(t: Tensor, dim: int, kept: Tensor) -> Tensor:
+    """A mask in the shape of ``t`` with ones where ``kept`` picks slices of ``dim``."""
+    mask = taeda.zeros_like(t)
+    index: list[Any] = [slice(None)] * t.dim()
+    index[dim] = kept
+    mask[tuple(index)] = 1
+    return mask
+
+
+def identity(module: Module, name: str) -> Module:
+    """Set up a mask of ones for ``name``."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Module, name: str, amount: float) -> Module:
+    """Prune random elements of ``name``: a number of them or a fraction."""
+    RandomUnstructured.apply(module, name, amount=amount)
+    return module
+
+
+def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
+    """Prune the elements of smallest absolute value."""
+    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
+    """Prune random slices of ``dim``."""
+    RandomStructured.apply(module, name, amount=amount, dim=dim)
+    return module
+
+
+def ln_structured(
+    module: Module, name: str, amount: float, n: float, dim: int, importance_scores: Tensor | None = None
+) -> Module:
+    """Prune the slices of ``dim`` of smallest n-norm."""
+    LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
+    """Prune by a given mask."""
+    CustomFromMask.apply(module, name, mask=mask)
+    return module
+
+
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]], pruning_method: type[BasePruningMethod],
+    importance_scores: dict[tuple[Module, str], Tensor] | None = None, **kwargs: Any,
+) -> None:  # fmt: skip
+    """Prune several tensors as one: the amount counts over all of them."""
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    parameters = list(parameters)
+    scores = importance_scores if importance_scores is not None else {}
+    if not isinstance(scores, dict):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+    with taeda.no_grad():
+        flat = parameters_to_vector([scores.get((m, name), getattr(m, name)) for m, name in parameters])
+        masks = parameters_to_vector(
+            [getattr(m, name + "_mask", taeda.ones_like(getattr(m, name))) for m, name in parameters]
+        )
+        container = PruningContainer()
+        container._tensor_name = "temp"
+        method = pruning_method(**kwargs)
+        method._tensor_name = "temp"
+        if method.PRUNING_TYPE != "unstructured":
+            raise TypeError(
+                'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
+                f"{pruning_method} of type {method.PRUNING_TYPE}"
+            )
+        container.add_pruning_method(method)
+        mask = container.compute_mask(flat, masks)
+    at = 0
+    for module, name in parameters:
+        t = getattr(module, name)
+        custom_from_mask(module, name, mask=mask[at : at + t.numel()].view(t.shape))
+        at += t.numel()
+
+
+def remove(module: Module, name: str) -> Module:
+    """Make the pruning of ``name`` permanent."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+
+
+def is_pruned(module: Module) -> bool:
+    """Whether anything in ``module`` is pruned."""
+    return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())
+
+
+def _validate_pruning_amount_init(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    whole = isinstance(amount, numbers.Integral)
+    if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
+        )
+
+
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _validate_structured_pruning(t: Tensor) -> None:
+    if t.dim() <= 1:
+        raise ValueError(
+            f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with "
+            f"{t.dim()} dims"
+        )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)  # type: ignore[return-value]

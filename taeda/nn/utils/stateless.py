@@ -1,0 +1,101 @@
+"""A module called with other parameters than its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from taeda import Tensor
+
+from ..modules.module import Module
+from ..parallel import DataParallel
+
+__all__ = ["functional_call"]
+
+
+def _slots(module: Module) -> dict[str, tuple[dict, str]]:
+    """Where each named parameter and buffer is kept: a registry and a key."""
+    found = {}
+    for path, sub in module.named_modules(remove_duplicate=False):
+        for registry in (sub._parameters, sub._buffers):
+            for name, value in registry.items():
+                if value is not None:
+                    found[f"{path}.{name}" if path else name] = (registry, name)
+    return found
+
+
+def _untied(slots: dict[str, tuple[dict, str]], given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """``given`` with a value for every name that shares its tensor with a given one."""
+    names: dict[int, list[str]] = {}
+    for name, (registry, key) in slots.items():
+        names.setdefault(id(registry[key]), []).append(name)
+    result = dict(given)
+    for tied in names.values():
+        values = {id(given[name]): given[name] for name in tied if name in given}
+        if len(tied) > 1 and len(values) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        if values:
+            value = next(iter(values.values()))
+            result.update((name, value) for name in tied)
+    return result
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Module, parameters_and_buffers: Mapping[str, Tensor], tie_weights: bool = False, strict: bool = False
+):
+    """Put other tensors in place of the module's while the block runs. In-place changes of buffers reach the mapping."""
+    slots = _slots(module)
+    given = dict(parameters_and_buffers)
+    values = _untied(slots, given) if tie_weights else given
+    if strict:
+        errors = []
+        unexpected = [k for k in values if k not in slots]
+        missing = [k for k in slots if k not in values]
+        if unexpected:
+            errors.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
+        if missing:
+            errors.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
+        if errors:
+            raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(errors))
+    else:
+        unknown = [k for k in values if k not in slots]
+        if unknown:
+            raise KeyError(f"functional_call: {module._get_name()} has no parameter or buffer {unknown[0]!r}")
+    before = []
+    for name, value in values.items():
+        registry, key = slots[name]
+        before.append((name, registry, key, registry[key]))
+        registry[key] = value
+    try:
+        yield
+    finally:
+        for name, registry, key, value in reversed(before):
+            if name in given and isinstance(parameters_and_buffers, dict):
+                parameters_and_buffers[name] = registry[key]
+            registry[key] = value
+
+
+def functional_call(
+    module: Module, parameters_and_buffers: dict[str, Tensor], args: Any = None, kwargs: dict[str, Any] | None = None, *,
+    tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
+    """``module(*args, **kwargs)`` with ``parameters_and_buffers`` in place of its own of those names.
+
+    Args:
+        module: what to call.
+        parameters_and_buffers: tensors by dotted name.
+        args: positional arguments, a tuple, or the only one.
+        kwargs: keyword arguments.
+        tie_weights: names that share a tensor in the module share the given one.
+        strict: every parameter and buffer must be given, and nothing else.
+    """
+    if isinstance(module, DataParallel):
+        raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
+        return module(*args, **(kwargs or {}))

@@ -1,0 +1,89 @@
+"""Weight normalisation as a forward pre-hook (Salimans & Kingma 2016); prefer ``parametrizations.weight_norm``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ..modules.module import Module
+from ..parameter import Parameter, UninitializedParameter
+
+__all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
+
+
+def norm_except_dim(v: Tensor, dim: int) -> Tensor:
+    """The 2-norm over all dimensions but ``dim``, which are kept with size 1; over all for -1 (a scalar)."""
+    if dim == -1:
+        return taeda.linalg.vector_norm(v, 2)
+    return taeda.linalg.vector_norm(v, 2, [d for d in range(v.dim()) if d != dim], keepdim=True)
+
+
+def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
+    """``g v / |v|``."""
+    return v * (g / norm_except_dim(v, dim))
+
+
+class WeightNorm:
+    """The hook: computes ``name`` from ``name_g`` and ``name_v`` before each call."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module: Module) -> Tensor:
+        """The normalised weight."""
+        return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+
+    @staticmethod
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Split the parameter and register the hook."""
+        warnings.warn(
+            "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+            FutureWarning, stacklevel=3,
+        )  # fmt: skip
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, WeightNorm) and hook.name == name:
+                raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        fn = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward "
+                "before applying weight normalization"
+            )
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, fn.dim).detach()))
+        module.register_parameter(name + "_v", Parameter(weight.detach()))
+        setattr(module, name, fn.compute_weight(module))
+        module.register_forward_pre_hook(fn)
+        return fn
+
+    def remove(self, module: Module) -> None:
+        """Put the product back as one parameter."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"]
+        del module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Reparametrise ``name`` by direction and length; one length per slice of ``dim`` (one in all for None)."""
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: Module, name: str = "weight") -> Module:
+    """Undo :func:`weight_norm`."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"weight_norm of '{name}' not found in {module}")
