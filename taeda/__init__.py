@@ -421,7 +421,7 @@ from .ops.views import (
 )
 from .ops.table import can_cast
 from ._print import get_printoptions, printoptions, set_printoptions
-from . import autograd, random, utils
+from . import autograd, linalg, random, utils
 from .autograd import (
     enable_grad,
     inference_mode,
