@@ -1,0 +1,516 @@
+"""Pooling: maximum, average and power mean over windows, adaptive and fractional windows, and max unpooling."""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import pool as kernels
+from .table import primitive
+from .views import reshape
+
+_COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
+_COMPUTE |= {"int16": _core.int32, "uint16": _core.int32}
+_REAL = frozenset(("float32", "float64", "int32", "int64", *_COMPUTE))
+
+_Pooled = namedtuple("_Pooled", ("values", "indices"))
+
+
+# ---- geometry -----------------------------------------------------------------------------------------------------------
+
+
+def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
+    if len(value) == 1:
+        return value * n
+    if len(value) != n:
+        raise RuntimeError(f"{name}: {label} must be a single int, or a tuple of {n} ints, got {value}")
+    return value
+
+
+def _check_input(name: str, n: int, input: Tensor) -> None:
+    if input.dim() not in (n + 1, n + 2) or any(s == 0 for s in input.shape[1 if input.dim() == n + 2 else 0 :]):
+        raise RuntimeError(
+            f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
+            f"{list(input.shape)}"
+        )
+
+
+def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
+    """Checked ``(size of the output, kernel, stride, padding, dilation)``."""
+    _check_input(name, n, input)
+    kernel = _tuple(kernel_size, n, name, "kernel_size")
+    stride = kernel if stride is None or stride == () or stride == [] else _tuple(stride, n, name, "stride")
+    padding, dilation = _tuple(padding, n, name, "padding"), _tuple(dilation, n, name, "dilation")
+    if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
+        raise RuntimeError(
+            f"{name}: kernel size, stride and dilation should be greater than zero, but got kernel_size={kernel}, "
+            f"stride={stride}, dilation={dilation}"
+        )
+    for p, k, d in zip(padding, kernel, dilation, strict=True):
+        if p < 0 or p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"{name}: pad should be at most half of effective kernel size and not negative, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+    space = tuple(input.shape[-n:])
+    size = []
+    for i, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True):
+        o = (i + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode and (o - 1) * s >= i + p:  # the last window must start inside the image or its left padding
+            o -= 1
+        size.append(o)
+    if min(size) < 1:
+        c = input.shape[-n - 1]
+        sizes = "x".join(map(str, (c, *space))), "x".join(map(str, (c, *size)))
+        raise RuntimeError(
+            f"{name}: Given input size: ({sizes[0]}). Calculated output size: ({sizes[1]}). Output size is too small"
+        )
+    return tuple(size), kernel, stride, padding, dilation
+
+
+def _three(values, fill: int) -> tuple[int, ...]:
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+def _args(space, size, kernel, stride, padding, dilation, adaptive=0, divide=1) -> tuple[int, ...]:
+    return (
+        *_three(size, 1),
+        *_three(space, 1),
+        *_three(kernel, 1),
+        *_three(stride, 1),
+        *_three(dilation, 1),
+        *_three(padding, 0),
+        adaptive,
+        divide,
+    )
+
+
+def _ready(name: str, input: Tensor) -> Tensor:
+    """``input`` contiguous, in a dtype that has kernels."""
+    if input.dtype.name not in _REAL:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'")
+    return input.to(_COMPUTE.get(input.dtype.name, input.dtype)).contiguous()
+
+
+def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
+    n = len(size)
+    x = _ready(name, input)
+    shape = (*input.shape[:-n], *size)
+    outs = [_core.empty(shape, x.dtype)]
+    if kind == "argmax":
+        outs.append(_core.empty(shape, _core.int64))
+    rows = outs[0].numel() // size[-1] if outs[0].numel() else 0
+    work = size[-1] * math.prod(args[6:9])
+    _core.launch(kernels.pool(x.dtype.name, kind), (*outs, x), args, rows, max(1, 32768 // work))
+    if x.dtype is not input.dtype:
+        outs[0] = outs[0].to(input.dtype)
+    return outs
+
+
+# ---- maximum ------------------------------------------------------------------------------------------------------------
+
+
+@primitive(method=False, out=False, outputs=("values", "indices"), differentiable=[0])
+def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
+    """Maxima of windows and where in its plane each was found."""
+    args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)
+    return tuple(_launch("max_pool", "argmax", input, size, args))
+
+
+@primitive(method=False, out=False)
+def _max_pool_adjoint(grad, indices, space):
+    """``grad`` summed into the places that ``indices`` name in planes of sizes ``space``."""
+    g = _ready("max_pool_backward", grad)
+    n = len(space)
+    out = _core.empty((*grad.shape[:-n], *space), g.dtype)
+    inputs, outputs = math.prod(grad.shape[-n:]), math.prod(space)
+    planes = math.prod(grad.shape[:-n])
+    grain = max(1, 32768 // max(inputs + outputs, 1))
+    _core.launch(kernels.pool_place(g.dtype.name), (out, g, indices.contiguous()), (outputs, inputs), planes, grain)
+    return out.to(grad.dtype)
+
+
+def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
+    """The elements of each plane of ``x`` that ``indices`` name."""
+    lead = x.shape[:-n]
+    return reshape(reshape(x, (*lead, -1)).gather(-1, reshape(indices, (*lead, -1))), indices.shape)
+
+
+_max_pool.vjp(
+    input=lambda g, input_shape, indices, size: _max_pool_adjoint(g, indices, tuple(input_shape[-len(size) :]))
+)
+_max_pool_adjoint.vjp(grad=lambda g, indices, space: _at(g, indices, len(space)))
+
+
+def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+    size, *rest = _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_of(name, input, size, rest, 0, return_indices)
+
+
+def _max_of(name, input, size, rest, adaptive, return_indices):
+    if return_indices:
+        return _Pooled(*_max_pool(input, size, *rest, adaptive))
+    if input.requires_grad and _core.is_grad_enabled():
+        return _max_pool(input, size, *rest, adaptive)[0]
+    return _launch(name, "max", input, size, _args(input.shape[-len(size) :], size, *rest, adaptive))[0]
+
+
+_MAX_DOC = """Maximum of each window.
+
+    Args:
+        input: ``[n, c, {space}]`` or without ``n``.
+        kernel_size, stride, padding, dilation: an int or one per spatial dimension; the stride is the window's size where
+            not given; padding counts as minus infinity.
+        ceil_mode: also keep a last window that is partly outside.
+        return_indices: also give where in its plane each maximum was found.
+    Raises:
+        RuntimeError: a window does not fit.
+    """
+_AVG_DOC = """Average of each window.
+
+    Args:
+        input: ``[n, c, {space}]`` or without ``n``.
+        kernel_size, stride, padding: an int or one per spatial dimension; the stride is the window's size where not given.
+        ceil_mode: also keep a last window that is partly outside.
+        count_include_pad: whether padding counts as elements (of value 0).
+    Raises:
+        RuntimeError: a window does not fit.
+    """
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    return _maximum("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    return _maximum("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    return _maximum("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _adaptive_max(name, n, input, output_size, return_indices):
+    size, space = _adaptive_size(name, n, input, output_size)
+    kernel = tuple(i // o if i % o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
+    ones = (1,) * n
+    return _max_of(name, input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
+
+
+def _adaptive_size(name, n, input, output_size):
+    _check_input(name, n, input)
+    wanted = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    if len(wanted) != n:
+        raise RuntimeError(f"{name}: output_size must be an int or a tuple of {n} ints (or None), got {output_size}")
+    space = tuple(input.shape[-n:])
+    size = tuple(i if o is None else o for i, o in zip(space, wanted, strict=True))
+    if min(size) < 0:
+        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {size}")
+    return size, space
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+# ---- average ------------------------------------------------------------------------------------------------------------
+
+
+@primitive(method=False, out=False)
+def _avg_pool(input, size, kernel, stride, padding, divide=1):
+    """Sums of windows over ``divide`` (see ``kernels.pool.POOL_ARGS``)."""
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"avg_pool\" not implemented for '{input.dtype.name}'; convert with .float()")
+    args = _args(input.shape[-len(size) :], size, kernel, stride, padding, (1,) * len(size), 0, divide)
+    return _launch("avg_pool", "sum", input, size, args)[0]
+
+
+@primitive(method=False, out=False)
+def _sum_pool_adjoint(grad, space, kernel, stride, padding):
+    """Every element of an image of sizes ``space`` gets the sum of ``grad`` over the windows that it lies in."""
+    n = len(space)
+    g = _ready("avg_pool_backward", grad)
+    out = _core.empty((*grad.shape[:-n], *space), g.dtype)
+    rows = out.numel() // space[-1] if out.numel() else 0
+    args = _args(space, grad.shape[-n:], kernel, stride, padding, (1,) * n)
+    grain = max(1, 32768 // (space[-1] * math.prod(kernel)))
+    _core.launch(kernels.pool_spread(g.dtype.name), (out, g), args, rows, grain)
+    return out.to(grad.dtype)
+
+
+def _divided(g: Tensor, space, kernel, stride, padding, divide) -> Tensor:
+    """``g`` over the size of each window."""
+    if divide > 0:
+        return g if divide == 1 else g / divide
+    from .exchange import tensor
+
+    n = len(kernel)
+    for d, (o, i, k, s, p) in enumerate(zip(g.shape[-n:], space, kernel, stride, padding, strict=True)):
+        low, high = (-p, i + p) if divide < 0 else (0, i)
+        sizes = [min(j * s - p + k, high) - max(j * s - p, low) for j in range(o)]
+        g = g / tensor(sizes, dtype=g.dtype).reshape((o, *(1,) * (n - 1 - d)))
+    return g
+
+
+_avg_pool.vjp(
+    input=lambda g, input_shape, size, kernel, stride, padding, divide: _sum_pool_adjoint(
+        _divided(g, input_shape[-len(size) :], kernel, stride, padding, divide),
+        tuple(input_shape[-len(size) :]),
+        kernel,
+        stride,
+        padding,
+    )
+)
+_sum_pool_adjoint.vjp(
+    grad=lambda g, grad_shape, space, kernel, stride, padding: _avg_pool(
+        g, tuple(grad_shape[-len(space) :]), kernel, stride, padding
+    )
+)
+
+
+def _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
+    size, kernel, stride, padding, _ = _window(name, n, input, kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override is not None:
+        if divisor_override == 0:
+            raise RuntimeError(f"{name}: divisor must be not zero")
+        if divisor_override < 0:
+            return -_avg_pool(input, size, kernel, stride, padding, -divisor_override)
+        return _avg_pool(input, size, kernel, stride, padding, divisor_override)
+    if not any(padding) and not ceil_mode:
+        divide = math.prod(kernel)
+    else:
+        divide = -1 if count_include_pad else 0
+    return _avg_pool(input, size, kernel, stride, padding, divide)
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    return _average(
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    return _average(
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
+    _max.__doc__ = _MAX_DOC.format(space=", ".join("dhw"[3 - _n :]))
+    _avg.__doc__ = _AVG_DOC.format(space=", ".join("dhw"[3 - _n :]))
+
+
+def _adaptive_avg(name, n, input, output_size):
+    size, space = _adaptive_size(name, n, input, output_size)
+    dims = tuple(range(-n, 0))
+    if all(o == 1 for o in size):
+        return input.mean(dims, keepdim=True)
+    if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
+        kernel = tuple(i // o for i, o in zip(space, size, strict=True))
+        return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
+    # A mean over a box is one mean per dimension, each a product with a small matrix.
+    from .exchange import tensor
+
+    x = input
+    for d, i, o in zip(dims, space, size, strict=True):
+        rows = []
+        for j in range(o):
+            low, high = j * i // o, -(-(j + 1) * i // o)
+            rows.append([1 / (high - low) if low <= a < high else 0.0 for a in range(i)])
+        matrix = tensor(rows, dtype=input.dtype) if o else _core.empty((0, i), input.dtype)
+        x = (x.transpose(d, -1) @ matrix.t()).transpose(d, -1)
+    return x
+
+
+def adaptive_avg_pool1d(input, output_size):
+    return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
+
+
+for _what, _ops in (
+    ("Average", (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)),
+    ("Maximum", (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)),
+):
+    for _op in _ops:
+        _op.__doc__ = f"""{_what} over windows chosen so that the output has ``output_size``.
+
+    Window ``o`` of a dimension of ``i`` elements runs from ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``; None keeps a
+    dimension's size.
+    """
+
+
+# ---- power mean ---------------------------------------------------------------------------------------------------------
+
+
+def _power(name, n, input, norm_type, kernel_size, stride, ceil_mode):
+    kernel = _tuple(kernel_size, n, name, "kernel_size")
+    average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
+    out = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    # As PyTorch: the root is of |sum|, with the sign of the sum.
+    return (out.sign() * out.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    return _power("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    return _power("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Power mean without the mean: ``(sum x ** p) ** (1 / p)`` of each window."""
+    return _power("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+# ---- fractional windows -------------------------------------------------------------------------------------------------
+
+
+def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_indices, samples):
+    """Windows of a fixed size at pseudo-random places (Graham 2014, https://arxiv.org/abs/1412.6071)."""
+    from .creation import arange
+    from .exchange import tensor
+    from .random import rand
+
+    kernel = _tuple(kernel_size, n, name, "kernel_size")
+    _check_input(name, n, input)
+    space = tuple(input.shape[-n:])
+    if (output_size is None) == (output_ratio is None):
+        raise ValueError(f"{name}: requires specifying exactly one of output_size and output_ratio")
+    if output_size is None:
+        ratio = (output_ratio,) * n if isinstance(output_ratio, float) else tuple(output_ratio)
+        if any(not 0 < r < 1 for r in ratio):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
+        size = tuple(int(i * r) for i, r in zip(space, ratio, strict=True))
+    else:
+        size = _tuple(output_size, n, name, "output_size")
+    for i, k, o in zip(space, kernel, size, strict=True):
+        if o + k - 1 > i:
+            raise RuntimeError(f"{name}: pool size ({k}) too large relative to input size {i} for an output of {o}")
+    single = input.dim() == n + 1
+    x = input.unsqueeze(0) if single else input
+    batch, channels = x.shape[:2]
+    if samples is None:
+        samples = rand((1 if single else batch, channels, n), dtype=input.dtype)
+    flat = None
+    for d in range(n):
+        i, k, o = space[d], kernel[d], size[d]
+        u = samples[..., n - 1 - d].unsqueeze(-1)  # the last sample is the first dimension's
+        alpha = (i - k) / (o - 1) if o > 1 else 0.0
+        places = arange(o, dtype=input.dtype)
+        start = ((places + u) * alpha).to(_core.int64) - (u * alpha).to(_core.int64)
+        last = tensor([j == o - 1 for j in range(o)])
+        start = start.masked_fill(last, i - k)  # [batch, channels, o]
+        index = (start.unsqueeze(-1) + arange(k)).reshape(
+            batch, channels, *(1,) * d, o, *(1,) * (n - 1), k, *(1,) * (n - 1 - d)
+        )
+        index = index.reshape(
+            batch, channels, *(o if e == d else 1 for e in range(n)), *(k if e == d else 1 for e in range(n))
+        )
+        flat = index if flat is None else flat * i + index
+    flat = flat.reshape(batch, channels, math.prod(size), math.prod(kernel))
+    planes = x.reshape(batch, channels, -1)
+    values, tap = planes.gather(-1, flat.reshape(batch, channels, -1)).reshape(flat.shape).max(-1)
+    values = values.reshape(batch, channels, *size)
+    values = values.squeeze(0) if single else values
+    if not return_indices:
+        return values
+    indices = flat.gather(-1, tap.unsqueeze(-1)).reshape(batch, channels, *size)
+    return _Pooled(values, indices.squeeze(0) if single else indices)
+
+
+def fractional_max_pool2d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham 2014)."""
+    return _fractional(
+        "fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
+
+
+def fractional_max_pool3d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Maximum over windows at pseudo-random places, for a chosen size or ratio of the output (Graham 2014)."""
+    return _fractional(
+        "fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
+
+
+# ---- unpooling ----------------------------------------------------------------------------------------------------------
+
+
+def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
+    kernel = _tuple(kernel_size, n, name, "kernel_size")
+    stride = kernel if stride is None else _tuple(stride, n, name, "stride")
+    padding = _tuple(padding, n, name, "padding")
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"{name}: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
+            f"tensor with shape: {list(indices.shape)}"
+        )
+    if indices.dtype is not _core.int64:
+        raise RuntimeError(f"{name}: elements in indices should be type int64 but got: {indices.dtype.name}")
+    default = tuple(
+        (i - 1) * s - 2 * p + k for i, s, p, k in zip(input.shape[-n:], stride, padding, kernel, strict=True)
+    )
+    if output_size is None:
+        space = default
+    else:
+        space = tuple(output_size)[-n:]
+        for got, want, s in zip(space, default, stride, strict=True):
+            if not want - s < got < want + s:
+                raise ValueError(f"{name}: invalid output_size {tuple(space)}: must be within one stride of {default}")
+    lead = input.shape[:-n]
+    total = math.prod(space)
+    if indices.numel() and (int(indices.max()) >= total or int(indices.min()) < 0):
+        raise RuntimeError(f"{name}: found an invalid max index {int(indices.max())} for an output of size {space}")
+    zeros = _core.empty((*lead, total), input.dtype)
+    _core.zero(zeros)
+    out = zeros.scatter(-1, reshape(indices, (*lead, -1)), reshape(input, (*lead, -1)))
+    return reshape(out, (*lead, *space))
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Pooled values back where ``max_pool1d`` found them, zero elsewhere."""
+    return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Pooled values back where ``max_pool2d`` found them, zero elsewhere."""
+    return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Pooled values back where ``max_pool3d`` found them, zero elsewhere."""
+    return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
