@@ -19,7 +19,7 @@ from cpython.unicode cimport PyUnicode_Check
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from .memory cimport Storage, foreign_storage
+from .memory cimport Storage, foreign_storage, new_storage
 from .tensor cimport (
     BF16, BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, Tensor,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
@@ -596,6 +596,29 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if requires_grad:
         t.requires_grad = True
     return t
+
+
+cdef int take_bytes(Exported held, object buffer, int64_t start, int64_t nbytes) except -1:
+    PyObject_GetBuffer(buffer, &held.view, PyBUF_SIMPLE)
+    if start < 0 or nbytes < 0 or start > held.view.len - nbytes:
+        raise ValueError(f"expected bytes {start} to {start + nbytes} of a buffer, which has {held.view.len}")
+    return 0
+
+
+def copy_to_storage(buffer, int64_t start, int64_t nbytes):
+    """A new Storage with a copy of some bytes of a buffer."""
+    cdef Exported held = Exported.__new__(Exported)
+    take_bytes(held, buffer, start, nbytes)
+    cdef Storage storage = new_storage(nbytes)
+    memcpy(storage.data, <char*>held.view.buf + start, nbytes)
+    return storage
+
+
+def share_storage(buffer, int64_t start, int64_t nbytes):
+    """A Storage over some bytes of a buffer, which lives as long as it does."""
+    cdef Exported held = Exported.__new__(Exported)
+    take_bytes(held, buffer, start, nbytes)
+    return foreign_storage(<char*>held.view.buf + start, nbytes, held)
 
 
 cdef object make_array(Tensor t):

@@ -1,0 +1,162 @@
+"""Files written by PyTorch are read here and the reverse; safetensors against its own library."""
+
+import io
+import pickle
+import zipfile
+from collections import Counter, OrderedDict
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import io as taeda_io
+
+torch = pytest.importorskip("torch")
+
+DTYPES = [
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128",
+]  # fmt: skip
+
+
+def plain(x):
+    """Comparable between the two libraries."""
+    if isinstance(x, (taeda.Tensor, torch.Tensor)):
+        kind = "Parameter" if type(x).__name__ == "Parameter" else "Tensor"
+        return kind, str(x.dtype).split(".")[1], tuple(x.shape), tuple(x.stride()), x.requires_grad, x.tolist()
+    if isinstance(x, (taeda.dtype, torch.dtype)):
+        return "dtype", str(x).split(".")[1]
+    if isinstance(x, (taeda.device, torch.device)):
+        return "device", str(x)
+    if isinstance(x, dict):
+        return type(x).__name__, {k: plain(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x).__name__, [plain(v) for v in x]
+    return type(x).__name__, x
+
+
+def objects(f):
+    x = f.tensor(np.arange(24.0).reshape(2, 3, 4), dtype=f.float32)
+    shared = [1, 2]
+    yield "dtypes", {name: f.tensor([0, 1, 3]).to(getattr(f, name)) for name in DTYPES}
+    yield "views", [x, x[1], x.transpose(0, 2), x[:, 1:, ::2], x[0, 0, 0], x[:, :0], x.expand(3, 2, 3, 4)]
+    yield "state dict", OrderedDict(weight=x, bias=x[0, 0])
+    yield "parameter", {"p": f.nn.Parameter(f.tensor([1.0, 2])), "q": f.nn.Parameter(f.tensor([1.0]), False)}
+    yield "requires grad", f.tensor([1.0], requires_grad=True)
+    yield (
+        "python",
+        {
+            "none": None,
+            "bools": (True, False),
+            "ints": [0, 255, 256, -1, 2**31, -(2**31), 2**63, -(2**70), 10**30],
+            "floats": [0.0, -1.5, 1e300, float("inf")],
+            "text": ["", "ä€😀", "a" * 300],
+            "bytes": [b"", b"ab\xff", bytearray(b"xy")],
+            "complex": 1 + 2j,
+            "tuples": [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)],
+            "nested": {1: {2.5: [{"a": ()}]}, (1, "b"): None},
+            "set": {1, 2},
+            "shared": [shared, shared],
+            "dtype": f.float32,
+            "device": f.device("cpu"),
+            "size": f.Size([1, 2]),
+            "empty": [[], {}, OrderedDict()],
+            "many": list(range(1000)),
+            "strings": [f"key{i}" for i in range(400)],
+        },
+    )
+    yield "optimiser", {"state": {0: {"step": f.tensor(3.0), "m": x}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+
+
+NAMES = [name for name, _ in objects(torch)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ways(name, tmp_path):
+    ours, theirs = dict(objects(taeda))[name], dict(objects(torch))[name]
+    torch.save(theirs, tmp_path / "theirs.pt")
+    taeda_io.save(ours, tmp_path / "ours.pt")
+    assert plain(taeda_io.load(tmp_path / "theirs.pt")) == plain(theirs)
+    assert plain(taeda_io.load(tmp_path / "theirs.pt", mmap=True)) == plain(theirs)
+    assert plain(taeda_io.load(tmp_path / "ours.pt")) == plain(theirs)
+    assert plain(torch.load(tmp_path / "ours.pt")) == plain(theirs)
+    assert plain(torch.load(tmp_path / "ours.pt", mmap=True)) == plain(theirs)
+    buffer = io.BytesIO()
+    taeda_io.save(ours, buffer)
+    buffer.seek(0)
+    assert plain(torch.load(buffer)) == plain(theirs)
+    assert zipfile.ZipFile(buffer).testzip() is None
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("views",)])
+def test_the_format_before_1_6(name, tmp_path):
+    theirs = dict(objects(torch))[name]
+    if name == "dtypes":
+        theirs = {k: v for k, v in theirs.items() if not k.startswith("uint") or k == "uint8"}
+    torch.save(theirs, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    assert plain(taeda_io.load(tmp_path / "old.pt")) == plain(theirs)
+
+
+def test_sharing_survives(tmp_path):
+    x = torch.arange(6.0)
+    for legacy in (False, True):
+        torch.save([x, x[2:], x.view(2, 3)], tmp_path / "a.pt", _use_new_zipfile_serialization=not legacy)
+        a, b, c = taeda_io.load(tmp_path / "a.pt")
+        a[2] = 77.0
+        assert b[0].item() == 77.0 and c[0, 2].item() == 77.0
+    taeda_io.save([a, b, c], tmp_path / "b.pt")
+    a, b, c = torch.load(tmp_path / "b.pt")
+    a[3] = 5.0
+    assert b[1] == 5.0 and c[1, 0] == 5.0
+
+
+def test_state_dict_metadata(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    torch.save(module.state_dict(), tmp_path / "a.pt")
+    loaded = taeda_io.load(tmp_path / "a.pt")
+    assert plain(loaded) == plain(module.state_dict())
+    assert loaded._metadata == module.state_dict()._metadata
+    taeda_io.save(loaded, tmp_path / "b.pt")
+    again = torch.load(tmp_path / "b.pt")
+    assert again._metadata == module.state_dict()._metadata
+    module.load_state_dict(again)
+
+
+def test_conjugate_and_negative_views(tmp_path):
+    x = torch.tensor([1 + 2j, 3 - 1j])
+    torch.save(x.conj(), tmp_path / "a.pt")
+    assert taeda_io.load(tmp_path / "a.pt").tolist() == [1 - 2j, 3 + 1j]
+    torch.save(x.conj().imag, tmp_path / "a.pt")
+    assert taeda_io.load(tmp_path / "a.pt").tolist() == [-2.0, 1.0]
+
+
+def test_counter(tmp_path):
+    torch.save(Counter("abca"), tmp_path / "a.pt")
+    assert taeda_io.load(tmp_path / "a.pt") == Counter("abca")
+
+
+def test_attributes_of_tensors(tmp_path):
+    x = torch.ones(2)
+    x.note = "hello"
+    torch.save(x, tmp_path / "a.pt")
+    assert taeda_io.load(tmp_path / "a.pt").note == "hello"
+
+
+def test_files_that_would_run_code_are_refused(tmp_path):
+    torch.save(torch.nn.Linear(1, 1), tmp_path / "module.pt")
+    with pytest.raises(pickle.UnpicklingError, match=r"torch\.nn\.modules\.linear\.Linear"):
+        taeda_io.load(tmp_path / "module.pt")
+    torch.jit.script(torch.nn.Linear(1, 1)).save(tmp_path / "script.pt")
+    with pytest.raises(RuntimeError, match="TorchScript"):
+        taeda_io.load(tmp_path / "script.pt")
+
+
+def test_safetensors_library(tmp_path):
+    library = pytest.importorskip("safetensors.torch")
+    theirs = {name: torch.tensor([[0, 1, 3]]).to(getattr(torch, name)) for name in DTYPES if name != "complex128"}
+    ours = {name: taeda.tensor([[0, 1, 3]]).to(getattr(taeda, name)) for name in theirs}
+    library.save_file(theirs, tmp_path / "a.safetensors", metadata={"format": "pt"})
+    taeda_io.safetensors.save_file(ours, tmp_path / "b.safetensors", metadata={"format": "pt"})
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+    for read in (taeda_io.safetensors.load_file, taeda_io.load, lambda p: taeda_io.safetensors.load(p.read_bytes())):
+        assert plain(read(tmp_path / "a.safetensors")) == plain(library.load_file(tmp_path / "b.safetensors"))
