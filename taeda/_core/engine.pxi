@@ -168,7 +168,7 @@ cdef object LEAF_LOCK = __import__("threading").RLock()
 
 cdef int add_to_leaf(Tensor leaf, Tensor g, bint create_graph) except -1:
     if leaf.grad_ is None:
-        # references to g: ours and the caller's variables `grad`, the entry is already emptied
+        # references to g: one each in accumulate, finish_leaf, deliver and run_node; the lists are emptied already
         if not create_graph and Py_REFCNT(<PyObject*>g) <= STEAL_LIMIT and Py_REFCNT(<PyObject*>g.storage) == 1 \
                 and g.storage.owner is None and g.contiguous == leaf.contiguous and is_dense(g) and g.leaf_grad == False \
                 and g.grad_fn_ is None and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
@@ -183,7 +183,7 @@ cdef int add_to_leaf(Tensor leaf, Tensor g, bint create_graph) except -1:
     return 0
 
 
-cdef int STEAL_LIMIT = 3
+cdef int STEAL_LIMIT = 4
 
 
 cdef list collect(list roots, dict buffers, dict leaves):
@@ -399,7 +399,7 @@ cdef int explain_failure(Node node, error) except -1:
         note = f"while differentiating {node.name()}"
         if node.trace is not None:
             import traceback
-            note += ", recorded at:\n" + "".join(traceback.format_list(node.trace[-6:]))
+            note += ", recorded at:\n" + "".join(traceback.format_list(node.trace[max(len(node.trace) - 6, 0):]))
         error.add_note(note)
     return 0
 
