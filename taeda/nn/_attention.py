@@ -8,9 +8,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-try:
-    from ..ops.attention import scaled_dot_product_attention
-except ImportError: pass
+from ..ops.attention import scaled_dot_product_attention
 from ..ops.matmul import linear
 
 

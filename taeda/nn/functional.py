@@ -26,83 +26,70 @@ from ..ops.activation import (
     softsign,
     tanhshrink,
 )
-try:
-    from ..ops.attention import scaled_dot_product_attention
-except ImportError: pass
-try:
-    from ..ops.conv import (
-        conv1d,
-        conv2d,
-        conv3d,
-        conv_tbc,
-        conv_transpose1d,
-        conv_transpose2d,
-        conv_transpose3d,
-        fold,
-        unfold,
-    )
-except ImportError: pass
+from ..ops.attention import scaled_dot_product_attention
+from ..ops.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    fold,
+    unfold,
+)
 from ..ops.elementary import sigmoid, tanh
 from ..ops.embedding import embedding as _embedding
 from ..ops.embedding import bags as _embedding_bags
 from ..ops.embedding import embedding_renorm_ as _embedding_renorm_
 from ..ops.embedding import one_hot
-try:
-    from ..ops.loss import (
-        binary_cross_entropy,
-        binary_cross_entropy_with_logits,
-        cosine_embedding_loss,
-        cross_entropy,
-        ctc_loss,
-        gaussian_nll_loss,
-        hinge_embedding_loss,
-        huber_loss,
-        kl_div,
-        l1_loss,
-        margin_ranking_loss,
-        mse_loss,
-        multi_margin_loss,
-        multilabel_margin_loss,
-        multilabel_soft_margin_loss,
-        nll_loss,
-        poisson_nll_loss,
-        smooth_l1_loss,
-        soft_margin_loss,
-        triplet_margin_loss,
-        triplet_margin_with_distance_loss,
-    )
-except ImportError: pass
+from ..ops.loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from ..ops.matmul import bilinear, linear
-try:
-    from ..ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
-except ImportError: pass
-try:
-    from ..ops.pooling import (
-        adaptive_avg_pool1d,
-        adaptive_avg_pool2d,
-        adaptive_avg_pool3d,
-        adaptive_max_pool1d,
-        adaptive_max_pool2d,
-        adaptive_max_pool3d,
-        avg_pool1d,
-        avg_pool2d,
-        avg_pool3d,
-        fractional_max_pool2d,
-        fractional_max_pool3d,
-        lp_pool1d,
-        lp_pool2d,
-        lp_pool3d,
-        max_pool1d,
-        max_pool2d,
-        max_pool3d,
-        max_unpool1d,
-        max_unpool2d,
-        max_unpool3d,
-    )
-except ImportError: pass
-try:
-    from ..ops.resample import affine_grid, grid_sample, interpolate
-except ImportError: pass
+from ..ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from ..ops.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from ..ops.resample import affine_grid, grid_sample, interpolate
 from ..ops.shape import pad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
@@ -202,9 +189,11 @@ def rrelu(
     """``x``, times a slope where negative: drawn uniformly in training, the mean of the bounds otherwise."""
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    with taeda.no_grad():
-        slopes = taeda.empty_like(input).uniform_(lower, upper)
-    result = taeda.where(input <= 0, input * slopes, input)
+    with taeda.no_grad():  # as PyTorch, a double is drawn for each element that needs one, in order
+        negative = input <= 0
+        drawn = taeda.empty(int(negative.sum()), dtype=taeda.float64).uniform_(lower, upper).to(input.dtype)
+        slopes = taeda.ones_like(input).masked_scatter_(negative, drawn)
+    result = input * slopes
     return input.copy_(result) if inplace else result
 
 
