@@ -1,0 +1,132 @@
+"""Connectionist temporal classification: the loss of an unaligned label sequence."""
+
+from __future__ import annotations
+
+from .._core import Tensor, bool_, empty, int64, launch
+from .._core.exchange import tensor as make_tensor
+from ..kernels import ctc as kernels
+from .table import OPS, composite, primitive
+
+
+def _lengths(name, x, batch):
+    x = x if isinstance(x, Tensor) else make_tensor(list(x), dtype=int64)
+    if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is bool_:
+        raise RuntimeError(f"ctc_loss: {name} must be integral, got {x.dtype}")
+    x = x.reshape(-1).to(int64).contiguous()
+    if x.shape[0] != batch:
+        raise RuntimeError(f"ctc_loss: {name} must be of size batch_size={batch}, got {x.shape[0]}")
+    return x
+
+
+def _extended(targets, lengths, blank, most):
+    """Labels with blanks between and around them, ``[batch, 2 most + 1]``."""
+    batch = lengths.shape[0]
+    labels = targets.new_full((batch, 2 * most + 1), blank)
+    if not most:
+        return labels
+    if targets.dim() == 1:  # concatenated
+        starts = (lengths.cumsum(0) - lengths).unsqueeze(1)
+        at = starts + OPS["arange"](most).unsqueeze(0)
+        padded = targets[at.clamp(max=max(targets.shape[0] - 1, 0))] if targets.shape[0] else at * 0
+    else:
+        padded = targets[:, :most]
+    inside = OPS["arange"](most).unsqueeze(0) < lengths.unsqueeze(1)
+    labels[:, 1::2] = padded.masked_fill(inside.logical_not(), blank)
+    return labels
+
+
+def _skips(labels, dtype):
+    """0 where a state can be entered from two before it (a label that differs from the last one), else -inf."""
+    batch, states = labels.shape
+    skips = OPS["full"]((batch, states + kernels.PAD), float("-inf"), dtype=dtype)
+    if states > 3:
+        skips[:, 3:states:2] = skips[:, 3:states:2].masked_fill(labels[:, 3::2] != labels[:, 1:-2:2], 0.0)
+    return skips
+
+
+def _check(log_probs, targets, steps, lengths, blank):
+    time, batch, classes = log_probs.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError(f"ctc_loss: blank must be in label range [0, {classes - 1}], got {blank}")
+    if batch and (int(steps.max()) > time or int(steps.min()) < 0):
+        raise RuntimeError(f"ctc_loss: expected input_lengths to have values in [0, {time}], got {steps.tolist()}")
+    if batch and int(lengths.min()) < 0:
+        raise RuntimeError(f"ctc_loss: expected target_lengths to be non-negative, got {lengths.tolist()}")
+    if targets.dim() == 1:
+        if int(lengths.sum()) != targets.shape[0]:
+            raise RuntimeError(
+                f"ctc_loss: expected a 1-d targets of as many labels as target_lengths adds up to "
+                f"({int(lengths.sum())}), got {targets.shape[0]}"
+            )
+    elif batch and int(lengths.max()) > targets.shape[1]:
+        raise RuntimeError(
+            f"ctc_loss: expected targets of at least {int(lengths.max())} labels per sample, got shape "
+            f"{tuple(targets.shape)}"
+        )
+
+
+@primitive(method=False, out=False, outputs=("loss", "alpha", "labels", "skips"), differentiable=[0], name="_ctc_loss")
+def _ctc(log_probs, targets, steps, lengths, blank):
+    x = log_probs.contiguous()
+    time, batch, classes = x.shape
+    most = int(lengths.max()) if batch else 0
+    labels = _extended(targets, lengths, blank, most).contiguous()
+    if labels.numel() and not (int(labels.min()) >= 0 and int(labels.max()) < classes):
+        raise RuntimeError(f"ctc_loss: expected targets to be class numbers in [0, {classes - 1}]")
+    skips = _skips(labels, x.dtype)
+    states = labels.shape[1]
+    loss = empty((batch,), x.dtype)
+    alpha = empty((batch, time, states + 2 * kernels.PAD), x.dtype)
+    address = kernels.ctc_forward(x.dtype.name)
+    launch(address, (loss, alpha, x, labels, skips, steps, lengths), (time, batch, classes, states), batch, 1)
+    return loss, alpha, labels, skips
+
+
+@_ctc.vjp_all("log_probs")
+def _(g, loss, alpha, labels, skips, log_probs, steps, lengths, blank):
+    x = log_probs.detach().contiguous()
+    time, batch, classes = x.shape
+    grad = OPS["zeros_like"](x)
+    beta = empty(tuple(alpha.shape), x.dtype)
+    tensors = (grad, beta, x, labels, skips, steps, lengths, alpha, loss.detach(), g.detach().contiguous())
+    address = kernels.ctc_backward(x.dtype.name)
+    launch(address, tensors, (time, batch, classes, labels.shape[1]), batch, 1)
+    return (grad,)
+
+
+@composite(method=False)
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006).
+
+    Args:
+        log_probs: ``[steps, batch, classes]`` or ``[steps, classes]``, log-probabilities, float32 or float64.
+        targets: ``[batch, labels]``, or all labels one after another; integers, none of them ``blank``.
+        input_lengths, target_lengths: per sample, integers.
+        blank: the class that stands for no label.
+        reduction: ``"mean"`` (each loss over its target's length, then over the batch), ``"sum"`` or ``"none"``.
+        zero_infinity: count losses of targets that do not fit as 0, with no gradient.
+
+    The gradient takes ``log_probs`` to be the result of ``log_softmax``; it cannot be differentiated again.
+    """
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction (expected 'none', 'mean' or 'sum')")
+    if log_probs.dtype.name not in ("float32", "float64"):
+        raise RuntimeError(f"ctc_loss: expected log_probs of float32 or float64, got {log_probs.dtype}")
+    single = log_probs.dim() == 2
+    if single:
+        log_probs = log_probs.unsqueeze(1)
+        targets = targets.reshape(1, -1) if targets.dim() == 1 else targets
+    if log_probs.dim() != 3:
+        raise RuntimeError(f"ctc_loss: expected log_probs of 2 or 3 dimensions, got shape {tuple(log_probs.shape)}")
+    batch = log_probs.shape[1]
+    steps, lengths = _lengths("input_lengths", input_lengths, batch), _lengths("target_lengths", target_lengths, batch)
+    targets = targets.to(int64)
+    _check(log_probs, targets, steps, lengths, blank)
+    loss = _ctc(log_probs, targets, steps, lengths, blank)[0]
+    if zero_infinity:
+        loss = loss.masked_fill(loss == float("inf"), 0.0)
+    if reduction == "mean":
+        return (loss / lengths.clamp(min=1).to(loss.dtype)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss.squeeze(0) if single else loss
