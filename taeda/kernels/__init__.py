@@ -23,6 +23,7 @@ def _deferred(name: str) -> ModuleType:
 
 conv = _deferred("conv")
 copy = _deferred("copy")
+ctc = _deferred("ctc")
 indexing = _deferred("indexing")
 normalize = _deferred("normalize")
 optim = _deferred("optim")

@@ -38,6 +38,7 @@ from ..ops.conv import (
     fold,
     unfold,
 )
+from ..ops.ctc import ctc_loss
 from ..ops.elementary import sigmoid, tanh
 from ..ops.embedding import embedding as _embedding
 from ..ops.embedding import bags as _embedding_bags

@@ -11,7 +11,6 @@ import math
 from .._core import Tensor, int64, is_grad_enabled, uint8
 from .._core.reduce import Reducer, Rowwise
 from ..kernels import scalar as s
-from .ctc import ctc_loss as ctc_loss
 from .reduction import _TOTAL
 from .softmax import log_softmax, softmax
 from .table import OPS, composite, pointwise, primitive
