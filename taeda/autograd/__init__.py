@@ -1,17 +1,12 @@
 """Automatic differentiation: modes, backward and grad, one's own functions, numerical checks."""
 
-from . import graph
+from . import functional, graph
 from .._core import Tensor as Variable
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, once_differentiable
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .modes import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
-
-try:  # PROVISIONAL until both modules are there
-    from . import functional
-    from .gradcheck import GradcheckError, gradcheck, gradgradcheck
-except ImportError:
-    pass
 
 __all__ = [
     "Function",
