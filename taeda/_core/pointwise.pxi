@@ -259,17 +259,31 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
     if nt == 0 or nt > MAXOPERANDS - op.nouts:
         raise_not_tensor(op, bound, 0)
     compute = result_code(op, inputs)
-    variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
     if not (op.kinds >> KIND[compute]) & 1:
         raise_bad_dtype(op, compute)
+    if op.body_check is not None:
+        run_check(op, bound)
+    variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
     return launch_pointwise(op, inputs, nparams, compute, variant, target, None)
+
+
+cdef int run_check(Op op, PyObject** bound) except -1:
+    """Let the op look at its arguments; one with attributes only where they are not all at their defaults."""
+    cdef int i
+    cdef bint plain = op.nparams > op.noperands
+    for i in range(op.noperands, op.nparams):
+        if bound[i] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
+            plain = False
+    if not plain:
+        op.body_check(*[<object>bound[i] for i in range(op.nparams)])
+    return 0
 
 
 cdef int raise_bad_dtype(Op op, int compute) except -1:
     kinds = ("bool", "integer", "floating point", "complex")
     allowed = " or ".join([kinds[k] for k in sorted(op.traits["dtypes"])])
-    raise RuntimeError(f"\"{op.name}\" not implemented for '{DTYPES[compute]}': expected {allowed} input; "
-                       f"convert it with .to(dtype)")
+    raise NotImplementedError(f"\"{op.name}\" not implemented for '{DTYPES[compute]}': expected {allowed} input; "
+                              f"convert it with .to(dtype)")
 
 
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):
@@ -640,6 +654,8 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
         compute = result_code(op, inputs)
         if KIND[out_code(op, compute)] <= KIND[t.code] and (op.kinds >> KIND[compute]) & 1:
             check_inplace(t, False)
+            if op.body_check is not None:
+                run_check(op, bound)
             variant = 0 if op.nparams == op.noperands else variant_of(op, bound, inputs, &nparams)
             result = launch_pointwise(op, inputs, nparams, compute, variant, t, None)
             t.storage.version += 1

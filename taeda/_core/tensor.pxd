@@ -130,6 +130,7 @@ cdef class Op:
     cdef void** table_values
     cdef int table_size
     cdef int table_used
+    cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
 
 cdef int[16] ITEMSIZE
 cdef int[16] KIND                # 0 bool, 1 integer, 2 float, 3 complex

@@ -94,7 +94,8 @@ def pointwise(
         promote_from: which operands take part in promotion (default: all).
         dtypes: kinds of computing dtype that are allowed, of ``bool int float complex`` (default: all).
         method, inplace: whether to make a Tensor method and an in-place form.
-        check: called with the arguments before computing, to raise on bad values (it must be cheap).
+        check: called with the arguments before computing, to raise on bad values (it must be cheap); where the op has
+            attributes, only when one of them is not its default.
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``.
     """
@@ -122,6 +123,7 @@ def pointwise(
             name = op.name + "_"
             form = _make(function, "pointwise", None, inplace=True, name=name, traits={**shared, "functional": op}, **options)
             form.__doc__ = f"In-place form of :func:`{op.name}`."
+            form.body_check = check
             op.traits["inplace"] = form
             _register(name, form, True)
         return op
