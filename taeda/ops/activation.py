@@ -7,7 +7,7 @@ import math
 from ..kernels import scalar as s
 from ._lazy import np
 from .elementary import exp, sigmoid, tanh
-from .pointwise import add, mul, neg, pow, rsub, sub, times_itself, true_divide
+from .pointwise import add, mul, mul_conj, neg, pow, rsub, sub, times_itself, true_divide
 from .table import composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -32,7 +32,7 @@ def _zero(x):
 @pointwise(dtypes=REAL, reference=lambda x: np.maximum(x, 0))
 def relu(input):
     """``max(input, 0)``."""
-    return s.select(input > 0, input, s.select(s.isnan(input), input, _zero(input)))
+    return s.at_least(input, 0)
 
 
 @pointwise(method=False, inplace=False, dtypes=REAL)
@@ -48,7 +48,7 @@ relu.vjp(input=lambda g, out: relu_backward(g, out))
 @pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: np.clip(x, -1, 1))
 def hardtanh(input, min_val=-1.0, max_val=1.0):
     """``input`` held between ``min_val`` and ``max_val``."""
-    return s.minimum(s.maximum(input, min_val), max_val)
+    return s.at_most(s.at_least(input, min_val), max_val)
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT, second=False)
@@ -64,7 +64,7 @@ hardtanh.vjp(input=lambda g, input, min_val, max_val: inside(g, input, min_val, 
 @pointwise(method=False, dtypes=REAL, reference=lambda x: np.clip(x, 0, 6))
 def relu6(input):
     """``min(max(input, 0), 6)``."""
-    return s.minimum(s.maximum(input, 0), 6)
+    return s.at_most(s.at_least(input, 0), 6)
 
 
 relu6.vjp(input=lambda g, input: inside(g, input, 0.0, 6.0))
@@ -265,15 +265,16 @@ gelu.vjp(input=lambda g, input, approximate: gelu_backward(g, input, approximate
 gelu_backward.vjp(grad=lambda g, input, approximate: gelu_backward(g, input, approximate=approximate), input=_gelu_bend)
 
 
-@pointwise(method=False, dtypes=FLOAT, reference=lambda x: x / (1 + np.exp(-x)))
+@pointwise(method=False, dtypes=("float", "complex"), reference=lambda x: x / (1 + np.exp(-x)))
 def silu(input):
     """``input * sigmoid(input)``, also called swish."""
     return input * s.sigmoid(input)
 
 
-@pointwise(method=False, inplace=False, dtypes=FLOAT)
+@pointwise(method=False, inplace=False, dtypes=("float", "complex"))
 def silu_backward(grad, input):
-    """The derivative of :func:`silu`, times ``grad``."""
+    """The derivative of :func:`silu` (its conjugate where complex), times ``grad``."""
+    input = s.conj(input)
     y = s.sigmoid(input)
     return grad * (y * (input * (1.0 - y) + 1.0))
 
@@ -282,7 +283,7 @@ def _silu_bend(g, grad, input):
     y = sigmoid(input)
     slope = mul(y, rsub(y, 1))
     bend = mul(slope, add(mul(input, add(mul(y, -2), 1)), 2))
-    return mul(mul(g, grad), bend)
+    return mul_conj(mul_conj(g, grad), bend)
 
 
 silu.vjp(input=lambda g, input: silu_backward(g, input))
@@ -354,7 +355,7 @@ def logsigmoid(input):
 logsigmoid.vjp(input=lambda g, input: mul(g, sigmoid(neg(input))))
 
 
-@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: x - np.tanh(x))
+@pointwise(promote="float", method=False, inplace=False, reference=lambda x: x - np.tanh(x))
 def tanhshrink(input):
     """``input - tanh(input)``."""
     return input - s.tanh(input)
@@ -363,7 +364,7 @@ def tanhshrink(input):
 tanhshrink.vjp(input=lambda g, input: mul(g, times_itself(tanh(input))))
 
 
-@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: x / (1 + np.abs(x)))
+@pointwise(promote="float", method=False, inplace=False, reference=lambda x: x / (1 + np.abs(x)))
 def softsign(input):
     """``input / (1 + |input|)``."""
     return input / (s.abs(input) + 1.0)
@@ -378,7 +379,7 @@ softsign.vjp(input=lambda g, input: true_divide(g, times_itself(add(input.abs(),
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: np.clip(x / 6 + 0.5, 0, 1))
 def hardsigmoid(input):
     """``min(max(input + 3, 0), 6) / 6``."""
-    return s.minimum(s.maximum(input + 3.0, 0.0), 6.0) / 6.0
+    return s.at_most(s.at_least(input + 3.0, 0.0), 6.0) / 6.0
 
 
 hardsigmoid.vjp(input=lambda g, input: mul(inside(g, input, -3.0, 3.0), 1 / 6))
@@ -387,7 +388,7 @@ hardsigmoid.vjp(input=lambda g, input: mul(inside(g, input, -3.0, 3.0), 1 / 6))
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1))
 def hardswish(input):
     """``input * hardsigmoid(input)`` (Howard et al. 2019)."""
-    return input * s.minimum(s.maximum(input + 3.0, 0.0), 6.0) / 6.0
+    return input * s.at_most(s.at_least(input + 3.0, 0.0), 6.0) / 6.0
 
 
 @pointwise(method=False, inplace=False, dtypes=FLOAT)

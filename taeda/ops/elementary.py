@@ -21,7 +21,7 @@ from .pointwise import (
     where_nonzero,
 )
 from .table import alias, composite, pointwise
-from .views import view_as_complex
+from .views import to_dtype, view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 
@@ -80,7 +80,7 @@ log10.vjp(input=lambda g, input: div_conj(g, mul(input, LN10)))
 log1p.vjp(input=lambda g, input: div_conj(g, add(input, 1)))
 
 
-@pointwise(promote="float", dtypes=("float",), inplace=False, reference=lambda *x: np.logaddexp(*x))
+@pointwise(promote="float", inplace=False, reference=lambda *x: np.logaddexp(*x))
 def logaddexp(input, other):
     """``log(exp(input) + exp(other))`` with no overflow."""
     return s.logaddexp(input, other)
@@ -92,20 +92,20 @@ def logaddexp2(input, other):
     return s.logaddexp2(input, other)
 
 
-@pointwise(method=False, inplace=False, dtypes=("float",))
+@pointwise(method=False, inplace=False, dtypes=FLOATS)
 def logistic_difference(input, other):
     """``1 / (1 + exp(other - input))``, the weight of ``input`` in logaddexp; a half of equal infinities."""
-    return s.sigmoid(s.select(input == other, s.like(input, 0.0), input - other))
+    return s.sigmoid(s.select(input == other, s.constant(input, 0.0), input - other))
 
 
 def _difference_slope(g, out):
-    return mul(g, mul(out, rsub(out, 1)))
+    return mul_conj(g, mul(out, rsub(out, 1)))
 
 
 logistic_difference.vjp(input=_difference_slope, other=lambda g, out: neg(_difference_slope(g, out)))
 logaddexp.vjp(
-    input=lambda g, input, other: mul(g, logistic_difference(input, other)),
-    other=lambda g, input, other: mul(g, logistic_difference(other, input)),
+    input=lambda g, input, other: mul_conj(g, logistic_difference(input, other)),
+    other=lambda g, input, other: mul_conj(g, logistic_difference(other, input)),
 )
 logaddexp2.vjp(
     input=lambda g, input, other: mul(g, logistic_difference(mul(input, LN2), mul(other, LN2))),
@@ -426,8 +426,7 @@ def nextafter(input, other):
 @pointwise(reference=lambda *x: np.heaviside(*x), dtypes=("bool", "int", "float"))
 def heaviside(input, values):
     """0 below 0, 1 above it, ``values`` at 0."""
-    step = s.select(input > 0, s.like(values, 1), s.like(values, 0))
-    return s.select(input == 0, values, s.select(s.isnan(input), values * 0, step))
+    return s.select(input == 0, values, s.select(input > 0, s.like(values, 1), s.like(values, 0)))
 
 
 @pointwise(outs=("same", "int32"), dtypes=("float",), inplace=False)
@@ -439,6 +438,8 @@ def frexp(input):
 @composite(inplace=True)
 def ldexp(input, other, *, out=None):
     """``input * 2 ** other``."""
+    if isinstance(other, Tensor) and input.is_floating_point() and not other.is_floating_point():
+        other = to_dtype(other, input.dtype)
     power = exp2(other) if isinstance(other, Tensor) else 2.0**other
     return mul(input, power) if out is None else mul(input, power, out=out)
 

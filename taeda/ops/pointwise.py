@@ -11,7 +11,7 @@ from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
 from .table import alias, composite, pointwise
-from .views import to_dtype, zeros
+from .views import convert, to_dtype, zeros
 
 NUMBER = ("int", "float", "complex")
 REAL = ("int", "float")
@@ -133,7 +133,7 @@ def _whole_number_zero(input, other):
     if isinstance(other, Tensor):
         if other.is_floating_point() or other.is_complex():
             return
-        if isinstance(input, Tensor) and (input.is_floating_point() or input.is_complex()):
+        if isinstance(input, (float, complex)) or (isinstance(input, Tensor) and input.is_floating_point()):
             return
         zero = other.numel() > 0 and bool((other == 0).any())
     else:
@@ -378,12 +378,10 @@ def reciprocal(input):
 reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, times_itself(out))))
 
 
-@pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)))
+@pointwise(method=False, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)))
 def power(input, exponent):
     """``input ** exponent`` by the general formula; see :func:`pow`."""
-    if isinstance(input, s.Complex) or input.type.kind == "f":
-        return s.pow(input, exponent)
-    return s.integer_pow(input, exponent)
+    return s.pow(input, exponent)
 
 
 def _base_slope(g, input, exponent):
@@ -434,8 +432,9 @@ def pow(input, exponent, *, out=None):
     Raises:
         RuntimeError: a whole number to a negative whole number given as a number.
     """
-    if exponent.__class__ is int and out is None and exponent in _POWERS and input.__class__ is Tensor:
-        return _POWERS[exponent](input)  # the common case, at once
+    common = exponent.__class__ is int and exponent in _POWERS and out is None and input.__class__ is Tensor
+    if common and input.dtype is not _core.bool_:
+        return _POWERS[exponent](input)
     op = _special_power(input, exponent) if isinstance(input, Tensor) and not isinstance(exponent, Tensor) else None
     if op is not None and input.dtype is not _core.bool_:
         return op(input) if out is None else op(input, out=out)
@@ -568,17 +567,24 @@ round_half_even.vjp(input=no_slope)
 frac.vjp(input=lambda g: g)
 
 
+@pointwise(method=False, inplace=False, operands=1, dtypes=("float",))
+def round_to_multiple(input, ten, fractions):
+    """To the nearest multiple of ``1 / ten``, or of ``ten`` itself."""
+    return s.round(input * ten) / ten if fractions else s.round(input / ten) * ten
+
+
+round_to_multiple.vjp(input=no_slope)
+
+
 @composite(inplace=True)
 def round(input, *, decimals=0, out=None):
     """To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+    more = {} if out is None else {"out": out}
     if decimals == 0:
-        return round_half_even(input) if out is None else round_half_even(input, out=out)
+        return round_half_even(input, **more)
     if not input.is_floating_point():
-        raise RuntimeError(f"round: decimals={decimals} needs a floating-point tensor, got {input.dtype}")
-    ten = 10.0 ** (decimals if decimals > 0 else -decimals)
-    if decimals > 0:
-        return true_divide(round_half_even(mul(input, ten)), ten, **({} if out is None else {"out": out}))
-    return mul(round_half_even(true_divide(input, ten)), ten, **({} if out is None else {"out": out}))
+        raise NotImplementedError(f"round: decimals={decimals} needs a floating-point tensor, got {input.dtype}")
+    return round_to_multiple(input, 10.0 ** (decimals if decimals > 0 else -decimals), decimals > 0, **more)
 
 
 # ---- extrema --------------------------------------------------------------------------------------------------------
@@ -653,8 +659,8 @@ fmin.vjp(
 def clamp_between(input, min=None, max=None):
     """``input`` held between two numbers, either of which may be None; NaN stays."""
     if min is not None:
-        input = s.maximum(input, min)
-    return input if max is None else s.minimum(input, max)
+        input = s.at_least(input, min)
+    return input if max is None else s.at_most(input, max)
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=REAL, second=False)
@@ -675,7 +681,7 @@ def _clamp(input, min, max, out, inplace):
     if plain and input.is_floating_point() and (min is not None or max is not None):
         return clamp_between(input, min, max)  # the common case, at once
     if min is None and max is None:
-        raise ValueError("clamp: At least one of 'min' or 'max' must not be None")
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         result = input
         if min is not None:
@@ -685,9 +691,10 @@ def _clamp(input, min, max, out, inplace):
         if inplace:
             return input.copy_(result)
         return result if out is None else clamp_between(result, out=out)
-    whole = not (input.is_floating_point() or input.is_complex())
-    if whole and not inplace and (isinstance(min, float) or isinstance(max, float)):
-        input = to_dtype(input, _core.get_default_dtype())
+    if not inplace:
+        for bound in (min, max):
+            if bound is not None:
+                input = convert(input, _core.result_type(input, bound))
     if inplace:
         return clamp_between.traits["inplace"](input, min, max)
     return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)

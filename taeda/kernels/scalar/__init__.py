@@ -1,4 +1,3 @@
-# ruff: noqa: F401 - the names below are this package's interface
 """Scalar mathematics: functions from kernel Values to Values, vector or scalar, written once for every target.
 
 A function that is defined for complex numbers takes a :class:`Complex` as well.
@@ -11,6 +10,8 @@ import functools
 from . import basic, complex_functions, exponential, trigonometric
 from .basic import (
     any_lane,
+    at_least,
+    at_most,
     bits_of,
     ceil,
     copysign,
@@ -43,7 +44,7 @@ from .basic import (
 )
 from .complex_functions import hypot, polar, truth
 from .complexes import Complex
-from .exponential import log_sigmoid, logaddexp, logaddexp2, xlog1py, xlogy
+from .exponential import log_sigmoid, logaddexp2, xlog1py, xlogy
 from .remainders import divide, floor_divide, fmod, remainder, trunc_divide
 from .special import digamma, erf, erfc, erfcx, erfinv, lgamma, ndtr, zeta
 from .trigonometric import atan2
@@ -69,7 +70,7 @@ def _both(module, *names: str) -> None:
 
 
 _both(exponential, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sigmoid")
-_both(exponential, "pow", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+_both(exponential, "pow", "logaddexp", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
 _both(trigonometric, "sin", "cos", "tan", "asin", "acos", "atan")
 _both(basic, "isnan", "isinf", "isfinite")
 abs = _either("abs", basic.abs, complex_functions.modulus)

@@ -150,14 +150,16 @@ def fmin(a: Value, b: Real) -> Value:
     return select(b != b, a, smaller) if a.type.kind == "f" else smaller
 
 
-def at_most(x: Value, limit: float) -> Value:
-    """``min(x, limit)`` that keeps NaN, in one instruction."""
-    return select(x > limit, like(x, limit), x)
+def at_most(x: Value, limit: Real) -> Value:
+    """``min(x, limit)`` that keeps a NaN of ``x``, in one instruction."""
+    x, limit = x._pair(limit)
+    return select(x > limit, limit, x) if x.type is not BOOL else x & limit
 
 
-def at_least(x: Value, limit: float) -> Value:
-    """``max(x, limit)`` that keeps NaN, in one instruction."""
-    return select(x < limit, like(x, limit), x)
+def at_least(x: Value, limit: Real) -> Value:
+    """``max(x, limit)`` that keeps a NaN of ``x``, in one instruction."""
+    x, limit = x._pair(limit)
+    return select(x < limit, limit, x) if x.type is not BOOL else x | limit
 
 
 # ---- bits of floats --------------------------------------------------------------------------------------------------

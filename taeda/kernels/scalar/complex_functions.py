@@ -39,6 +39,7 @@ def hypot(a: Value, b: Value) -> Value:
         high, low = select(a > b, a, b), select(a > b, b, a)
         ratio = select(high == 0, like(a, 0.0), low / high)
         result = high * exponential.sqrt(fma(ratio, ratio, 1.0))
+    result = select((a != a) | (b != b), a + b, result)
     return select((abs(a) == INF) | (abs(b) == INF), like(a, INF), result)
 
 
@@ -128,6 +129,14 @@ def log1p(z: Complex) -> Complex:
     small = abs(x) + abs(y) < 0.5
     near = exponential.log1p(fma(y, y, x * (x + 2.0))) * 0.5
     return Complex(select(small, near, _log_modulus(x + 1.0, y)), trigonometric.atan2(y, x + 1.0))
+
+
+@_wide
+def logaddexp(a: Complex, b: Complex) -> Complex:
+    """``log(exp(a) + exp(b))``, from the one with the larger real part."""
+    swap = a.re < b.re
+    high, low = choose(swap, b, a), choose(swap, a, b)
+    return high + log1p(exp(low - high))
 
 
 @_wide

@@ -21,6 +21,7 @@ from .basic import (
     copysign,
     divide_sum,
     fma,
+    integer_pow,
     isfinite,
     like,
     maximum,
@@ -233,8 +234,13 @@ def xlog1py(x: Value, y: Value) -> Value:
 
 # ---- powers ----------------------------------------------------------------------------------------------------------
 def pow(x: Value, y: Real) -> Value:
-    """``x ** y`` with C's special values, within 1 ulp (float32, through float64) and 2 ulp (float64)."""
+    """``x ** y`` with C's special values, within 1 ulp (float32, through float64) and 2 ulp (float64).
+
+    Whole numbers wrap; to a negative power they give 0, unless they are 1 or -1.
+    """
     x, y = x._pair(y)
+    if x.type.kind != "f":
+        return integer_pow(x, y) if x.type.kind != "b" else x | ~y
     magnitude = _pow_single(abs(x), y) if x.type is F32 else _pow_double(abs(x), y)
     whole = trunc(y) == y
     odd = whole & (trunc(y * 0.5) * 2.0 != y)

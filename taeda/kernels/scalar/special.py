@@ -145,7 +145,7 @@ def lgamma(x: Value, middle: bool = False) -> Value:
     far = select(y > 1e17, select(y < 1e306, y * (logarithm - 1.0), far), far)
     positive = select(high, far, select(low, near - logarithm, near + logarithm))
     positive = select(y == INF, y, positive)
-    reflected = log(PI / abs(_sin_pi(x)), middle) - positive
+    reflected = -log(abs(_sin_pi(x)) * (1 / PI), middle) - positive
     result = select(negative, reflected, positive)
     return select((x == 0) | (a == INF), like(x, INF), result)
 
