@@ -146,6 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only cases whose name contains one of these")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--sizes", nargs="*", help="of 8, 4K, 1M, large")
     options = parser.parse_args()
     import torch
 
@@ -157,6 +158,8 @@ def main() -> None:
     tables.append(("large", LARGE, large))
     print(f"{'case':36s} {'size':>6s} {'taeda us':>12s} {'torch us':>12s} {'ratio':>7s}")
     for label, cases, make in tables:
+        if options.sizes and label not in options.sizes:
+            continue
         scopes = [make(T) for T in (taeda, torch)]
         ratios = []
         for name, expression in cases.items():

@@ -1,4 +1,4 @@
-"""Launchers of what moves whole blocks: transposed copies, and joining tensors."""
+"""Launchers of what moves whole blocks: transposed copies, joining, reversing, triangles and padding."""
 
 from cpython.list cimport PyList_Check
 from cpython.object cimport PyObject
@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .pool cimport kernel_t, parallel_for
-from .tensor cimport ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor
+from .tensor cimport ITEMSIZE, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
@@ -20,6 +20,10 @@ cdef enum:
 
 cdef kernel_t TRANSPOSE[5][2]
 cdef int64_t STRIP[5]         # rows of the result per unit of the kernel's parallel dimension
+
+
+cdef kernel_t TRIANGLE[5][2]
+cdef kernel_t REVERSE[5]
 
 
 cdef int log2_item(int itemsize) noexcept:
@@ -298,4 +302,123 @@ def stack(tensors, dim=0):
             put_block(out.ptr + i * inner, t.ptr, rows, inner, n * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, strides, i * out.strides[at]), t)
+    return out
+
+
+# ---- within a tensor -------------------------------------------------------------------------------------------------
+
+cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t rows, int64_t row_bytes) except -1:
+    """Run a kernel whose units are rows."""
+    cdef int64_t grain = PIECE_BYTES // row_bytes if 0 < row_bytes < PIECE_BYTES else 1
+    if rows * row_bytes < PARALLEL_BYTES:
+        fn(ptr, arg, 0, rows)
+    else:
+        with nogil:
+            parallel_for(fn, ptr, arg, rows, grain)
+    return 0
+
+
+cdef Tensor triangle(Tensor input, object diagonal, bint upper, str name):
+    cdef Tensor source, out
+    cdef char* ptr[2]
+    cdef int64_t arg[3]
+    cdef int item = ITEMSIZE[input.code], k = log2_item(item)
+    if input.nd < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got shape {list(input.shape)}")
+    source = contiguous_tensor(input)
+    out = empty_tensor(input.code, input.nd, input.sizes)
+    if out.count == 0:
+        return out
+    if TRIANGLE[k][upper] == NULL:
+        from taeda.kernels import copy
+        TRIANGLE[k][upper] = <kernel_t><size_t>copy.triangle(item, bool(upper))
+    ptr[0], ptr[1] = out.ptr, source.ptr
+    arg[0], arg[1], arg[2] = input.sizes[input.nd - 2], input.sizes[input.nd - 1], diagonal
+    run(TRIANGLE[k][upper], ptr, arg, out.count // arg[1], arg[1] * item)
+    return out
+
+
+def tril(Tensor input, diagonal=0):
+    """The body of ``taeda.tril``."""
+    return triangle(input, diagonal, False, "tril")
+
+
+def triu(Tensor input, diagonal=0):
+    """The body of ``taeda.triu``."""
+    return triangle(input, diagonal, True, "triu")
+
+
+def flip(Tensor input, dims):
+    """The body of ``taeda.flip``."""
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t arg[3]
+    cdef char* ptr[2]
+    cdef int64_t offset = 0, length = 1
+    cdef unsigned long long turned = 0
+    cdef int d, tail = input.nd, item = ITEMSIZE[input.code], k = log2_item(item)
+    cdef Tensor source, out
+    for x in dims if PyTuple_Check(dims) or PyList_Check(dims) else (dims,):
+        d = wrap(x, input.nd)
+        if turned >> d & 1:
+            raise RuntimeError(f"flip: dim {d} appears multiple times in the list of dims {dims}")
+        turned |= <unsigned long long>1 << d
+    out = empty_tensor(input.code, input.nd, input.sizes)
+    if out.count == 0:
+        return out
+    while tail and turned >> (tail - 1) & 1:
+        tail -= 1
+        length *= input.sizes[tail]
+    if turned == 0 or input.nd == 0 or tail == input.nd or turned & ((<unsigned long long>1 << tail) - 1):
+        for d in range(input.nd):
+            strides[d] = input.strides[d]
+            if turned >> d & 1:
+                offset += (input.sizes[d] - 1) * strides[d]
+                strides[d] = -strides[d]
+        copy_into(out, alias_tensor(input, input.nd, input.sizes, strides, offset))
+        return out
+    source = contiguous_tensor(input)  # the dimensions from `tail` on are one run of memory, read from its end
+    if REVERSE[k] == NULL:
+        from taeda.kernels import copy
+        REVERSE[k] = <kernel_t><size_t>copy.reverse_rows(item)
+    ptr[0], ptr[1] = out.ptr, source.ptr
+    arg[0], arg[1], arg[2] = length, length * item, length * item
+    run(REVERSE[k], ptr, arg, out.count // length, length * item)
+    return out
+
+
+def pad_constant(Tensor input, pad, value=0):
+    """The body of ``taeda.constant_pad_nd``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t inner[MAXDIM]
+    cdef int64_t source = 0, target = 0, before, after
+    cdef int d, n = len(pad), i
+    cdef Tensor out
+    if n % 2 or n // 2 > input.nd:
+        raise RuntimeError(f"Length of pad should be even and no more than twice the number of dimensions of the input: got "
+                           f"{list(pad)} for shape {list(input.shape)}")
+    for d in range(input.nd):
+        sizes[d] = inner[d] = input.sizes[d]
+    for i in range(n // 2):
+        d = input.nd - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        sizes[d] += before + after
+        if sizes[d] < 0:
+            raise RuntimeError(f"The input size {input.sizes[d]}, plus negative padding {before} and {after}, resulted in a "
+                               f"negative output size, which is invalid. Check dimension {d} of your input.")
+        inner[d] += (before if before < 0 else 0) + (after if after < 0 else 0)
+        inner[d] = inner[d] if inner[d] > 0 else 0
+    out = empty_tensor(input.code, input.nd, sizes)
+    out.fill_(value)
+    for i in range(n // 2):
+        d = input.nd - 1 - i
+        before = pad[2 * i]
+        if before > 0:
+            target += before * out.strides[d]
+        else:
+            source -= before * input.strides[d]
+    for d in range(input.nd):
+        if inner[d] == 0:
+            return out
+    copy_into(alias_tensor(out, input.nd, inner, out.strides, target),
+              alias_tensor(input, input.nd, inner, input.strides, source))
     return out

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from .build import kernel
 from .copy import copy_item
 from .indexing import BLOCK
-from .ir import BOOL, F16, I64, PTR, TYPES, U8, U64, Function, Helper, Type, Value
+from .ir import BOOL, F16, F32, I64, PTR, TYPES, U8, U64, Function, Helper, Type, Value
 
 RANK_LIMIT = 64  # rows up to this length are sorted by counting, for each item, the items before it
 BINS = 256
@@ -173,10 +173,11 @@ def _rank_sort(f: Function, run: Run, n: Value, emit: Callable[[Value, Value], N
 
 @kernel
 def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
-    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n]``, ``[begin, end)`` are rows, all contiguous.
+    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n, grain]``, ``[begin, end)`` are rows, all contiguous.
 
     ``short`` is for n up to ``RANK_LIMIT``. ``positions`` (int64) and, for 64-bit keys, ``values`` serve as the first
-    buffer; ``buffer`` is the other, ``words(dtype) * n`` words per row (not used by ``short``).
+    buffer; ``buffer`` is the other, ``words(dtype) * n`` words for each piece of ``grain`` rows (not used by
+    ``short``).
     """
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     values, positions, source, spare = (f.data(i) for i in range(4))
@@ -197,7 +198,7 @@ def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
 
             _rank_sort(f, run, n, emit)
         else:
-            other = f.offset(spare, R.index * n * (8 * width))
+            other = f.offset(spare, f.begin / f.size(1) * n * (8 * width))
             a = Run(f, to, index) if width == 2 else Run(f, index)
             b = Run(f, other, f.offset(other, n * 8)) if width == 2 else Run(f, other)
             _zero(f, counts, bits // 8 * BINS * 8)
@@ -220,10 +221,12 @@ def top_room(k: int) -> int:
 
 @kernel
 def top_rows(f: Function, dtype: str, largest: bool) -> None:
-    """The first k of each row in sorted order: ``ptr = [values, positions, x, buffer]``, ``arg = [n, k, room]``.
+    """The first k of each row in sorted order: ``ptr = [values, positions, x, buffer]``, ``arg = [n, k, room,
+    grain]``.
 
     Items that beat the k-th best so far are put aside; once ``room`` of them (``top_room(k)``) have come together they
-    are sorted and cut to k. The buffer has ``2 * words(dtype) * (room + 64)`` words per row. ``[begin, end)`` are rows.
+    are sorted and cut to k. The buffer has ``2 * words(dtype) * (room + 64)`` words for each piece of
+    ``grain`` rows. ``[begin, end)`` are rows.
     """
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     values, positions, source, buffer = (f.data(i) for i in range(4))
@@ -239,7 +242,7 @@ def top_rows(f: Function, dtype: str, largest: bool) -> None:
     with f.loop(f.begin, f.end) as R:
         x = f.offset(source, R.index * n * t.bytes)
         span = (room + 64) * 8
-        base = f.offset(buffer, R.index * span * (2 * width))
+        base = f.offset(buffer, f.begin / f.size(3) * span * (2 * width))
         bases = [f.offset(base, span * i) for i in range(2 * width)]
         run = Run(f, *bases[:width])
         f.store(count, f.i64(0))
@@ -332,8 +335,46 @@ def _any(f: Function, mask: Value) -> Value:
     return f.emit(f"bitcast {mask.typed} to {whole.llvm}", whole) != 0
 
 
+def _kth_of_few(f: Function, value: Value, position: Value, source: Value, kth: Value, n: Value, t: Type) -> None:
+    """:func:`kth_rows` of short rows."""
+    run = Run(f, *[f.scratch(RANK_LIMIT * 8) for _ in range(words(t.name))])
+    with f.loop(f.begin, f.end) as R:
+        x = f.offset(source, R.index * n * t.bytes)
+        k = f.load(f.offset(kth, R.index * 8), I64)
+        _encode(f, run, x, n, t, False)
+
+        def emit(place: Value, at: Value) -> None:
+            with f.when(place == k):
+                f.store(f.offset(position, R.index * 8), at)
+                copy_item(f, f.offset(value, R.index * t.bytes), f.offset(x, at * t.bytes), t.bytes)
+
+        _rank_sort(f, run, n, emit)
+
+
 @kernel
-def kth_rows(f: Function, dtype: str) -> None:
+def median_places(f: Function, dtype: str, skip_nan: bool) -> None:
+    """Where the median of each row is in ascending order: ``ptr = [k, x]``, ``arg = [n]``, ``[begin, end)`` are rows.
+
+    Where there is a NaN it is the median, the first of them; with ``skip_nan`` it counts for nothing.
+    """
+    t = TYPES[dtype]
+    n = f.size(0)
+    with f.loop(f.begin, f.end) as R:
+        x = f.offset(f.data(1), R.index * n * t.bytes)
+        if t.kind == "f":
+            with f.loop(0, n, carry=[f.i64(0)]) as L:
+                item = f.load(f.offset(x, L.index * t.bytes), t)
+                item = item.to(F32) if t.bits == 16 else item
+                L.carry = (L.carry[0] + f.select(item == item, f.i64(1), f.i64(0)),)
+            good = L.carry[0]
+        else:
+            good = n
+        middle = f.select(good > 0, good - 1, f.i64(0)) >> 1
+        f.store(f.offset(f.data(0), R.index * 8), middle if skip_nan else f.select(good == n, middle, good))
+
+
+@kernel
+def kth_rows(f: Function, dtype: str, short: bool) -> None:
     """The item of each row that has ``k[row]`` items before it in ascending order, and its position.
 
     ``ptr = [value, position, x, k, buffer]``, ``arg = [n]``; the buffer has ``words(dtype) * n`` words per row.
@@ -343,6 +384,9 @@ def kth_rows(f: Function, dtype: str) -> None:
     t, bits, width = TYPES[dtype], key_bits(dtype), words(dtype)
     value, position, source, kth, buffer = (f.data(i) for i in range(5))
     n = f.size(0)
+    if short:
+        _kth_of_few(f, value, position, source, kth, n, t)
+        return
     digit_bits = min(bits, 11)
     bins = 1 << digit_bits
     counts = f.scratch(bins * 8)
@@ -362,7 +406,7 @@ def kth_rows(f: Function, dtype: str) -> None:
 
     with f.loop(f.begin, f.end) as R:
         x = f.offset(source, R.index * n * t.bytes)
-        base = f.offset(buffer, R.index * n * (8 * width))
+        base = f.offset(buffer, f.begin / f.size(1) * n * (8 * width))
         run = Run(f, *[f.offset(base, n * (8 * i)) for i in range(width)])
 
         def top(i: Value) -> tuple[Value, Value]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, moves
 from .._core import tensor as core
 from ..kernels import copy as kernels
 from .indexing import argwhere
@@ -221,7 +221,10 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
 
     The dtype is int64 where all three are integers, else the default floating-point one.
     """
-    start, end, step = _range_arguments("arange", args, bounds)
+    if not bounds and len(args) == 1 and isinstance(args[0], int):
+        start, end, step = 0, args[0], 1
+    else:
+        start, end, step = _range_arguments("arange", args, bounds)
     if dtype is None:
         if out is not None:
             dtype = out.dtype
@@ -328,32 +331,17 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     return _finish(result, out, requires_grad, device)
 
 
-def _triangle(input: Tensor, k: int, upper: bool, name: str) -> Tensor:
-    if input.dim() < 2:
-        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions, got shape {list(input.shape)}")
-    source = input.contiguous()
-    result = _core.empty(input.shape, input.dtype)
-    rows, columns = input.shape[-2], input.shape[-1]
-    if result.numel():
-        address = kernels.triangle(input.dtype.itemsize, upper)
-        n = result.numel() // columns
-        _core.launch(address, (result, source), (rows, columns, int(k)), n, max(_LAUNCH // columns, 1))
-    return result
-
-
-@primitive(inplace=True)
+@primitive(moves.tril, inplace=True)
 def tril(input, diagonal=0):
     """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-    return _triangle(input, diagonal, False, "tril")
 
 
 tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
 
 
-@primitive(inplace=True)
+@primitive(moves.triu, inplace=True)
 def triu(input, diagonal=0):
     """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-    return _triangle(input, diagonal, True, "triu")
 
 
 triu.vjp(input=lambda g, diagonal: triu(g, diagonal))

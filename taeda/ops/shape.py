@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, moves
 from .._core import indexing as core_indexing
 from .._core import tensor as core
-from ..kernels import copy as copy_kernels
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
 from .table import composite, primitive
@@ -17,48 +16,12 @@ from .views import _wrap, expand, narrow, reshape, transpose, unsqueeze, view_as
 _LAUNCH = 1 << 15
 
 
-def _dims(dims, n, name):
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
-    wrapped = tuple(_wrap(d, n, name) for d in dims)
-    if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError(f"{name}: dim {next(d for d in wrapped if wrapped.count(d) > 1)} appears multiple times in {list(dims)}")
-    return wrapped
-
-
 # ---- order -----------------------------------------------------------------------------------------------------------
 
 
-def _reversed(input: Tensor, dims) -> Tensor:
-    """A view that runs backwards along ``dims``."""
-    strides, offset = list(input.stride()), 0
-    for d in dims:
-        offset += (input.shape[d] - 1) * strides[d]
-        strides[d] = -strides[d]
-    return _core.strided_view(input, input.shape, strides, offset)
-
-
-@primitive(variadic="dims")
+@primitive(moves.flip, variadic="dims")
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy."""
-    dims = _dims(dims, input.dim(), "flip")
-    out = _core.empty(input.shape, input.dtype)
-    if input.numel() == 0 or not dims:
-        _core.copy_tensor(out, input)
-        return out
-    n = input.dim()
-    tail = next((k for k in range(n) if all(d in dims for d in range(k, n))), n)
-    if tail == n or any(d < tail for d in dims):
-        _core.copy_tensor(out, _reversed(input, dims))
-        return out
-    source = input.contiguous()  # dimensions from `tail` on are one run of memory, read from its end
-    length = 1
-    for size in input.shape[tail:]:
-        length *= size
-    item = input.dtype.itemsize
-    rows = input.numel() // length
-    address = copy_kernels.reverse_rows(item)
-    _core.launch(address, (out, source), (length, length * item, length * item), rows, max(_LAUNCH // length, 1))
-    return out
 
 
 flip.vjp(input=lambda g, dims: flip(g, dims))
@@ -270,23 +233,12 @@ def _padded(shape, pad):
     return sizes, sides
 
 
-@primitive(method=False)
+@primitive(moves.pad_constant, method=False)
 def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before.
 
     Negative amounts cut off.
     """
-    pad = tuple(int(n) for n in pad)
-    sizes, sides = _padded(input.shape, pad)
-    out = _core.empty(sizes, input.dtype)
-    out.fill_(value)
-    source, target = input, out
-    for d, (before, after) in enumerate(sides):
-        if before or after:
-            source = core.view_slice(source, d, max(-before, 0), input.shape[d] - max(-after, 0), 1)
-            target = core.view_slice(target, d, max(before, 0), sizes[d] - max(after, 0), 1)
-    _core.copy_tensor(target, source)
-    return out
 
 
 constant_pad_nd.vjp(input=lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0))

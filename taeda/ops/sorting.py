@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, ordering
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import indexing as index_kernels
@@ -13,8 +13,6 @@ from ..kernels import sort as kernels
 from .scatter import scatter
 from .table import composite, primitive
 from .views import _wrap, reshape, unsqueeze
-
-_WORK = 1 << 14  # elements of a row that are worth a piece of their own
 
 
 class sort_result(NamedTuple):
@@ -35,46 +33,10 @@ kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
 )
 
 
-def _sortable(input: Tensor, name: str) -> None:
-    if input.is_complex():
-        raise RuntimeError(f"{name}: Sort currently does not support complex dtypes on CPU, got {input.dtype}")
-
-
-def _as_rows(input: Tensor, at: int) -> tuple[Tensor, int, int]:
-    """The input, contiguous with dimension ``at`` last, the number of rows and their length."""
-    if input.dim() == 0:
-        return core.view_reshape(input, (1,)), 1, 1
-    n = input.shape[at]
-    if at != input.dim() - 1:
-        input = core.view_transpose(input, at, -1)
-    return input.contiguous(), input.numel() // max(n, 1), n
-
-
-def _from_rows(rows: Tensor, like: Tensor, at: int) -> Tensor:
-    """Undo :func:`_as_rows` on a result of one more or less elements per row."""
-    if like.dim() == 0:
-        return core.view_reshape(rows, ())
-    return rows if at == like.dim() - 1 else core.view_transpose(rows, at, -1).contiguous()
-
-
-def _grain(n: int) -> int:
-    return max(_WORK // max(n, 1), 1)
-
-
-def _sort_rows(rows: Tensor, count: int, n: int, descending: bool) -> tuple[Tensor, Tensor]:
-    values, indices = _core.empty(rows.shape, rows.dtype), _core.empty(rows.shape, _core.int64)
-    if rows.numel():
-        short = n <= kernels.RANK_LIMIT
-        address = kernels.sort_rows(rows.dtype.name, bool(descending), short)
-        spare = 0 if short else _core.empty((count * n * kernels.words(rows.dtype.name),), _core.int64)
-        _core.launch(address, (values, indices, rows, spare), (n,), count, _grain(n))
-    return values, indices
-
-
 # ---- sorting ---------------------------------------------------------------------------------------------------------
 
 
-@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=sort_result, name="sort")
+@primitive(ordering.sort, outputs=("values", "indices"), differentiable=(0,), result_type=sort_result)
 def sort(input, dim=-1, descending=False, stable=None):
     """Sort along a dimension. Always stable; NaN counts as larger than everything.
 
@@ -85,11 +47,6 @@ def sort(input, dim=-1, descending=False, stable=None):
     Returns:
         ``(values, indices)``; indices are int64 positions along ``dim``.
     """
-    _sortable(input, "sort")
-    at = _wrap(dim, input.dim(), "sort")
-    rows, count, n = _as_rows(input, at)
-    values, indices = _sort_rows(rows, count, n, descending)
-    return _from_rows(values, input, at), _from_rows(indices, input, at)
 
 
 def _picked(g, shape, dim, indices, keepdim=True):
@@ -116,32 +73,13 @@ def msort(input):
     return sort(input, 0)[0]
 
 
-@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=topk_result)
+@primitive(ordering.topk, outputs=("values", "indices"), differentiable=(0,), result_type=topk_result)
 def topk(input, k, dim=-1, largest=True, sorted=True):
     """The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first.
 
     Raises:
         RuntimeError: ``k`` is negative or more than there are.
     """
-    _sortable(input, "topk")
-    at = _wrap(dim, input.dim(), "topk")
-    k = int(k)
-    rows, count, n = _as_rows(input, at)
-    if not 0 <= k <= n:
-        raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape {list(input.shape)})")
-    shape = (*rows.shape[:-1], k)
-    values, indices = _core.empty(shape, rows.dtype), _core.empty(shape, _core.int64)
-    if values.numel():
-        if k * 4 >= n or n <= kernels.RANK_LIMIT:
-            all_values, all_indices = _sort_rows(rows, count, n, largest)
-            _core.copy_tensor(values, core.view_slice(all_values, -1, 0, k, 1))
-            _core.copy_tensor(indices, core.view_slice(all_indices, -1, 0, k, 1))
-        else:
-            room = kernels.top_room(k)
-            name = rows.dtype.name
-            spare = _core.empty((count * (room + 64) * 2 * kernels.words(name),), _core.int64)
-            _core.launch(kernels.top_rows(name, bool(largest)), (values, indices, rows, spare), (n, k, room), count, _grain(n))
-    return _from_rows(values, input, at), _from_rows(indices, input, at)
 
 
 topk.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))
@@ -150,93 +88,30 @@ topk.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim,
 # ---- one of each row -------------------------------------------------------------------------------------------------
 
 
-def _kth_rows(rows: Tensor, count: int, n: int, ks: Tensor) -> tuple[Tensor, Tensor]:
-    """The item at sorted place ``ks`` of each row and its position."""
-    values, indices = _core.empty((count,), rows.dtype), _core.empty((count,), _core.int64)
-    if n <= kernels.RANK_LIMIT:
-        flat = core.view_reshape(rows, (count, n))
-        all_values, all_indices = _sort_rows(flat, count, n, False)
-        place = core.view_reshape(ks, (count, 1))
-        core_indexing.along(all_values, core.view_reshape(values, (count, 1)), place, 1, 0)
-        core_indexing.along(all_indices, core.view_reshape(indices, (count, 1)), place, 1, 0)
-        return values, indices
-    spare = _core.empty((count * n * kernels.words(rows.dtype.name),), _core.int64)
-    _core.launch(kernels.kth_rows(rows.dtype.name), (values, indices, rows, ks, spare), (n,), count, _grain(n))
-    return values, indices
-
-
-def _reduced(x: Tensor, input: Tensor, at: int, keepdim: bool) -> Tensor:
-    """One item per row in the shape of the input without ``at``."""
-    shape = list(input.shape)
-    if shape:
-        if at != len(shape) - 1:  # rows were counted with `at` and the last dimension swapped
-            shape[at], shape[-1] = shape[-1], shape[at]
-            x = core.view_transpose(core.view_reshape(x, (*shape[:-1], 1)), at, -1).contiguous()
-            return x if keepdim else core.view_squeeze(x, at)
-        x = core.view_reshape(x, (*shape[:-1], 1))
-        return x if keepdim else core.view_squeeze(x, at)
-    return core.view_reshape(x, ())
-
-
-def _constant(count: int, value: int) -> Tensor:
-    ks = _core.empty((count,), _core.int64)
-    ks.fill_(value)
-    return ks
-
-
-@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=kthvalue_result)
+@primitive(ordering.kthvalue, outputs=("values", "indices"), differentiable=(0,), result_type=kthvalue_result)
 def kthvalue(input, k, dim=-1, keepdim=False):
     """The ``k``-th smallest element (from 1) along a dimension, and its index.
 
     Raises:
         RuntimeError: ``k`` is out of range.
     """
-    _sortable(input, "kthvalue")
-    at = _wrap(dim, input.dim(), "kthvalue")
-    rows, count, n = _as_rows(input, at)
-    if n == 0:
-        raise IndexError(f"kthvalue(): Expected reduction dim {at} to have non-zero size.")
-    if not 1 <= k <= n:
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}: k = {k}, size {n}")
-    values, indices = _kth_rows(rows, count, n, _constant(count, k - 1))
-    return _reduced(values, input, at, keepdim), _reduced(indices, input, at, keepdim)
 
 
 _kept = lambda g, input_shape, dim, indices, keepdim: _picked(g, input_shape, dim, indices, keepdim)  # noqa: E731
 kthvalue.vjp(input=_kept)
 
 
-def _median_rows(input: Tensor, at: int, skip_nan: bool, name: str):
-    _sortable(input, name)
-    rows, count, n = _as_rows(input, at)
-    if n == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
-    if not input.is_floating_point():
-        return _kth_rows(rows, count, n, _constant(count, (n - 1) // 2))
-    good = core.view_reshape(rows == rows, (count, n)).sum(1)
-    if skip_nan:
-        ks = ((good - 1).clamp(min=0)).div(2, rounding_mode="floor")
-    else:  # where there is a NaN it is the median: the first of them
-        ks = (good == n).to(_core.int64) * ((n - 1) // 2) + (good != n).to(_core.int64) * good
-    return _kth_rows(rows, count, n, ks)
+_PAIR = {"outputs": ("values", "indices"), "differentiable": (0,), "method": False, "out": False}
 
 
-def _median(input, dim, keepdim, skip_nan, name):
-    at = _wrap(dim, input.dim(), name)
-    values, indices = _median_rows(input, at, skip_nan, name)
-    return _reduced(values, input, at, keepdim), _reduced(indices, input, at, keepdim)
-
-
-@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=median_result, method=False, out=False)
+@primitive(ordering.median, result_type=median_result, **_PAIR)
 def median_dim(input, dim, keepdim=False):
     """The median along a dimension and its index; see :func:`median`."""
-    return _median(input, dim, keepdim, False, "median")
 
 
-@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=nanmedian_result, method=False, out=False)
+@primitive(ordering.nanmedian, result_type=nanmedian_result, **_PAIR)
 def nanmedian_dim(input, dim, keepdim=False):
     """The median of what is not NaN along a dimension and its index."""
-    return _median(input, dim, keepdim, True, "nanmedian")
 
 
 median_dim.vjp(input=_kept)
@@ -267,18 +142,9 @@ def nanmedian(input, dim=None, keepdim=False):
     return _median_of_all(input, nanmedian_dim) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@primitive(outputs=("values", "indices"), differentiable=(0,), result_type=mode_result)
+@primitive(ordering.mode, outputs=("values", "indices"), differentiable=(0,), result_type=mode_result)
 def mode(input, dim=-1, keepdim=False):
     """The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
-    _sortable(input, "mode")
-    at = _wrap(dim, input.dim(), "mode")
-    rows, count, n = _as_rows(input, at)
-    if n == 0:
-        raise IndexError(f"mode(): Expected reduction dim {at} to have non-zero size.")
-    ordered, places = _sort_rows(rows, count, n, False)
-    values, indices = _core.empty((count,), rows.dtype), _core.empty((count,), _core.int64)
-    _core.launch(kernels.mode_rows(rows.dtype.name), (values, indices, ordered, places), (n,), count, _grain(n))
-    return _reduced(values, input, at, keepdim), _reduced(indices, input, at, keepdim)
 
 
 mode.vjp(input=_kept)
@@ -343,7 +209,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     n = flat.shape[0]
     if n == 0:
         return _answer(flat, _empty_longs(input.shape), _empty_longs((0,)), return_inverse, return_counts)
-    ordered, places = _sort_rows(flat, 1, n, False)
+    ordered, places = ordering.sort_rows(flat, n)
     flags = _flags(ordered)
     numbers, lengths = _runs(flags, n, places, return_inverse, return_counts)
     if numbers is not None:
@@ -434,31 +300,9 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     return result
 
 
-@primitive(method=False, out=False)
+@primitive(ordering.search, method=False, out=False)
 def _search(sequence, values, right, out_int32):
     """:func:`searchsorted` on tensors."""
-    if sequence.dim() == 0:
-        raise RuntimeError("searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
-    if sequence.dim() != 1 and (
-        sequence.dim() != values.dim() or tuple(sequence.shape[:-1]) != tuple(values.shape[:-1])
-    ):
-        raise RuntimeError(
-            f"searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
-            f"input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and input value tensor "
-            f"{list(values.shape)}"
-        )
-    _plain(values, "searchsorted")
-    dtype = _core.promote_types(sequence.dtype, values.dtype)
-    sequence, values = sequence.to(dtype).contiguous(), values.to(dtype).contiguous()
-    out = _core.empty(values.shape, _core.int32 if out_int32 else _core.int64)
-    n = sequence.shape[-1]
-    if n == 0:
-        core.zero(out)
-    elif out.numel():
-        per_row = out.numel() if sequence.dim() == 1 else values.shape[-1]
-        address = index_kernels.search_sorted(dtype.name, bool(right), out.dtype.name)
-        _core.launch(address, (out, values, sequence), (per_row, n, n * dtype.itemsize), out.numel(), 4096)
-    return out
 
 
 @composite(method=False)

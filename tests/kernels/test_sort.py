@@ -56,19 +56,20 @@ def test_rows(run, dtype, shape, descending):
     values, positions = np.zeros_like(x), np.zeros(shape, np.int64)
     spare = np.zeros((rows, n * kernels.words(dtype)), np.int64)
     address = kernels.sort_rows(dtype, descending, n <= kernels.RANK_LIMIT)
-    run(address, [values, positions, x, spare], [n], rows, pieces=rows)
+    run(address, [values, positions, x, spare], [n, 1], rows, pieces=rows)
     np.testing.assert_array_equal(positions, order)
     same_bits(values, expected)
     for k in {1, min(3, n), n // 2 + 1, n}:
         room = kernels.top_room(k)
         buffer = np.zeros((rows, (room + 64) * 2 * kernels.words(dtype)), np.int64)
         values, positions = np.zeros((rows, k), x.dtype), np.zeros((rows, k), np.int64)
-        run(kernels.top_rows(dtype, descending), [values, positions, x, buffer], [n, k, room], rows, pieces=rows)
+        run(kernels.top_rows(dtype, descending), [values, positions, x, buffer], [n, k, room, 1], rows, pieces=rows)
         np.testing.assert_array_equal(positions, order[:, :k])
         same_bits(values, expected[:, :k].copy())
         if not descending:
             value, position = np.zeros(rows, x.dtype), np.zeros(rows, np.int64)
-            run(kernels.kth_rows(dtype), [value, position, x, np.full(rows, k - 1), spare], [n], rows)
+            short = n <= kernels.RANK_LIMIT
+            run(kernels.kth_rows(dtype, short), [value, position, x, np.full(rows, k - 1), spare], [n, rows], rows)
             np.testing.assert_array_equal(position, order[:, k - 1])
             same_bits(value, expected[:, k - 1].copy())
 
@@ -81,7 +82,7 @@ def test_top_of_long_ordered_rows(run, order):
     room = kernels.top_room(k)
     buffer = np.zeros((room + 64) * 2, np.int64)
     values, positions = np.zeros(k, "f4"), np.zeros(k, np.int64)
-    run(kernels.top_rows("float32", True), [values, positions, x, buffer], [n, k, room], 1)
+    run(kernels.top_rows("float32", True), [values, positions, x, buffer], [n, k, room, 1], 1)
     np.testing.assert_array_equal(positions, stable_order(x, True)[0, :k])
 
 

@@ -1,0 +1,301 @@
+"""Bodies of the ops that sort, select by rank and search: they bring the dimension to the end and run a kernel on rows."""
+
+from libc.stdint cimport int64_t
+
+from .pool cimport kernel_t, parallel_for
+from .tensor cimport I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+
+cdef enum:
+    WORK = 1 << 14       # items of a row that are worth a piece of their own
+    RANK_LIMIT = 64      # as in kernels/sort.py
+
+cdef dict ADDRESSES = {}
+cdef tuple NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16",
+                    "float32", "float64")
+
+
+cdef kernel_t kernel(tuple key) except NULL:
+    """The kernel of ``kernels.sort`` or ``kernels.indexing`` called ``key[0]``, for the rest of the key."""
+    cdef object found = ADDRESSES.get(key)
+    if found is None:
+        from taeda.kernels import indexing, sort
+        found = ADDRESSES[key] = getattr(sort if hasattr(sort, key[0]) else indexing, key[0])(*key[1:])
+    return <kernel_t><size_t>found
+
+
+cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) except -1:
+    if total <= grain:
+        fn(ptr, arg, 0, total)
+    else:
+        with nogil:
+            parallel_for(fn, ptr, arg, total, grain)
+    return 0
+
+
+cdef inline int wrap(object dim, int nd, str name) except -1:
+    cdef int64_t d = dim
+    cdef int n = nd if nd else 1
+    if d < -n or d >= n:
+        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return d + n if d < 0 else d
+
+
+cdef int check_ordered(Tensor t, str name) except -1:
+    if KIND[t.code] == 3:
+        raise RuntimeError(f"{name}: Sort currently does not support complex dtypes on CPU, got {t.dtype}")
+    return 0
+
+
+cdef int64_t extent(Tensor t, int at) noexcept:
+    return t.sizes[at] if t.nd else 1
+
+
+cdef Tensor swapped(Tensor t, int at):
+    """A view with dimension ``at`` and the last one exchanged."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int d, last = t.nd - 1
+    for d in range(t.nd):
+        sizes[d], strides[d] = t.sizes[d], t.strides[d]
+    sizes[at], sizes[last] = t.sizes[last], t.sizes[at]
+    strides[at], strides[last] = t.strides[last], t.strides[at]
+    return alias_tensor(t, t.nd, sizes, strides, 0)
+
+
+cdef Tensor as_rows(Tensor t, int at):
+    """The tensor, contiguous with dimension ``at`` last."""
+    return contiguous_tensor(t if t.nd == 0 or at == t.nd - 1 else swapped(t, at))
+
+
+cdef Tensor from_rows(Tensor rows, int at):
+    """Undo :func:`as_rows` on a result that has the dimension too."""
+    return rows if rows.nd == 0 or at == rows.nd - 1 else contiguous_tensor(swapped(rows, at))
+
+
+cdef Tensor like_rows(Tensor rows, int code, int64_t n):
+    """An uninitialised tensor with ``n`` items per row."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int d
+    for d in range(rows.nd):
+        sizes[d] = rows.sizes[d]
+    if rows.nd:
+        sizes[rows.nd - 1] = n
+    return empty_tensor(code, rows.nd, sizes)
+
+
+cdef Tensor reduced(Tensor t, int at, bint keepdim):
+    """A result of one item per row as the caller wants it."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int d, n = 0
+    t = from_rows(t, at)
+    if keepdim or t.nd == 0:
+        return t
+    for d in range(t.nd):
+        if d != at:
+            sizes[n], strides[n] = t.sizes[d], t.strides[d]
+            n += 1
+    return alias_tensor(t, n, sizes, strides, 0)
+
+
+cdef inline int64_t grain_of(int64_t n) noexcept:
+    return WORK // n if 0 < n < WORK else 1
+
+
+cdef Tensor spare_words(int64_t count, int64_t grain, int64_t words):
+    """Memory of so many words for each piece of ``grain`` rows."""
+    cdef int64_t n = (count + grain - 1) // grain * words
+    return empty_tensor(I64, 1, &n)
+
+
+cdef inline int words_of(int code) noexcept:
+    return 2 if ITEMSIZE[code] == 8 else 1
+
+
+cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint descending) except -1:
+    """Sort contiguous rows of ``n``."""
+    cdef char* ptr[4]
+    cdef int64_t arg[2]
+    cdef int64_t grain = grain_of(n)
+    cdef Tensor spare
+    cdef bint short = n <= RANK_LIMIT
+    if rows.count == 0:
+        return 0
+    ptr[0], ptr[1], ptr[2], ptr[3] = values.ptr, indices.ptr, rows.ptr, NULL
+    if not short:
+        spare = spare_words(rows.count // n, grain, n * words_of(rows.code))
+        ptr[3] = spare.ptr
+    arg[0], arg[1] = n, grain
+    run(kernel(("sort_rows", NAMES[rows.code], bool(descending), bool(short))), ptr, arg, rows.count // n, grain)
+    return 0
+
+
+def sort_rows(Tensor rows, int64_t n, bint descending=False):
+    """Contiguous rows of ``n`` items sorted: ``(values, positions)``."""
+    cdef Tensor values = empty_tensor(rows.code, rows.nd, rows.sizes)
+    cdef Tensor indices = empty_tensor(I64, rows.nd, rows.sizes)
+    sort_into(rows, values, indices, n, descending)
+    return values, indices
+
+
+def sort(Tensor input, dim=-1, descending=False, stable=None):
+    """The body of ``taeda.sort``."""
+    cdef int at = wrap(dim, input.nd, "sort")
+    check_ordered(input, "sort")
+    cdef Tensor rows = as_rows(input, at)
+    cdef Tensor values = empty_tensor(rows.code, rows.nd, rows.sizes)
+    cdef Tensor indices = empty_tensor(I64, rows.nd, rows.sizes)
+    sort_into(rows, values, indices, extent(input, at), descending)
+    return from_rows(values, at), from_rows(indices, at)
+
+
+cdef Tensor first_of(Tensor rows, int64_t k):
+    """The first ``k`` items of each row, contiguous."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int d
+    for d in range(rows.nd):
+        sizes[d] = rows.sizes[d]
+    sizes[rows.nd - 1] = k
+    return contiguous_tensor(alias_tensor(rows, rows.nd, sizes, rows.strides, 0))
+
+
+def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
+    """The body of ``taeda.topk``."""
+    cdef int at = wrap(dim, input.nd, "topk")
+    cdef int64_t n = extent(input, at), m = k, grain = grain_of(n)
+    cdef int64_t arg[4]
+    cdef char* ptr[4]
+    cdef Tensor rows, values, indices, spare
+    check_ordered(input, "topk")
+    if m < 0 or m > n:
+        raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape {list(input.shape)})")
+    rows = as_rows(input, at)
+    values, indices = like_rows(rows, rows.code, m), like_rows(rows, I64, m)
+    if values.count:
+        if n > RANK_LIMIT and m * 4 >= n:
+            values, indices = sort_rows(rows, n, largest)
+            values, indices = first_of(values, m), first_of(indices, m)
+        else:
+            arg[0], arg[1], arg[2], arg[3] = n, m, (2 * m if m > 256 else m + 256), grain
+            spare = spare_words(rows.count // n, grain, (arg[2] + 64) * 2 * words_of(rows.code))
+            ptr[0], ptr[1], ptr[2], ptr[3] = values.ptr, indices.ptr, rows.ptr, spare.ptr
+            run(kernel(("top_rows", NAMES[rows.code], bool(largest))), ptr, arg, rows.count // n, grain)
+    return from_rows(values, at), from_rows(indices, at)
+
+
+# ---- one of each row -------------------------------------------------------------------------------------------------
+
+cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, int how):
+    """The item of rank ``k`` of each row (``how`` 0), the median (1) or the median of what is not NaN (2)."""
+    cdef int at = wrap(dim, input.nd, name)
+    cdef int64_t n = extent(input, at), grain = grain_of(n), count, i
+    cdef int64_t arg[2]
+    cdef char* ptr[5]
+    cdef Tensor rows, values, indices, places, spare
+    cdef bint short = n <= RANK_LIMIT
+    check_ordered(input, name)
+    if n == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")
+    if how == 0 and (k < 1 or k > n):
+        raise RuntimeError(f"{name}(): selected number k out of range for dimension {at}: k = {k}, size {n}")
+    rows = as_rows(input, at)
+    values, indices = like_rows(rows, rows.code, 1), like_rows(rows, I64, 1)
+    count = rows.count // n
+    if count:
+        places = empty_tensor(I64, 1, &count)
+        arg[0], arg[1] = n, grain
+        if how:
+            ptr[0], ptr[1] = places.ptr, rows.ptr
+            run(kernel(("median_places", NAMES[rows.code], how == 2)), ptr, arg, count, grain)
+        else:
+            for i in range(count):
+                (<int64_t*>places.ptr)[i] = k - 1
+        ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = values.ptr, indices.ptr, rows.ptr, places.ptr, NULL
+        if not short:
+            spare = spare_words(count, grain, n * words_of(rows.code))
+            ptr[4] = spare.ptr
+        run(kernel(("kth_rows", NAMES[rows.code], bool(short))), ptr, arg, count, grain)
+    return reduced(values, at, keepdim), reduced(indices, at, keepdim)
+
+
+def kthvalue(Tensor input, k, dim=-1, keepdim=False):
+    """The body of ``taeda.kthvalue``."""
+    return pick(input, "kthvalue", dim, keepdim, k, 0)
+
+
+def median(Tensor input, dim, keepdim=False):
+    """The body of the median along a dimension."""
+    return pick(input, "median", dim, keepdim, 0, 1)
+
+
+def nanmedian(Tensor input, dim, keepdim=False):
+    """The body of the median along a dimension, NaN left out."""
+    return pick(input, "nanmedian", dim, keepdim, 0, 2)
+
+
+def mode(Tensor input, dim=-1, keepdim=False):
+    """The body of ``taeda.mode``."""
+    cdef int at = wrap(dim, input.nd, "mode")
+    cdef int64_t n = extent(input, at)
+    cdef char* ptr[4]
+    cdef Tensor rows, values, indices, ordered, places
+    check_ordered(input, "mode")
+    if n == 0:
+        raise IndexError(f"mode(): Expected reduction dim {at} to have non-zero size.")
+    rows = as_rows(input, at)
+    ordered, places = sort_rows(rows, n)
+    values, indices = like_rows(rows, rows.code, 1), like_rows(rows, I64, 1)
+    if values.count:
+        ptr[0], ptr[1], ptr[2], ptr[3] = values.ptr, indices.ptr, ordered.ptr, places.ptr
+        run(kernel(("mode_rows", NAMES[rows.code])), ptr, &n, values.count, grain_of(n))
+    return reduced(values, at, keepdim), reduced(indices, at, keepdim)
+
+
+# ---- search ----------------------------------------------------------------------------------------------------------
+
+cdef Tensor converted(Tensor t, int code):
+    """Contiguous, of that dtype."""
+    cdef Tensor made
+    if t.code == code:
+        return contiguous_tensor(t)
+    made = empty_tensor(code, t.nd, t.sizes)
+    copy_into(made, t)
+    return made
+
+
+def search(Tensor sequence, Tensor values, bint right, bint out_int32):
+    """Where each value would be inserted into its row of ``sequence``."""
+    cdef bint good = sequence.nd == 1 or sequence.nd == values.nd
+    cdef int d, code = sequence.code
+    cdef int64_t arg[3]
+    cdef int64_t i
+    cdef char* ptr[3]
+    cdef Tensor out
+    if sequence.nd == 0:
+        raise RuntimeError("searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    for d in range(sequence.nd - 1 if good else 0):
+        good = good and sequence.sizes[d] == values.sizes[d]
+    if not good:
+        raise RuntimeError(f"searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+                           f"tensor and input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and "
+                           f"input value tensor {list(values.shape)}")
+    check_ordered(values, "searchsorted")
+    check_ordered(sequence, "searchsorted")
+    if code != values.code:
+        from .tensor import promote_types
+        kind = promote_types(sequence.dtype, values.dtype)
+        code = kind.code
+    sequence, values = converted(sequence, code), converted(values, code)
+    out = empty_tensor(I32 if out_int32 else I64, values.nd, values.sizes)
+    arg[1] = sequence.sizes[sequence.nd - 1]
+    if out.count == 0:
+        return out
+    if arg[1] == 0:
+        for i in range(out.count * ITEMSIZE[out.code]):
+            out.ptr[i] = 0
+        return out
+    arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
+    arg[2] = arg[1] * ITEMSIZE[code]
+    ptr[0], ptr[1], ptr[2] = out.ptr, values.ptr, sequence.ptr
+    run(kernel(("search_sorted", NAMES[code], bool(right), "int32" if out_int32 else "int64")), ptr, arg, out.count, 4096)
+    return out
