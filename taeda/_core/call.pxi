@@ -115,6 +115,20 @@ def pop_mode():
     return mode
 
 
+def mode_stack():
+    """This thread's modes, outermost first."""
+    return list(getattr(_thread_modes, "stack", ()))
+
+
+def set_mode_stack(list modes):
+    """Put ``modes`` in place of this thread's modes."""
+    stack = getattr(_thread_modes, "stack", None)
+    if stack is None:
+        stack = _thread_modes.stack = []
+    stack[:] = modes
+    MODES[0] = <PyObject*>stack if modes else NULL
+
+
 def current_mode():
     """This thread's innermost mode, or None."""
     return None if MODES[0] == NULL else (<list>MODES[0])[len(<list>MODES[0]) - 1]
@@ -488,6 +502,8 @@ def empty_like(Tensor like, dtype d=None):
     """An uninitialised tensor with the sizes of ``like`` and its dimensions in the same order in memory."""
     cdef int code = like.code if d is None else d.code
     cdef PyObject* inputs[1]
+    if MODES[0] != NULL and type(like) is not Tensor and hasattr(like, "_empty_like"):
+        return like._empty_like(d)
     if like.contiguous:
         return empty_tensor(code, like.nd, like.sizes)
     if is_dense(like):
@@ -565,6 +581,9 @@ def require_device(where):
 
 def zero(Tensor t):
     """Set every element to zero; neither recorded nor counted as a write."""
+    if MODES[0] != NULL and type(t) is not Tensor and hasattr(t, "_zero"):
+        t._zero()
+        return
     if is_dense(t):
         memset(t.ptr, 0, t.count * ITEMSIZE[t.code])
     else:

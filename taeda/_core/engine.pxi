@@ -405,6 +405,13 @@ cdef int explain_failure(Node node, error) except -1:
 
 
 def run_backward(list tensors, list grads, bint keep_graph, bint create_graph, inputs, bint accumulate_into):
+    """:func:`differentiate`, by way of the innermost mode if it has a method ``run_backward``."""
+    if MODES[0] != NULL and hasattr(current_mode(), "run_backward"):
+        return current_mode().run_backward(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
+    return differentiate(tensors, grads, keep_graph, create_graph, inputs, accumulate_into)
+
+
+def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, inputs, bint accumulate_into):
     """Differentiate ``tensors`` weighted by ``grads``.
 
     With ``accumulate_into``, gradients go to ``.grad`` of the leaves (only those in ``inputs`` if given); else the
@@ -491,6 +498,34 @@ def at_end_of_task(function):
     if task.at_end is None:
         task.at_end = []
     task.at_end.append(function)
+
+
+def depends_on_others(list tensors, leaves):
+    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``."""
+    cdef set known = {id(t) for t in leaves}
+    cdef set seen = set()
+    cdef list stack = []
+    cdef Node node
+    cdef object target
+    cdef int i, nr = 0
+    for t in tensors:
+        target = edge_of(<Tensor?>t, &nr)
+        if target is not None:
+            stack.append(target)
+    while stack:
+        target = stack.pop()
+        if isinstance(target, Tensor):
+            if id(target) not in known:
+                return True
+            continue
+        if target in seen:
+            continue
+        seen.add(target)
+        node = <Node>target
+        for i in range(len(node.targets)):
+            if node.targets[i] is not None:
+                stack.append(node.targets[i])
+    return False
 
 
 def leaf_node(Tensor t):

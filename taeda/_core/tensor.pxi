@@ -525,8 +525,8 @@ cdef class Tensor:
         """The value of a one-element tensor as a Python number."""
         if self.count != 1:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
-        if mode_active():
-            return HELPERS["mode_item"](self)
+        if mode_active() and hasattr(current_mode(), "item"):
+            return current_mode().item(self)
         return read_scalar(self.ptr, self.code)
 
     def __bool__(self):

@@ -502,11 +502,11 @@ cdef Tensor basic_index(Tensor t, object index):
 cdef object getitem(Tensor t, object index):
     cdef PyObject* bound[2]
     cdef Tensor result
-    if MODES[0] != NULL:
-        return GETITEM(t, index)
     result = basic_index(t, index)
     if result is None:
         return HELPERS["getitem"](t, index)
+    if MODES[0] != NULL:
+        return GETITEM(t, index)
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
     return finish_view(GETITEM, bound, result, not NO_GRAD[0] and wants_grad(t))
@@ -526,6 +526,9 @@ cdef int setitem(Tensor t, object index, object value) except -1:
     place = basic_index(t, index)
     if place is None:
         HELPERS["setitem"](t, index, value)
+        return 0
+    if MODES[0] != NULL:
+        HELPERS["assign"](GETITEM(t, index), value)
         return 0
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
