@@ -546,7 +546,7 @@ class Function:
         result = self.const(t, 0, lanes)
         for i in range(lanes):
             result = result.with_lane(i, self.load(self.offset(pointer, offsets.lane(i)), t))
-        return result
+        return result if mask is None else self.select(mask, result, 0)
 
     def _gathers(self, t: Type) -> bool:
         """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes."""

@@ -1,0 +1,154 @@
+"""The matrix product's kernels against float64, over layouts, packings and cuts of the range."""
+
+import numpy as np
+import pytest
+
+from taeda.kernels import dot, gemm, target
+
+WIDTH = target.host().vector_bytes
+DTYPES = ("float32", "float64", "int32", "int64")
+SHAPES = [(1, 1, 1), (2, 3, 4), (6, 64, 7), (7, 70, 300), (65, 130, 33), (13, 200, 17), (100, 48, 260), (31, 33, 31)]
+
+
+def numbers(rng, shape, dtype):
+    if dtype.startswith("int"):
+        return rng.integers(-50, 50, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def laid_out(x, turned):
+    """``x`` with contiguous rows, or with contiguous columns."""
+    return np.ascontiguousarray(x.T).T if turned else np.ascontiguousarray(x)
+
+
+def ceil_div(a, b):
+    return -(-a // b)
+
+
+def multiply(run, a, b, d=None, packed=gemm.PACK_B, mc=None, nc=None, kc=None, pieces=1):
+    """``a @ b + d`` by the kernel, in tasks of ``mc`` by ``nc``."""
+    dtype = str(a.dtype)
+    item, (m, k), n = a.itemsize, a.shape, b.shape[1]
+    panel, shape = gemm.panel(dtype, WIDTH), gemm.tile_shape(WIDTH)
+    c = np.full((m + 1, n), 7, dtype)  # one row more, to see what is written beyond the end
+    a_m, a_k, b_k, b_n = *a.strides, *b.strides
+    a_tile, left, right = 0, a, b
+    if packed == gemm.PACKED:
+        left = np.zeros((ceil_div(m, shape.rows), k, shape.pitch), dtype)
+        right = np.zeros((ceil_div(n, panel), k, panel), dtype)
+        group = shape.rows * gemm.PACK_GROUP
+        run(gemm.pack_a(dtype), [left, a], [m, k, a_m, a_k], ceil_div(m, group), min(pieces, ceil_div(m, group)))
+        run(gemm.pack_b(dtype), [right, b], [n, k, b_n, b_k], len(right), min(pieces, len(right)))
+        a_m, a_k, a_tile, b_k, b_n = item, shape.pitch * item, k * shape.pitch * item, panel * item, k * item
+    init, d_m, addend = 0, 0, c
+    if d is not None:
+        init = 2 if d.shape[-1] == 1 and n > 1 else 1
+        d_m, addend = d.strides[0] if d.ndim == 2 and d.shape[0] > 1 else 0, d
+    mc, nc = mc or m, nc or n
+    if kc is None:
+        kc = k if packed == 0 else min(k, gemm.K_BLOCK)
+    args = [m, n, k, a_m, a_k, b_k, b_n, c.strides[0], d_m, init, mc, nc, kc, packed, a_tile, 1, *[0] * 8]
+    tasks = ceil_div(m, mc) * ceil_div(n, nc)
+    run(gemm.matmul(dtype), [c, left, right, addend], args, tasks, min(pieces, tasks))
+    assert (c[m] == 7).all(), "wrote past the last row"
+    return c[:m]
+
+
+def close(got, a, b, d=None):
+    """Within a bound that grows with the root of the length of the sums; integers exactly."""
+    wide = np.int64 if a.dtype.kind == "i" else np.float64
+    want = a.astype(wide) @ b.astype(wide) + (0 if d is None else d.astype(wide))
+    if a.dtype.kind == "i":
+        assert (got == want.astype(a.dtype)).all()
+        return
+    bound = 8 * np.finfo(a.dtype).eps * np.sqrt(a.shape[1]) * 10
+    assert np.abs(got - want).max() <= bound
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("packed", [0, gemm.PACK_B, gemm.PACKED])
+def test_matmul(run, dtype, packed):
+    """Every layout of A and B, with and without something to add."""
+    rng = np.random.default_rng(0)
+    masks = WIDTH > 16
+    for m, n, k in SHAPES:
+        for turn_a, turn_b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            if packed == 0 and (turn_b or not (masks or n % gemm.panel(dtype, WIDTH) == 0)):
+                continue
+            a, b = laid_out(numbers(rng, (m, k), dtype), turn_a), laid_out(numbers(rng, (k, n), dtype), turn_b)
+            addends = [None, numbers(rng, (n,), dtype), numbers(rng, (m, 1), dtype), numbers(rng, (m, n), dtype)]
+            for d in addends if (m, n, k) in SHAPES[1:5] else addends[:1]:
+                close(multiply(run, a, b, d, packed), a, b, d)
+
+
+@pytest.mark.parametrize("packed", [gemm.PACK_B, gemm.PACKED])
+def test_result_does_not_depend_on_the_cut(run, packed):
+    """The same bits however the range of tasks is cut."""
+    rng = np.random.default_rng(1)
+    a, b = numbers(rng, (100, 300), "float32"), numbers(rng, (300, 330), "float32")
+    whole = multiply(run, a, b, packed=packed, mc=24, nc=gemm.panel("float32", WIDTH), kc=112)
+    for pieces in (2, 3, 5):
+        cut = multiply(run, a, b, packed=packed, mc=24, nc=gemm.panel("float32", WIDTH), kc=112, pieces=pieces)
+        assert (whole == cut).all()
+
+
+def test_batches(run):
+    """Two batch dimensions with their own strides, one of them broadcast."""
+    rng = np.random.default_rng(2)
+    a, b = numbers(rng, (3, 1, 10, 20), "float32"), numbers(rng, (3, 4, 20, 30), "float32")
+    c = np.empty((3, 4, 10, 30), "float32")
+    strides = [a.strides[0], 0, b.strides[0], b.strides[1], c.strides[0], c.strides[1], 0, 0]
+    args = [10, 30, 20, *a.strides[2:], *b.strides[2:], c.strides[2], 0, 0, 10, 30, 20, 1, 0, 4, *strides]
+    run(gemm.matmul("float32"), [c, a, b, c], args, 12, 5)
+    assert np.allclose(c, a @ b, atol=1e-5)
+
+
+def dotted(run, x, w, d=None, turned=False, qc=None):
+    (p, k), q = x.shape, len(w)
+    out = np.full((q + 1, p) if turned else (p + 1, q), 7, x.dtype)
+    seen = out[:-1].T if turned else out[:-1]
+    d_i, d_j = d.strides if d is not None else (0, 0)
+    args = [p, q, k, x.strides[0], w.strides[0], *seen.strides, d_i, d_j, int(d is not None), qc or q, 1, *[0] * 8]
+    run(dot.matmul_dot(str(x.dtype)), [out, x, w, out if d is None else d], args, ceil_div(q, qc or q))
+    assert (out[-1] == 7).all()
+    return seen
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matmul_dot(run, dtype):
+    """Few rows against many, the result row by row or column by column."""
+    rng = np.random.default_rng(3)
+    for p, q, k in [(1, 1, 1), (1, 8, 16), (2, 9, 33), (4, 4, 4), (5, 17, 100), (3, 40, 15)]:
+        x, w = numbers(rng, (p, k), dtype), numbers(rng, (q, k), dtype)
+        for d in (None, numbers(rng, (p, q), dtype)):
+            for turned in (False, True):
+                close(dotted(run, x, w, d, turned, qc=8), x, w.T, d)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dot(run, dtype):
+    """One sum per chunk."""
+    rng = np.random.default_rng(4)
+    for n in (1, 7, 64, 1000, dot.DOT_CHUNK, 2 * dot.DOT_CHUNK + 33):
+        x, y = numbers(rng, n, dtype), numbers(rng, n, dtype)
+        out = np.empty(ceil_div(n, dot.DOT_CHUNK), dtype)
+        run(dot.dot(dtype), [out, x, y], [n], len(out), len(out))
+        want = float(x.astype("f8") @ y.astype("f8"))
+        assert abs(float(out.astype("f8").sum()) - want) <= 1e-5 * np.sqrt(n)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_transpose_is_a_transpose(lanes):
+    """The shuffles of ``transpose``, followed on labels instead of numbers."""
+
+    class Vector:
+        def __init__(self, items):
+            self.items, self.lanes = items, len(items)
+
+        def shuffle(self, mask, other):
+            both = self.items + other.items
+            return Vector([both[i] for i in mask])
+
+    rows = [Vector([(i, j) for j in range(lanes)]) for i in range(lanes)]
+    for j, column in enumerate(gemm.transpose(rows)):
+        assert column.items == [(i, j) for i in range(lanes)]
