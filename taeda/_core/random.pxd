@@ -25,3 +25,18 @@ cdef uint64_t next64(Generator g) noexcept nogil
 cdef double next_unit(Generator g) noexcept nogil
 # The generator that an op was given, or the default one.
 cdef Generator which(object generator)
+cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil
+
+cdef enum:
+    CHUNK = 65536             # words in flight: 256 KiB, inside a core's own cache
+    SHARE = 8192              # words that one thread turns into numbers at a time
+
+cdef enum Distribution:
+    UNIFORM, INTEGERS, WIDE_INTEGERS, BERNOULLI, EXPONENTIAL, GEOMETRIC, CAUCHY, NORMAL, NORMAL_PAIRS, LOG_NORMAL_PAIRS
+
+# `n` elements of a distribution at `out`; `a` and `b` are the kernel's arguments, floats as the bits of a double.
+cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1
+# `n` normal numbers (or their exponentials) of float32 or float64, the way that takes them in pairs.
+cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, double std, bint exponent) except -1
+# A permutation of [0, n) at `out`.
+cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1

@@ -6,17 +6,20 @@ elements of the output (parallel, as each element knows its words). The buffer s
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.math cimport cos, exp, fabs, floor, lgamma, log, log1p, sin, sqrt
+from libc.math cimport cos, exp, log1p, sin, sqrt
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
-from .tensor cimport (
-    F32, F64, I64, ITEMSIZE, MAXDIM, U8, Tensor, alias_tensor, copy_into, empty_tensor,
-)
+from .tensor cimport F64, ITEMSIZE, U8, Tensor, empty_tensor
 
 from .tensor import device
+
+cdef list DTYPE_NAMES = [
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "float64",
+]
 
 cdef extern from "pythread.h" nogil:
     PyThread_type_lock PyThread_allocate_lock()
@@ -25,17 +28,23 @@ cdef extern from "pythread.h" nogil:
     void PyThread_release_lock(PyThread_type_lock lock)
 
 cdef extern from *:
-    void prefetch "__builtin_prefetch"(const void* p) noexcept nogil
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+      #define TAEDA_PREFETCH(p) ((void)(p))
+    #else
+      #define TAEDA_PREFETCH(p) __builtin_prefetch(p)
+    #endif
+    """
+    void prefetch "TAEDA_PREFETCH"(const void* p) noexcept nogil
 
 cdef enum:
     N = 624
     M = 397
     FEW = 1248            # below this many words the plain loop is as fast as finding the kernel
-    CHUNK = 65536         # words in flight: 256 KiB, inside a core's own cache
-    SHARE = 8192          # words that one thread turns into numbers at a time
+    SMALL = 1024          # words that are kept on the stack
 
 cdef kernel_t words_kernel = NULL
-cdef dict kernels = {}    # (name, key...): (address, words per step, elements per step)
+cdef kernel_t[16][16] found   # by distribution and dtype
 
 
 
@@ -314,27 +323,35 @@ if hasattr(_os, "register_at_fork"):
 
 
 # ---- filling memory --------------------------------------------------------------------------------------------------
-#: Words per step and elements per step of each kernel; (wide) where the dtype is float64.
-cdef dict SHAPES = {
-    "uniform": (1, 1), "integers": (1, 1), "wide_integers": (2, 1), "bernoulli": (2, 1), "exponential": (2, 1),
-    "geometric": (2, 1), "cauchy": (2, 1), "normal": (16, 16), "normal_pairs": (4, 2),
-}
+cdef list NAMES = ["uniform", "integers", "wide_integers", "bernoulli", "exponential", "geometric", "cauchy", "normal",
+                   "normal_pairs", "log_normal_pairs"]
+DISTRIBUTIONS = {name: i for i, name in enumerate(NAMES)}
+#: Words and elements of one step of each kernel; twice the words for the uniform and normal numbers of float64.
+cdef int[10] WORDS = [1, 1, 2, 2, 2, 2, 2, 16, 4, 4]
+cdef int[10] ELEMENTS = [1, 1, 1, 1, 1, 1, 1, 16, 2, 2]
 
 
-cdef tuple find(str name, tuple key):
-    """``(address, words per step, elements per step)`` of a kernel, compiled at its first use."""
+cdef kernel_t find(int distribution, int code) except NULL:
+    """The kernel, compiled at its first use."""
     global words_kernel
-    cdef tuple found
+    cdef kernel_t fn = found[distribution][code]
+    if fn != NULL:
+        return fn
     from ..kernels import random as source
 
     if words_kernel == NULL:
         words_kernel = <kernel_t><size_t>source.words()
-    words, elements = SHAPES[name]
-    if key[0] == "float64" and name in ("uniform", "normal"):
-        words *= 2
-    found = (getattr(source, name)(*key), words, elements)
-    kernels[(name, *key)] = found
-    return found
+    dtype = DTYPE_NAMES[code]
+    if distribution >= NORMAL_PAIRS:
+        address = source.normal_pairs(dtype, distribution == LOG_NORMAL_PAIRS)
+    else:
+        address = getattr(source, NAMES[distribution])(dtype)
+    fn = found[distribution][code] = <kernel_t><size_t>address
+    return fn
+
+
+cdef inline int words_of(int distribution, int code) noexcept nogil:
+    return WORDS[distribution] * (2 if code == F64 and (distribution == UNIFORM or distribution == NORMAL) else 1)
 
 
 cdef int run_steps(Generator g, kernel_t fn, char* out, int64_t steps, int64_t* arg, int64_t words, int64_t step_bytes,
@@ -350,12 +367,6 @@ cdef int run_steps(Generator g, kernel_t fn, char* out, int64_t steps, int64_t* 
         parallel_for(fn, ptr, arg, now, grain)
         done += now
     return 0
-
-
-cdef inline int64_t bits_of(double x) noexcept:
-    cdef int64_t bits
-    memcpy(&bits, &x, 8)
-    return bits
 
 
 cdef int normal_fill(Generator g, kernel_t fn, char* out, int64_t n, int64_t itemsize, int64_t* arg, int64_t words,
@@ -422,69 +433,52 @@ cdef int normal_one_by_one(Generator g, kernel_t pairs, char* out, int64_t n, in
     return 0
 
 
-cdef int fill_memory(Generator g, str name, str dtype, char* out, int64_t n, int itemsize, object a,
-                     object b) except -1:
-    """``n`` elements of a distribution at ``out``; ``a`` and ``b`` are the kernel's arguments."""
+cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1:
     cdef int64_t arg[2]
-    cdef tuple found
-    cdef kernel_t fn
-    cdef int64_t words, elements
-    cdef bint reduced = itemsize == 2
-    cdef uint32_t* buffer
-    cdef int64_t room
+    cdef uint32_t few[SMALL]
+    cdef uint32_t* buffer = few
+    cdef kernel_t fn = find(distribution, code)
+    cdef int64_t words = words_of(distribution, code)
+    cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
     if n <= 0:
         return 0
-    if name == "integers" or name == "wide_integers":
-        arg[0] = a
-        arg[1] = b
-    else:
-        arg[0] = bits_of(a)
-        arg[1] = bits_of(b)
-    found = kernels.get((name, dtype))
-    if found is None:
-        found = find(name, (dtype,))
-    fn = <kernel_t><size_t>found[0]
-    words = found[1]
-    elements = found[2]
-    room = min((n + elements - 1) // elements * words, <int64_t>CHUNK) * 4
-    buffer = <uint32_t*>allocate(room)
-    if buffer == NULL:
-        raise MemoryError()
+    arg[0], arg[1] = a, b
+    if (n // elements + 1) * words > SMALL:
+        room = CHUNK * 4
+        buffer = <uint32_t*>allocate(room)
+        if buffer == NULL:
+            raise MemoryError()
     enter(g)
-    if n < 1024:
-        if name == "normal":
-            normal_fill(g, fn, out, n, itemsize, arg, words, reduced, buffer)
-        else:
-            run_steps(g, fn, out, n, arg, words, itemsize, buffer)
+    if room == 0:  # not worth giving up the GIL for
+        fill_steps(g, fn, out, n, arg, words, elements, itemsize, buffer)
     else:
         with nogil:
-            if elements == 16:
-                normal_fill(g, fn, out, n, itemsize, arg, words, reduced, buffer)
-            else:
-                run_steps(g, fn, out, n, arg, words, itemsize, buffer)
+            fill_steps(g, fn, out, n, arg, words, elements, itemsize, buffer)
+        release(buffer, room)
     leave(g)
-    release(buffer, room)
     return 0
 
 
-cdef int fill_normal_pairs(Generator g, str dtype, char* out, int64_t n, int itemsize, double mean, double std,
-                           bint exponent) except -1:
-    """``n`` normal or log-normal numbers of float32 or float64 at ``out``, the way that takes them in pairs."""
+cdef int fill_steps(Generator g, kernel_t fn, char* out, int64_t n, int64_t* arg, int64_t words, int64_t elements,
+                    int64_t itemsize, uint32_t* buffer) noexcept nogil:
+    if elements == 16:
+        return normal_fill(g, fn, out, n, itemsize, arg, words, itemsize == 2, buffer)
+    return run_steps(g, fn, out, n, arg, words, itemsize, buffer)
+
+
+cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, double std, bint exponent) except -1:
     cdef kernel_t fn = NULL
-    cdef tuple found
-    cdef uint32_t* buffer
+    cdef uint32_t* buffer = NULL
     if n > 32:
-        found = kernels.get(("normal_pairs", dtype, exponent))
-        if found is None:
-            found = find("normal_pairs", (dtype, bool(exponent)))
-        fn = <kernel_t><size_t>found[0]
-    buffer = <uint32_t*>allocate(CHUNK * 4)
-    if buffer == NULL:
-        raise MemoryError()
+        fn = find(LOG_NORMAL_PAIRS if exponent else NORMAL_PAIRS, code)
+        buffer = <uint32_t*>allocate(CHUNK * 4)
+        if buffer == NULL:
+            raise MemoryError()
     enter(g)
-    normal_one_by_one(g, fn, out, n, itemsize, mean, std, exponent, buffer)
+    normal_one_by_one(g, fn, out, n, ITEMSIZE[code], mean, std, exponent, buffer)
     leave(g)
-    release(buffer, CHUNK * 4)
+    if buffer != NULL:
+        release(buffer, CHUNK * 4)
     return 0
 
 
@@ -537,187 +531,3 @@ cdef int shuffle_large(Generator g, int64_t* out, int64_t n) except -1:
             out[z] = i
     leave(g)
     return 0
-
-
-# ---- tensors ---------------------------------------------------------------------------------------------------------
-cdef Tensor in_memory_order(Tensor t):
-    """A view with the dimensions sorted by stride, the largest first: the order in which PyTorch fills a tensor."""
-    cdef int64_t sizes[MAXDIM]
-    cdef int64_t strides[MAXDIM]
-    cdef int i, k, n = t.nd
-    if t.contiguous:
-        return t
-    for i in range(n):
-        k = i
-        while k > 0 and (strides[k - 1] < t.strides[i] or sizes[k - 1] == 1) and t.sizes[i] != 1:
-            strides[k] = strides[k - 1]
-            sizes[k] = sizes[k - 1]
-            k -= 1
-        strides[k] = t.strides[i]
-        sizes[k] = t.sizes[i]
-    return alias_tensor(t, n, sizes, strides, 0)
-
-
-def memory_order(Tensor t):
-    """The dimensions of ``t``, those with the largest strides first."""
-    return tuple(sorted(range(t.nd), key=lambda i: (-t.strides[i], i)))
-
-
-def fill(Tensor t, str name, a, b, generator=None):
-    """Fill ``t`` with a distribution: the name and the two arguments of a kernel of ``kernels/random.py``."""
-    cdef Generator g = which(generator)
-    cdef Tensor view = in_memory_order(t)
-    cdef Tensor block = view if view.contiguous else empty_tensor(t.code, view.nd, view.sizes)
-    fill_memory(g, name, t.dtype.name, block.ptr, block.count, ITEMSIZE[t.code], a, b)
-    if block is not view:
-        copy_into(view, block)
-
-
-def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent=False):
-    """Fill ``t`` with normal numbers, or with their exponentials.
-
-    As in PyTorch, at least 16 contiguous elements are made in blocks in the precision of ``t``; all others in pairs, in
-    float64, of which one may wait in the generator for the next call.
-    """
-    cdef Generator g = which(generator)
-    cdef Tensor view, block
-    cdef int code
-    if not exponent and t.contiguous and t.count >= 16:
-        fill_memory(g, "normal", t.dtype.name, t.ptr, t.count, ITEMSIZE[t.code], mean, std)
-        return
-    view = in_memory_order(t)
-    code = F64 if t.code == F64 else F32
-    block = view if view.contiguous and t.code == code else empty_tensor(code, view.nd, view.sizes)
-    cdef str name = "float64" if code == F64 else "float32"
-    fill_normal_pairs(g, name, block.ptr, block.count, ITEMSIZE[code], mean, std, exponent)
-    if block is not view:
-        copy_into(view, block)
-
-
-def fill_bernoulli(Tensor t, Tensor p, generator=None):
-    """Fill the contiguous ``t`` with ones and zeros; ``p``, contiguous and of the same sizes, has the probabilities."""
-    cdef Generator g = which(generator)
-    cdef str name = "float64" if p.code == F64 else "float32"
-    cdef int64_t done = 0, now, words = 2 if p.code == F64 else 1
-    cdef char* ptr[3]
-    cdef kernel_t fn
-    cdef uint32_t* buffer
-    from ..kernels import random as source
-
-    fn = <kernel_t><size_t>source.bernoulli_each(t.dtype.name, name)
-    buffer = <uint32_t*>allocate(CHUNK * 4)
-    if buffer == NULL:
-        raise MemoryError()
-    enter(g)
-    while done < t.count:
-        now = min(t.count - done, <int64_t>CHUNK // words)
-        make_words(g, buffer, now * words)
-        ptr[0] = t.ptr + done * ITEMSIZE[t.code]
-        ptr[1] = <char*>buffer
-        ptr[2] = p.ptr + done * ITEMSIZE[p.code]
-        parallel_for(fn, ptr, NULL, now, SHARE)
-        done += now
-    leave(g)
-    release(buffer, CHUNK * 4)
-
-
-def permutation(int64_t n, generator=None):
-    """A random permutation of ``[0, n)`` as an int64 tensor."""
-    cdef Tensor t = empty_tensor(I64, 1, &n)
-    if n > 0:
-        shuffle(which(generator), <int64_t*>t.ptr, n)
-    return t
-
-
-cdef int cumulate(float* p32, double* p64, int64_t n, char* out) except -1:
-    """Normalised running sums of a row of probabilities, in its own precision as PyTorch has them."""
-    cdef int64_t i
-    cdef float s32 = 0
-    cdef double s64 = 0, x
-    for i in range(n):
-        x = p32[i] if p32 != NULL else p64[i]
-        if not x >= 0 or x > 1.7976931348623157e308:
-            raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
-        if p32 != NULL:
-            s32 += p32[i]
-            (<float*>out)[i] = s32
-        else:
-            s64 += x
-            (<double*>out)[i] = s64
-    if not (s32 > 0 if p32 != NULL else s64 > 0):
-        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
-    for i in range(n):
-        if p32 != NULL:
-            (<float*>out)[i] /= s32
-        else:
-            (<double*>out)[i] /= s64
-    return 0
-
-
-def choose(Tensor p, Tensor out, generator=None):
-    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64)."""
-    cdef Generator g = which(generator)
-    cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r, k, low, high, middle
-    cdef double u, x
-    cdef bint single = p.code == F32
-    cdef char* sums = <char*>allocate(n * 8)
-    if sums == NULL:
-        raise MemoryError()
-    enter(g)
-    try:
-        for r in range(rows):
-            cumulate(<float*>p.ptr + r * n if single else NULL, NULL if single else <double*>p.ptr + r * n, n, sums)
-            for k in range(draws):
-                u = next_unit(g)
-                low, high = 0, n - 1  # the last sum counts as 1
-                while low < high:
-                    middle = (low + high) // 2
-                    x = (<float*>sums)[middle] if single else (<double*>sums)[middle]
-                    if x < u:
-                        low = middle + 1
-                    else:
-                        high = middle
-                (<int64_t*>out.ptr)[r * draws + k] = low
-    finally:
-        leave(g)
-        release(sums, n * 8)
-
-
-cdef double poisson(Generator g, double rate) noexcept nogil:
-    """One Poisson number: Knuth's product of uniforms below 10, else Hoermann's transformed rejection (PTRS, 1993)."""
-    cdef double u, v, s, k, x = 0, product = 1, limit, a, b, inverse_alpha, vr
-    if rate == 0:
-        return 0
-    if rate < 10:
-        limit = exp(-rate)
-        while True:
-            product *= next_unit(g)
-            if product <= limit:
-                return x
-            x += 1
-    b = 0.931 + 2.53 * sqrt(rate)
-    a = -0.059 + 0.02483 * b
-    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-    vr = 0.9277 - 3.6224 / (b - 2)
-    while True:
-        u = next_unit(g) - 0.5
-        v = next_unit(g)
-        s = 0.5 - fabs(u)
-        k = floor((2 * a / s + b) * u + rate + 0.43)
-        if s >= 0.07 and v <= vr:
-            return k
-        if k < 0 or (s < 0.013 and v > s):
-            continue
-        if log(v) + log(inverse_alpha) - log(a / (s * s) + b) <= -rate + k * log(rate) - lgamma(k + 1):
-            return k
-
-
-def fill_poisson(Tensor out, Tensor rates, generator=None):
-    """Poisson numbers of contiguous float64 ``rates`` into the contiguous float64 ``out``."""
-    cdef Generator g = which(generator)
-    cdef int64_t i
-    enter(g)
-    with nogil:
-        for i in range(out.count):
-            (<double*>out.ptr)[i] = poisson(g, (<double*>rates.ptr)[i])
-    leave(g)

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._core import random as core
+from .._core import sampling as core
 from .table import _make, _register, composite, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
@@ -36,8 +36,13 @@ _WIDE = 2**28  # from this range on, an integer takes two words
 
 
 def _fills(function: Callable) -> Any:
-    """Declare an in-place op whose body overwrites its first argument; the gradient of what was there is 0."""
-    op = _make(function, "mutates", None, inplace=True)
+    """Declare an in-place op whose body overwrites its first argument; the gradient of what was there is 0.
+
+    Some have a body in ``_core/sampling.pyx`` that does the common case and leaves the others to ``function``.
+    """
+    name = function.__name__
+    core.SLOW[name] = function
+    op = _make(function, "mutates", getattr(core, name, None), inplace=True)
     op.vjp(input=lambda g: g.new_zeros(g.shape))
     _register(op.name, op, True)
     return op
@@ -207,8 +212,9 @@ def bernoulli_(input, p=0.5, *, generator=None):
 def _bernoulli_each(input: Tensor, p: Tensor, generator: Any) -> None:
     if not p.dtype.is_floating_point:
         raise NotImplementedError(f"bernoulli: expected floating-point probabilities, got {p.dtype}")
-    if p.numel() and not bool(((p >= 0) & (p <= 1)).all()):
-        raise RuntimeError("bernoulli: expected every probability to be in [0, 1]; clamp them or apply sigmoid first")
+    if input.is_contiguous() and p.is_contiguous() and p.shape == input.shape and p.itemsize >= 4:
+        core.fill_bernoulli(input, p, generator)
+        return
     _check_memory("bernoulli_", input)
     order = core.memory_order(input)
     p = p.detach().to(_core.float64 if p.dtype.name == "float64" else _core.float32)
@@ -323,8 +329,10 @@ def rand(
         layout, device, pin_memory: as everywhere.
         requires_grad: whether operations on the result are recorded.
     """
-    t = _new(_sizes("rand", size, kw.pop("size", None)), dtype, device, out)
-    _no_more("rand", kw)
+    t = None if kw or out is not None or device is not None else core.new(size, dtype)
+    if t is None:
+        t = _new(_sizes("rand", size, kw.pop("size", None)), dtype, device, out)
+        _no_more("rand", kw)
     return _done(uniform_(t, 0.0, 1.0, generator=generator), requires_grad)
 
 
@@ -333,8 +341,10 @@ def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
     """Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
-    t = _new(_sizes("randn", size, kw.pop("size", None)), dtype, device, out)
-    _no_more("randn", kw)
+    t = None if kw or out is not None or device is not None else core.new(size, dtype)
+    if t is None:
+        t = _new(_sizes("randn", size, kw.pop("size", None)), dtype, device, out)
+        _no_more("randn", kw)
     return _done(normal_(t, 0.0, 1.0, generator=generator), requires_grad)
 
 
@@ -358,6 +368,11 @@ def randint(
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
     """
+    if not kw and len(args) in (2, 3) and out is None and device is None and not hasattr(args[-1], "__index__"):
+        t = core.new(args[-1:], dtype or _core.int64)
+        if t is not None:
+            low = args[0] if len(args) == 3 else 0
+            return _done(random_(t, low, args[-2], generator=generator), requires_grad)
     given = list(args)
     size = kw.pop("size", None)
     if size is None:
@@ -561,7 +576,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError(f"multinomial: cannot sample n_sample <= 0 samples, got {num_samples}")
     if not replacement and num_samples > n:
         raise RuntimeError(
-            f"multinomial: cannot sample n_sample > prob_dist.size(-1) without replacement: {num_samples} samples of {n}"
+            f"multinomial: cannot sample n_sample > prob_dist.size(-1) without replacement: {num_samples} of {n}"
         )
     if n > 2**24:
         raise RuntimeError(f"multinomial: number of categories cannot exceed 2^24, got {n}")

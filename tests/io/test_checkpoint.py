@@ -139,7 +139,7 @@ def test_arguments():
         loaded(b"hello, world, this is no checkpoint")
 
 
-# ---- files that mean harm ---------------------------------------------------------------------------------------------
+# ---- files that mean harm --------------------------------------------------------------------------------------------
 def archive_of(pickled: bytes, **records: bytes) -> bytes:
     buffer = io.BytesIO()
     writer = ArchiveWriter(buffer, "archive")

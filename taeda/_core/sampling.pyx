@@ -1,0 +1,313 @@
+"""Random tensors: distributions into tensors of any layout, permutations, samples. ``random.pyx`` makes the numbers."""
+
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.list cimport PyList_Check
+from cpython.long cimport PyLong_CheckExact
+from cpython.tuple cimport PyTuple_Check
+from libc.math cimport exp, fabs, floor, lgamma, log, sqrt
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy
+
+from .memory cimport allocate, release
+from .pool cimport kernel_t, parallel_for
+from .random cimport (
+    BERNOULLI, CHUNK, INTEGERS, NORMAL, SHARE, UNIFORM, Generator, enter, fill_memory, fill_pairs, leave, make_words,
+    next_unit, shuffle, which,
+)
+from .tensor cimport F32, F64, I64, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
+
+from .random import DISTRIBUTIONS
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+cdef enum:
+    NARROW = 1 << 28      # from this range on, an integer takes two words
+
+
+# ---- filling ---------------------------------------------------------------------------------------------------------
+cdef Tensor in_memory_order(Tensor t):
+    """A view with the dimensions sorted by stride, the largest first: the order in which PyTorch fills a tensor."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int i, k, n = t.nd
+    if t.contiguous:
+        return t
+    for i in range(n):
+        k = i
+        while k > 0 and (strides[k - 1] < t.strides[i] or sizes[k - 1] == 1) and t.sizes[i] != 1:
+            strides[k] = strides[k - 1]
+            sizes[k] = sizes[k - 1]
+            k -= 1
+        strides[k] = t.strides[i]
+        sizes[k] = t.sizes[i]
+    return alias_tensor(t, n, sizes, strides, 0)
+
+
+def memory_order(Tensor t):
+    """The dimensions of ``t``, those with the largest strides first."""
+    return tuple(sorted(range(t.nd), key=lambda i: (-t.strides[i], i)))
+
+
+cdef inline int64_t bits_of(double x) noexcept:
+    cdef int64_t bits
+    memcpy(&bits, &x, 8)
+    return bits
+
+
+cdef int fill_tensor(Tensor t, int distribution, int64_t a, int64_t b, object generator) except -1:
+    cdef Tensor view, block
+    if t.contiguous:
+        fill_memory(which(generator), distribution, t.code, t.ptr, t.count, a, b)
+        return 0
+    view = in_memory_order(t)
+    block = view if view.contiguous else empty_tensor(t.code, view.nd, view.sizes)
+    fill_memory(which(generator), distribution, t.code, block.ptr, block.count, a, b)
+    if block is not view:
+        copy_into(view, block)
+    return 0
+
+
+def fill(Tensor t, str name, a, b, generator=None):
+    """Fill ``t`` with a distribution: the name and the two arguments of a kernel of ``kernels/random.py``."""
+    if name == "integers" or name == "wide_integers":
+        fill_tensor(t, DISTRIBUTIONS[name], a, b, generator)
+    else:
+        fill_tensor(t, DISTRIBUTIONS[name], bits_of(a), bits_of(b), generator)
+
+
+def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent=False):
+    """Fill ``t`` with normal numbers, or with their exponentials.
+
+    As in PyTorch, at least 16 contiguous elements are made in blocks in the precision of ``t``; all others in pairs, in
+    float64, of which one may wait in the generator for the next call.
+    """
+    cdef Generator g = which(generator)
+    cdef Tensor view, block
+    cdef int code
+    if not exponent and t.contiguous and t.count >= 16:
+        fill_memory(g, NORMAL, t.code, t.ptr, t.count, bits_of(mean), bits_of(std))
+        return
+    view = in_memory_order(t)
+    code = F64 if t.code == F64 else F32
+    block = view if view.contiguous and t.code == code else empty_tensor(code, view.nd, view.sizes)
+    fill_pairs(g, code, block.ptr, block.count, mean, std, exponent)
+    if block is not view:
+        copy_into(view, block)
+
+
+# ---- bodies of ops ---------------------------------------------------------------------------------------------------
+#: Bodies in Python, by the op's name: they check everything and take every dtype and layout.
+SLOW = {}
+
+
+cdef inline bint plain_float(Tensor t) noexcept:
+    return t.contiguous and (t.code == F32 or t.code == F64)
+
+
+def uniform_(Tensor input, from_, to, *, generator=None):
+    """The common case of ``uniform_``."""
+    cdef double low, high
+    if plain_float(input) and PyFloat_CheckExact(from_) and PyFloat_CheckExact(to):
+        low, high = PyFloat_AS_DOUBLE(from_), PyFloat_AS_DOUBLE(to)
+        if low <= high and high - low < 1e38:
+            fill_memory(which(generator), UNIFORM, input.code, input.ptr, input.count, bits_of(low), bits_of(high))
+            return
+    SLOW["uniform_"](input, from_, to, generator=generator)
+
+
+def normal_(Tensor input, mean, std, *, generator=None):
+    """The common case of ``normal_``."""
+    if plain_float(input) and PyFloat_CheckExact(mean) and PyFloat_CheckExact(std) and PyFloat_AS_DOUBLE(std) >= 0:
+        fill_normal(input, PyFloat_AS_DOUBLE(mean), PyFloat_AS_DOUBLE(std), generator)
+    else:
+        SLOW["normal_"](input, mean, std, generator=generator)
+
+
+def bernoulli_(Tensor input, p, *, generator=None):
+    """The common case of ``bernoulli_``."""
+    if plain_float(input) and PyFloat_CheckExact(p) and 0 <= PyFloat_AS_DOUBLE(p) <= 1:
+        fill_memory(which(generator), BERNOULLI, input.code, input.ptr, input.count, bits_of(p), bits_of(1.0))
+    else:
+        SLOW["bernoulli_"](input, p, generator=generator)
+
+
+def random_(Tensor input, from_, to, *, generator=None):
+    """The common case of ``random_``: int64 and a small range."""
+    cdef int64_t low, high
+    cdef int overflow = 0
+    if input.contiguous and input.code == I64 and PyLong_CheckExact(from_) and PyLong_CheckExact(to):
+        low = PyLong_AsLongLongAndOverflow(from_, &overflow)
+        if not overflow:
+            high = PyLong_AsLongLongAndOverflow(to, &overflow)
+        if not overflow and low < high and low > -NARROW and high < NARROW and high - low < NARROW:
+            fill_memory(which(generator), INTEGERS, I64, input.ptr, input.count, low, high - low)
+            return
+    SLOW["random_"](input, from_, to, generator=generator)
+
+
+def new(tuple size, d):
+    """An uninitialised tensor of sizes given as ``(2, 3)`` or ``((2, 3),)``; None where they are not plain ints."""
+    cdef int64_t sizes[MAXDIM]
+    cdef object x, s = size
+    cdef int i, n
+    if len(size) == 1 and (PyTuple_Check(size[0]) or PyList_Check(size[0])):
+        s = size[0]
+    elif len(size) == 0:
+        return None
+    n = len(s)
+    if n > MAXDIM:
+        return None
+    for i in range(n):
+        x = s[i]
+        if not PyLong_CheckExact(x):
+            return None
+        sizes[i] = x
+        if sizes[i] < 0:
+            return None
+    return empty_tensor(scalar_code(0.0) if d is None else (<dtype?>d).code, n, sizes)
+
+
+cdef dict BERNOULLI_EACH = {}     # addresses of kernels
+
+
+def fill_bernoulli(Tensor t, Tensor p, generator=None):
+    """Fill the contiguous ``t`` with ones and zeros; ``p``, contiguous and of the same sizes, has the probabilities.
+
+    Raises:
+        RuntimeError: one of them is not in [0, 1].
+    """
+    cdef Generator g = which(generator)
+    cdef str name = "float64" if p.code == F64 else "float32"
+    cdef int64_t done = 0, now, i, words = 2 if p.code == F64 else 1
+    cdef double x
+    cdef char* ptr[3]
+    cdef kernel_t fn
+    cdef uint32_t* buffer
+    key = (t.dtype.name, name)
+    for i in range(p.count):
+        x = (<double*>p.ptr)[i] if p.code == F64 else (<float*>p.ptr)[i]
+        if not (x >= 0 and x <= 1):
+            raise RuntimeError(f"bernoulli: expected every probability to be in [0, 1], got {x}; clamp or sigmoid them")
+    if key not in BERNOULLI_EACH:
+        from ..kernels import random as source
+
+        BERNOULLI_EACH[key] = source.bernoulli_each(*key)
+    fn = <kernel_t><size_t>BERNOULLI_EACH[key]
+    buffer = <uint32_t*>allocate(CHUNK * 4)
+    if buffer == NULL:
+        raise MemoryError()
+    enter(g)
+    while done < t.count:
+        now = min(t.count - done, <int64_t>CHUNK // words)
+        make_words(g, buffer, now * words)
+        ptr[0] = t.ptr + done * ITEMSIZE[t.code]
+        ptr[1] = <char*>buffer
+        ptr[2] = p.ptr + done * ITEMSIZE[p.code]
+        parallel_for(fn, ptr, NULL, now, SHARE)
+        done += now
+    leave(g)
+    release(buffer, CHUNK * 4)
+
+
+def permutation(int64_t n, generator=None):
+    """A random permutation of ``[0, n)`` as an int64 tensor."""
+    cdef Tensor t = empty_tensor(I64, 1, &n)
+    if n > 0:
+        shuffle(which(generator), <int64_t*>t.ptr, n)
+    return t
+
+
+# ---- samples ---------------------------------------------------------------------------------------------------------
+cdef int cumulate(float* p32, double* p64, int64_t n, char* out) except -1:
+    """Normalised running sums of a row of probabilities, in its own precision as PyTorch has them."""
+    cdef int64_t i
+    cdef float s32 = 0
+    cdef double s64 = 0, x
+    for i in range(n):
+        x = p32[i] if p32 != NULL else p64[i]
+        if not x >= 0 or x > 1.7976931348623157e308:
+            raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
+        if p32 != NULL:
+            s32 += p32[i]
+            (<float*>out)[i] = s32
+        else:
+            s64 += x
+            (<double*>out)[i] = s64
+    if not (s32 > 0 if p32 != NULL else s64 > 0):
+        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
+    for i in range(n):
+        if p32 != NULL:
+            (<float*>out)[i] /= s32
+        else:
+            (<double*>out)[i] /= s64
+    return 0
+
+
+def choose(Tensor p, Tensor out, generator=None):
+    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64)."""
+    cdef Generator g = which(generator)
+    cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r, k, low, high, middle
+    cdef double u, x
+    cdef bint single = p.code == F32
+    cdef char* sums = <char*>allocate(n * 8)
+    if sums == NULL:
+        raise MemoryError()
+    enter(g)
+    try:
+        for r in range(rows):
+            cumulate(<float*>p.ptr + r * n if single else NULL, NULL if single else <double*>p.ptr + r * n, n, sums)
+            for k in range(draws):
+                u = next_unit(g)
+                low, high = 0, n - 1  # the last sum counts as 1
+                while low < high:
+                    middle = (low + high) // 2
+                    x = (<float*>sums)[middle] if single else (<double*>sums)[middle]
+                    if x < u:
+                        low = middle + 1
+                    else:
+                        high = middle
+                (<int64_t*>out.ptr)[r * draws + k] = low
+    finally:
+        leave(g)
+        release(sums, n * 8)
+
+
+cdef double poisson(Generator g, double rate) noexcept nogil:
+    """One Poisson number: Knuth's product of uniforms below 10, else Hoermann's transformed rejection (PTRS, 1993)."""
+    cdef double u, v, s, k, x = 0, product = 1, limit, a, b, inverse_alpha, vr
+    if rate == 0:
+        return 0
+    if rate < 10:
+        limit = exp(-rate)
+        while True:
+            product *= next_unit(g)
+            if product <= limit:
+                return x
+            x += 1
+    b = 0.931 + 2.53 * sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    vr = 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u = next_unit(g) - 0.5
+        v = next_unit(g)
+        s = 0.5 - fabs(u)
+        k = floor((2 * a / s + b) * u + rate + 0.43)
+        if s >= 0.07 and v <= vr:
+            return k
+        if k < 0 or (s < 0.013 and v > s):
+            continue
+        if log(v) + log(inverse_alpha) - log(a / (s * s) + b) <= -rate + k * log(rate) - lgamma(k + 1):
+            return k
+
+
+def fill_poisson(Tensor out, Tensor rates, generator=None):
+    """Poisson numbers of contiguous float64 ``rates`` into the contiguous float64 ``out``."""
+    cdef Generator g = which(generator)
+    cdef int64_t i
+    enter(g)
+    with nogil:
+        for i in range(out.count):
+            (<double*>out.ptr)[i] = poisson(g, (<double*>rates.ptr)[i])
+    leave(g)
