@@ -1,0 +1,281 @@
+"""Scalar mathematics against mpmath: errors in units in the last place, over all exponents, and special values."""
+
+import ctypes
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from taeda.kernels import pointwise as schedule
+from taeda.kernels import scalar as s
+
+mp.mp.prec = 200
+SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+FLOAT = ["float32", "float64"]
+
+
+def evaluate(body, dtype, *xs, out=None):
+    """``body`` of contiguous arrays of ``dtype``."""
+    out = out or dtype
+    xs = [np.ascontiguousarray(x, dtype).ravel() for x in xs]
+    result = np.empty(xs[0].shape, out)
+    address = schedule.build_pointwise(body, [out], [dtype] * len(xs), dtype, "c" * (len(xs) + 1))
+    arrays = [result, *xs]
+    strides = itertools.chain.from_iterable((a.itemsize, 0) for a in arrays)
+    args = np.array([result.size, 1, *strides], np.int64)
+    pointers = np.array([a.ctypes.data for a in arrays], np.int64)
+    SIGNATURE(address)(pointers.ctypes.data, args.ctypes.data, 0, 1)
+    return result
+
+
+def everywhere(dtype, n=400, seed=1):
+    """Numbers of every exponent, subnormal too, of both signs."""
+    unsigned = {"float32": np.uint32, "float64": np.uint64}[dtype]
+    bits = np.random.default_rng(seed).integers(0, np.iinfo(unsigned).max, n, unsigned, endpoint=True)
+    x = bits.view(dtype)
+    return x[np.isfinite(x)]
+
+
+def points(dtype, low, high, n=600, seed=2):
+    """Numbers in ``[low, high]``: of every exponent there, even ones, and the neighbourhood of 1 and of 0."""
+    rng = np.random.default_rng(seed)
+    even = rng.uniform(max(low, -1e4), min(high, 1e4), n)
+    close = rng.uniform(max(low, -4), min(high, 4), n)
+    near = np.concatenate([1 + rng.normal(size=50) * 1e-3, rng.normal(size=50) * 1e-3])
+    x = np.concatenate([everywhere(dtype), even, close, near]).astype(dtype)
+    return x[(x >= low) & (x <= high)]
+
+
+def ulps(got, want, dtype):
+    """The distance of ``got`` from ``want`` in units of the last place of ``want``."""
+    info = np.finfo(dtype)
+    if mp.isnan(want) or np.isnan(got):
+        return 0.0 if mp.isnan(want) and np.isnan(got) else math.inf
+    largest = mp.mpf(float(info.max)) * (1 + mp.mpf(2) ** -(info.nmant + 2))
+    if abs(want) > largest:
+        return 0.0 if np.isinf(got) and (got > 0) == (want > 0) else math.inf
+    if np.isinf(got):
+        return math.inf
+    exponent = max(mp.frexp(want)[1] - 1, info.minexp) if want else info.minexp
+    return float(abs(mp.mpf(float(got)) - want) / mp.mpf(2) ** (exponent - info.nmant))
+
+
+def worst(body, reference, dtype, *xs):
+    """The largest error over the points, and where it is."""
+    found = evaluate(body, dtype, *xs)
+    errors = []
+    for i, y in enumerate(found):
+        at = [x[i] for x in xs]
+        want = reference(*[mp.mpf(float(v)) for v in at])
+        errors.append((ulps(y, mp.nan if isinstance(want, mp.mpc) else want, dtype), at, y, want))
+    return max(errors, key=lambda e: e[0])
+
+
+def log_or_limit(f):
+    """A logarithm with its limit at 0 and NaN below."""
+    return lambda x: f(x) if x > 0 else -mp.inf if x == 0 else mp.nan
+
+
+INF = math.inf
+#: name: (reference, low, high, ulp in float32, ulp in float64)
+UNARY = {
+    "exp": (mp.exp, -1e4, 1e4, 1, 1),
+    "exp2": (lambda x: mp.power(2, x), -1e4, 1e4, 1.5, 1.5),
+    "expm1": (mp.expm1, -1e4, 1e4, 2, 2),
+    "log": (log_or_limit(mp.log), -INF, INF, 1, 1.5),
+    "log2": (log_or_limit(lambda x: mp.log(x, 2)), 0, INF, 2, 2),
+    "log10": (log_or_limit(mp.log10), 0, INF, 2, 2),
+    "log1p": (mp.log1p, -1, INF, 1, 1.5),
+    "sqrt": (mp.sqrt, 0, INF, 0.5, 0.5),
+    "rsqrt": (lambda x: 1 / mp.sqrt(x) if x else mp.inf, 0, INF, 1.5, 1.5),
+    "sin": (mp.sin, -INF, INF, 2, 2),
+    "cos": (mp.cos, -INF, INF, 2, 2),
+    "tan": (mp.tan, -INF, INF, 1, 4),
+    "asin": (mp.asin, -1, 1, 2, 2),
+    "acos": (mp.acos, -1, 1, 2, 2),
+    "atan": (mp.atan, -INF, INF, 2, 2),
+    "sinh": (mp.sinh, -1e4, 1e4, 2, 2),
+    "cosh": (mp.cosh, -1e4, 1e4, 2, 2),
+    "tanh": (mp.tanh, -1e4, 1e4, 2, 3),
+    "asinh": (mp.asinh, -INF, INF, 1, 2),
+    "acosh": (mp.acosh, 1, INF, 1, 2),
+    "atanh": (lambda x: mp.atanh(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 2),
+    "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -1e4, 1e4, 2, 3),
+    "erf": (mp.erf, -30, 30, 2, 2),
+    "erfc": (mp.erfc, -30, 30, 1, 4),
+    "erfinv": (lambda x: mp.erfinv(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 4),
+    "lgamma": (lambda x: mp.loggamma(x) if x else mp.inf, 0, 1e30, 1, 4),
+    "digamma": (lambda x: mp.digamma(x) if x else -mp.inf, 0, 1e30, 1, 6),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+@pytest.mark.parametrize("name", UNARY)
+def test_error(name, dtype):
+    reference, low, high, *bounds = UNARY[name]
+    x = points(dtype, low, high)
+    error, *where = worst(getattr(s, name), reference, dtype, x)
+    assert error <= bounds[FLOAT.index(dtype)], where
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_large_and_nearly_periodic_angles(name, dtype):
+    """Multiples of a quarter turn rounded to the dtype are the hard cases of argument reduction."""
+    multiples = [mp.pi / 2 * k for k in [*range(1, 200), 10**4 + 1, 10**6 + 3, 10**9 + 7, 10**15 + 11]]
+    x = np.array([float(m) for m in multiples] + [2.0**k for k in range(1, 1000, 13)]).astype(dtype)
+    x = x[np.isfinite(x)]
+    error, *where = worst(getattr(s, name), getattr(mp, name), dtype, x)
+    assert error <= (4 if name == "tan" else 2), where
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+def test_pow(dtype):
+    rng = np.random.default_rng(3)
+    x = np.exp2(rng.normal(size=1500) * 30).astype(dtype)
+    y = (rng.uniform(-1.01, 1.01, 1500) * math.log(np.finfo(dtype).max) / np.abs(np.log(x.astype(float)))).astype(dtype)
+    error, *where = worst(s.pow, mp.power, dtype, x, y)
+    assert error <= (1 if dtype == "float32" else 2), where
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+def test_atan2_and_hypot(dtype):
+    rng = np.random.default_rng(4)
+    a, b = everywhere(dtype, 800, 5), everywhere(dtype, 800, 6)
+    n = min(len(a), len(b))
+    a = np.concatenate([a[:n], rng.normal(size=500)]).astype(dtype)
+    b = np.concatenate([b[:n], rng.normal(size=500)]).astype(dtype)
+    for name, reference in (("atan2", mp.atan2), ("hypot", mp.hypot)):
+        error, *where = worst(getattr(s, name), reference, dtype, a, b)
+        assert error <= 3, (name, where)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, INF, -INF, math.nan, 1e-40, -1e-40, 3.0, -3.0, 1e30]
+
+
+def same(got, want):
+    """Equal to a few last places, infinities, NaN and the sign of zero included."""
+    close = np.isclose(got, want, rtol=1e-5, atol=0, equal_nan=True)
+    return close & ((want != 0) | (np.signbit(got) == np.signbit(want)) | np.isnan(want))
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+@pytest.mark.parametrize(
+    "name",
+    "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh floor ceil trunc".split(),
+)
+def test_special_values(name, dtype):
+    x = np.array(SPECIAL, dtype)
+    reference = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
+    reference["atanh"] = "arctanh"
+    with np.errstate(all="ignore"):
+        want = getattr(np, reference.get(name, name))(x)
+    got = evaluate(getattr(s, name), dtype, x)
+    assert same(got, want).all(), list(zip(x, got, want, strict=True))
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+@pytest.mark.parametrize(
+    "name", "pow atan2 hypot fmod remainder floor_divide copysign maximum minimum fmax fmin nextafter".split()
+)
+def test_special_pairs(name, dtype):
+    a, b = (v.ravel() for v in np.meshgrid(np.array(SPECIAL, dtype), np.array(SPECIAL, dtype)))
+    reference = {"pow": "power", "atan2": "arctan2"}
+    with np.errstate(all="ignore"):
+        want = getattr(np, reference.get(name, name))(a, b)
+    got = evaluate(getattr(s, name), dtype, a, b)
+    good = same(got, want)
+    if name in ("maximum", "minimum", "fmax", "fmin", "remainder"):  # which of two zeros is not laid down
+        good |= (got == 0) & (want == 0)
+    assert good.all(), [(p, q, g, w) for p, q, g, w, ok in zip(a, b, got, want, good, strict=True) if not ok]
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+def test_fmod_is_exact(dtype):
+    a, b = everywhere(dtype, 3000, 7), everywhere(dtype, 3000, 8)
+    n = min(len(a), len(b))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(evaluate(s.fmod, dtype, a[:n], b[:n]), np.fmod(a[:n], b[:n]))
+
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_division(dtype):
+    info = np.iinfo(dtype)
+    edge = [info.min, info.min + 1, 0, 1, 2, 3, 7, 100, info.max - 1, info.max]
+    if info.min < 0:
+        edge += [-1, -2, -3, -7]
+    a, b = (v.ravel() for v in np.meshgrid(np.array(edge, dtype), np.array(edge, dtype)))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(evaluate(s.floor_divide, dtype, a, b), np.where(b == 0, 0, a // b))
+        np.testing.assert_array_equal(evaluate(s.remainder, dtype, a, b), np.where(b == 0, 0, a % b))
+        np.testing.assert_array_equal(evaluate(s.fmod, dtype, a, b), np.where(b == 0, 0, np.fmod(a, b)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_functions(dtype):
+    rng = np.random.default_rng(9)
+    low = -9 if np.iinfo(dtype).min < 0 else 0
+    a, b = rng.integers(low, 10, 200).astype(dtype), rng.integers(0, 7, 200).astype(dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(evaluate(s.pow, dtype, a, b), a**b)
+        np.testing.assert_array_equal(evaluate(s.shift_left, dtype, a, b), a << b)
+        np.testing.assert_array_equal(evaluate(s.shift_right, dtype, a, b), a >> b)
+    np.testing.assert_array_equal(evaluate(s.gcd, dtype, a, b), np.gcd(a, b))
+    np.testing.assert_array_equal(evaluate(s.lcm, dtype, a, b), np.lcm(a, b))
+    far = np.full_like(a, np.iinfo(dtype).bits)
+    np.testing.assert_array_equal(evaluate(s.shift_left, dtype, a, far), np.zeros_like(a))
+    np.testing.assert_array_equal(evaluate(s.shift_right, dtype, a, far), np.where(a < 0, -1, 0).astype(dtype))
+
+
+def complex_error(got, want, dtype):
+    """The largest error of ``got`` relative to the size of ``want``, in units of the part's epsilon."""
+    size = np.maximum(np.abs(want), 1e-300)
+    return np.max(np.abs(got.astype(np.complex128) - want) / size) / np.finfo(dtype).eps
+
+
+COMPLEX = "exp log sqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh log1p expm1 log2 log10".split()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex(name, dtype):
+    rng = np.random.default_rng(10)
+    scale = rng.choice([0.01, 1, 5], 300)
+    z = ((rng.normal(size=300) + 1j * rng.normal(size=300)) * scale).astype(dtype)
+    known = {"log2": lambda v: mp.log(v) / mp.log(2), "log10": lambda v: mp.log(v) / mp.log(10)}
+    known |= {"log1p": lambda v: mp.log(1 + v), "expm1": lambda v: mp.exp(v) - 1}
+    reference = known.get(name) or getattr(mp, name)
+    want = np.array([complex(reference(mp.mpc(complex(v)))) for v in z])
+    assert complex_error(evaluate(getattr(s, name), dtype, z), want, dtype) < 4
+
+
+def test_branch_cuts():
+    """Signed zeros choose the side of a cut, as in C and NumPy."""
+    parts = [0.0, -0.0, 2.0, -2.0, 0.5, -0.5]
+    z = np.array([complex(x, y) for x in parts for y in parts])
+    for name in ("log", "sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh"):
+        got = evaluate(getattr(s, name), "complex128", z)
+        other = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+        other |= {"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
+        with np.errstate(all="ignore"):
+            want = getattr(np, other.get(name, name))(z)
+        np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14, err_msg=name)
+
+
+def test_complex_division_does_not_overflow():
+    a = np.array([1e300 + 1e300j, 1e-300 + 1e-300j, 3 + 4j, 1 + 0j])
+    b = np.array([1e300 + 1e300j, 1e-300 - 1e-300j, 1 - 2j, 0 + 2j])
+    np.testing.assert_allclose(evaluate(lambda x, y: x / y, "complex128", a, b), [1, 1j, -1 + 2j, -0.5j], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+def test_frexp(dtype):
+    x = np.concatenate([everywhere(dtype), np.array([0.0, -0.0, 1.0, 0.5])]).astype(dtype)
+    mantissa, exponent = np.frexp(x)
+    np.testing.assert_array_equal(evaluate(lambda v: s.frexp(v)[0], dtype, x), mantissa)
+    np.testing.assert_array_equal(evaluate(lambda v: s.frexp(v)[1], dtype, x, out="int32"), exponent)
