@@ -78,8 +78,8 @@ def test_sum_and_its_adjoint(run, case, divide):
         if divide == 0:
             by = x[0][at].size
         elif divide < 0:
-            by = np.prod([min(o * stride[d] - padding[d] + kernel[d], image[d] + padding[d]) - o * stride[d] + padding[d]
-                          for d, o in enumerate((y, z))])  # fmt: skip
+            ends = [min(o * stride[d] + kernel[d], image[d] + 2 * padding[d]) for d, o in enumerate((y, z))]
+            by = (ends[0] - y * stride[0]) * (ends[1] - z * stride[1])
         assert np.allclose(got[:, y, z], [plane[at].sum() / by for plane in x], atol=1e-5)
     g, spread, summed = rng.standard_normal((2, *out)).astype(np.float32), np.empty_like(x), np.empty_like(got)
     run(pool.pool_spread("float32"), [spread, g], arguments(case), 2 * image[0], 3)

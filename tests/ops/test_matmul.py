@@ -1,0 +1,206 @@
+"""Matrix products: ranks, layouts, dtypes, errors; derivatives against finite differences."""
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda.autograd import gradcheck, gradgradcheck
+from taeda.nn import functional as F
+
+RANKS = [
+    ((3,), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3,)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((2, 1, 5, 3), (4, 3, 2)),
+]
+
+
+def rand(*shape, dtype=taeda.float64, requires_grad=True):
+    return taeda.rand(*shape, dtype=dtype).sub_(0.5).requires_grad_(requires_grad)
+
+
+@pytest.mark.parametrize("shapes", [*RANKS, ((0, 3), (3, 4)), ((2, 0), (0, 4)), ((70, 300), (300, 90))])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "uint16", "complex64"])
+def test_values(shapes, dtype):
+    """NumPy's product, in the operands' dtype."""
+    taeda.manual_seed(0)
+    a, b = (taeda.randn(*s).mul(5).to(getattr(taeda, dtype)) for s in shapes)
+    got, want = (a @ b).numpy(), a.numpy() @ b.numpy()
+    assert got.dtype == want.dtype and got.shape == want.shape
+    assert np.allclose(got, want, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+def test_half_precision_sums_in_float32(dtype):
+    """The error is that of the one rounding at the end."""
+    taeda.manual_seed(0)
+    a, b = taeda.rand(20, 700).to(dtype), taeda.rand(700, 30).to(dtype)
+    got, want = a @ b, a.double() @ b.double()
+    assert got.dtype == dtype
+    eps = 2**-11 if dtype == taeda.float16 else 2**-8
+    assert bool(((got.double() - want).abs() <= 1.1 * eps * want.abs()).all())
+
+
+def test_views():
+    """Operands of any strides: transposed, sliced, negative steps, expanded."""
+    taeda.manual_seed(0)
+    x = taeda.randn(6, 40, 4, 16)
+    q, k = x.permute(0, 2, 1, 3), x.permute(0, 2, 3, 1)
+    for a, b in ((q, k), (q[:, :, ::2], k[..., ::3]), (q[::-1], k), (q[:, :1].expand(6, 4, 40, 16), k), (q, k[0])):
+        assert np.allclose((a @ b).numpy(), a.numpy() @ b.numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("shapes", RANKS)
+def test_derivatives(shapes):
+    """First and second derivatives."""
+    taeda.manual_seed(0)
+    inputs = tuple(rand(*s) for s in shapes)
+    assert gradcheck(taeda.matmul, inputs)
+    assert gradgradcheck(taeda.matmul, inputs)
+
+
+def test_complex_derivatives():
+    """Gradients are those of PyTorch's convention (conjugate)."""
+    taeda.manual_seed(0)
+    a, b = rand(2, 3, dtype=taeda.complex128), rand(3, 4, dtype=taeda.complex128)
+    assert gradcheck(taeda.matmul, (a, b))
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("mm", ((2, 3), (3, 4))),
+        ("bmm", ((5, 2, 3), (5, 3, 4))),
+        ("mv", ((2, 3), (3,))),
+        ("dot", ((3,), (3,))),
+        ("outer", ((2,), (3,))),
+        ("inner", ((2, 3), (4, 3))),
+        ("kron", ((2, 3), (2, 2))),
+        ("addmm", ((4,), (2, 3), (3, 4))),
+        ("addmv", ((2,), (2, 3), (3,))),
+        ("addr", ((2, 3), (2,), (3,))),
+        ("baddbmm", ((2, 4), (5, 2, 3), (5, 3, 4))),
+        ("addbmm", ((2, 4), (5, 2, 3), (5, 3, 4))),
+    ],
+)
+def test_family(name, shapes):
+    """Values against NumPy where it has the function, derivatives for all; the factors of the add-family."""
+    taeda.manual_seed(0)
+    inputs = tuple(rand(*s) for s in shapes)
+    function = getattr(taeda, name)
+    arrays = [x.detach().numpy() for x in inputs]
+    references = {
+        "addmm": lambda d, a, b: d + a @ b,
+        "addmv": lambda d, a, b: d + a @ b,
+        "addr": lambda d, a, b: d + np.outer(a, b),
+        "baddbmm": lambda d, a, b: d + a @ b,
+        "addbmm": lambda d, a, b: d + (a @ b).sum(0),
+    }
+    reference = references.get(name) or getattr(np, name, None) or np.matmul
+    assert np.allclose(function(*inputs).detach().numpy(), reference(*arrays))
+    assert gradcheck(function, inputs)
+    assert gradgradcheck(function, inputs)
+    if name in references:
+        zero = np.zeros_like(arrays[0])
+        scaled = 3 * (arrays[0] + zero) + 2 * (reference(*arrays) - arrays[0])
+        assert np.allclose(function(*inputs, beta=3, alpha=2).detach().numpy(), scaled)
+        nan = taeda.full(shapes[0], float("nan"), dtype=taeda.float64)
+        ignored = function(nan, *inputs[1:], beta=0)
+        assert np.allclose(ignored.detach().numpy(), reference(zero, *arrays[1:]))
+        assert gradcheck(lambda *x: function(*x, beta=3, alpha=2), inputs)
+
+
+def test_linear():
+    """Any leading dimensions, with and without bias, and a weight of one dimension."""
+    taeda.manual_seed(0)
+    for lead in ((), (5,), (2, 3)):
+        x, w, b = rand(*lead, 4), rand(6, 4), rand(6)
+        assert np.allclose(
+            F.linear(x, w, b).detach().numpy(), x.detach().numpy() @ w.detach().numpy().T + b.detach().numpy()
+        )
+        assert gradcheck(F.linear, (x, w, b)) and gradgradcheck(F.linear, (x, w, b))
+        assert gradcheck(F.linear, (x, rand(4)))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", ((2, 3), (3, 4))),
+        ("bij,bjk->bik", ((5, 2, 3), (5, 3, 4))),
+        ("ij->ji", ((2, 3),)),
+        ("ii->i", ((3, 3),)),
+        ("ii", ((3, 3),)),
+        ("ij->", ((2, 3),)),
+        ("i,j->ij", ((3,), (4,))),
+        ("...ij,...jk->...ik", ((2, 5, 2, 3), (5, 3, 4))),
+        ("...ij,jk", ((2, 5, 2, 3), (3, 4))),
+        ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 5))),
+        ("bhid,bhjd->bhij", ((2, 3, 4, 5), (2, 3, 6, 5))),
+        ("iji,j->i", ((3, 2, 3), (2,))),
+        ("bn,anm,bm->ba", ((2, 3), (5, 3, 4), (2, 4))),
+    ],
+)
+def test_einsum(equation, shapes):
+    """NumPy's values; the operands also as one list; derivatives."""
+    taeda.manual_seed(0)
+    inputs = tuple(rand(*s) for s in shapes)
+    want = np.einsum(equation, *(x.detach().numpy() for x in inputs))
+    assert np.allclose(taeda.einsum(equation, *inputs).detach().numpy(), want)
+    assert np.allclose(taeda.einsum(equation, list(inputs)).detach().numpy(), want)
+    assert gradcheck(lambda *x: taeda.einsum(equation, *x), inputs)
+
+
+def test_tensordot():
+    """A number of dimensions, and lists of them."""
+    taeda.manual_seed(0)
+    a, b = taeda.randn(2, 3, 4), taeda.randn(3, 4, 5)
+    assert np.allclose(taeda.tensordot(a, b, 2).numpy(), np.tensordot(a.numpy(), b.numpy(), 2), atol=1e-5)
+    got = taeda.tensordot(a, b, ([2, 1], [1, 0])).numpy()
+    assert np.allclose(got, np.tensordot(a.numpy(), b.numpy(), ([2, 1], [1, 0])), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: taeda.rand(2, 3) @ taeda.rand(2, 3), RuntimeError, r"cannot be multiplied \(2x3 and 2x3\)"),
+        (lambda: taeda.rand(2, 3) @ taeda.rand(2), RuntimeError, "size mismatch"),
+        (lambda: taeda.rand(2, 3) @ taeda.rand(3, 2).double(), RuntimeError, "float32 != float64"),
+        (lambda: taeda.rand(2, 3, 4) @ taeda.rand(3, 4, 5), RuntimeError, "must match the size of tensor b"),
+        (lambda: taeda.tensor(1.0) @ taeda.rand(2), RuntimeError, "at least 1D"),
+        (lambda: taeda.ones(2, 2, dtype=taeda.bool) @ taeda.ones(2, 2, dtype=taeda.bool), NotImplementedError, "Bool"),
+        (lambda: taeda.mm(taeda.rand(3), taeda.rand(3, 2)), RuntimeError, "must be a matrix"),
+        (lambda: taeda.bmm(taeda.rand(1, 2, 3), taeda.rand(1, 2, 3)), RuntimeError, r"\[1, 3\] but got: \[1, 2\]"),
+        (lambda: taeda.dot(taeda.rand(2), taeda.rand(3)), RuntimeError, "inconsistent tensor size"),
+        (lambda: taeda.addmm(taeda.rand(3), taeda.rand(2, 3), taeda.rand(3, 4)), RuntimeError, "cannot be broadcast"),
+        (lambda: F.linear(taeda.rand(2, 3), taeda.rand(4, 2)), RuntimeError, r"\(2x3 and 2x4\).*expects 2"),
+        (lambda: F.linear(taeda.rand(2, 3), taeda.rand(4, 3), taeda.rand(3)), RuntimeError, "bias"),
+        (lambda: taeda.einsum("ij,jk->ik", taeda.rand(2, 3)), RuntimeError, "operands were provided"),
+        (lambda: taeda.einsum("ij,jk->ik", taeda.rand(2, 3), taeda.rand(4, 5)), RuntimeError, "does not broadcast"),
+    ],
+)
+def test_errors(call, error, says):
+    """PyTorch's exception types; the text has the shapes."""
+    with pytest.raises(error, match=says):
+        call()
+
+
+def test_threads_do_not_change_a_bit():
+    """Products large enough to be cut into tasks, packed ahead and not."""
+    taeda.manual_seed(0)
+    before = taeda.get_num_threads()
+    a, b, c = taeda.randn(300, 400), taeda.randn(400, 330), taeda.randn(100, 400)
+    batch = taeda.randn(40, 50, 60)
+    results = []
+    try:
+        for n in (1, 2, 3):
+            taeda.set_num_threads(n)
+            results.append([a @ b, c @ b, a.t() @ a, batch @ batch.mT, F.linear(a, b.t().contiguous())])
+    finally:
+        taeda.set_num_threads(before)
+    for other in results[1:]:
+        assert all(taeda.equal(x, y) for x, y in zip(results[0], other, strict=True))
