@@ -6,6 +6,8 @@ rows and columns map to memory, and where a long reduction is cut into chunks.
 
 import importlib
 
+from .tensor import HELPERS
+
 cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
@@ -125,23 +127,24 @@ cdef class Reducer:
         ordered: whether positions matter, so that dimensions keep their order.
         nparams: float parameters, at most two.
         identity: whether an empty reduction has a value.
+        single: whether only one dimension can be reduced (or all).
     """
 
     cdef readonly str name
     cdef readonly str op
     cdef int nouts, nstates, nparams
-    cdef bint ordered, identity
+    cdef bint ordered, identity, single
     cdef signed char rules[2][16]
     cdef Kernel* table[256]   # by input and output code
     cdef kernel_t joins[256]
     cdef int widths[256][MAXSTATES]
 
     def __init__(self, str name, str op, tuple rules, int states=1, bint ordered=False, int nparams=0,
-                 bint identity=True):
+                 bint identity=True, bint single=False):
         cdef int i, k
         self.name, self.op = name, op
         self.nouts, self.nstates = len(rules), states
-        self.ordered, self.nparams, self.identity = ordered, nparams, identity
+        self.ordered, self.nparams, self.identity, self.single = ordered, nparams, identity, single
         for i in range(self.nouts):
             for k in range(NDTYPES):
                 self.rules[i][k] = rules[i][k]
@@ -151,18 +154,25 @@ cdef class Reducer:
         for i in range(256):
             free(self.table[i])
 
-    def __call__(self, x, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
+    def __call__(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
         """Reduce ``x`` over ``dim`` (None: all of it); a tensor, or a tuple where there are several outputs."""
-        return self.reduce(x, dim, keepdim, out, p, q)
+        return self.reduce(x, dim, keepdim, dtype, p, q)
 
-    def run(self, x, dim=None, bint keepdim=False, dtype out=None, double p=0.0, double q=0.0):
-        """The same as a call; a method is cheaper to reach."""
-        return self.reduce(x, dim, keepdim, out, p, q)
+    def run(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
+        """The same as a call; a method is cheaper to reach, and can be the body of an op."""
+        return self.reduce(x, dim, keepdim, dtype, p, q)
 
     cdef object reduce(self, object input, object dim, bint keepdim, dtype out, double p, double q):
         if not isinstance(input, Tensor):
             raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         cdef Tensor x = <Tensor>input
+        if out is not None:
+            if self.rules[0][out.code] < 0:
+                self.raise_out(out)
+            if (KIND[out.code] == 3) != (KIND[x.code] == 3):
+                x = <Tensor>HELPERS["grad_cast"](x, out)
+        if self.single and isinstance(dim, (tuple, list)):
+            raise TypeError(f"{self.name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
         cdef uint64_t mask = dim_mask(dim, x.nd, self.name)
         cdef int codes[2]
         cdef int i
@@ -280,16 +290,16 @@ cdef class Reducer:
         raise IndexError(f"{self.name}(): expected the reduced dimensions (dim={dim}) to have elements, got shape "
                          f"{tuple(x.shape)}: {self.name} of nothing has no value")
 
+    cdef int raise_out(self, dtype out) except -1:
+        raise RuntimeError(f"{self.name}(): expected dtype to be one of {self.allowed()}, got dtype={NAMES[out.code]}")
+
+    cdef str allowed(self):
+        return ", ".join([name for name, code in zip(NAMES, [self.rules[0][k] for k in range(15)]) if code >= 0])
+
     cdef int raise_dtype(self, Tensor x) except -1:
-        cdef int k
-        cdef list found = []
         kind = NotImplementedError if KIND[x.code] == 3 else RuntimeError
-        for k in range(15):
-            if self.rules[0][k] >= 0:
-                found.append(NAMES[k])
-        allowed = ", ".join(found)
         raise kind(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); expected one "
-                   f"of {allowed}. Convert it first, as in x.to(float32)")
+                   f"of {self.allowed()}. Convert it first, as in x.to(float32)")
 
     # ---- kernels ------------------------------------------------------------------------------------------------------
     cdef int key(self, int code, int out) noexcept:
@@ -544,6 +554,38 @@ cdef class Rowwise:
         cdef int d = self.wrap(x, dim)
         return self.run(<Tensor>x, d, d + ((<Tensor>x).nd > 0), more, out, p, q)
 
+    def unary(self, x, dim, dtype out=None):
+        """:meth:`along` for an op of ``(input, dim, dtype)``: the input is converted first."""
+        cdef int d
+        if out is not None and isinstance(x, Tensor) and (<Tensor>x).code != out.code:
+            x = HELPERS["grad_cast"](x, out)
+        d = self.wrap(x, dim)
+        return self.run(<Tensor>x, d, d + ((<Tensor>x).nd > 0), (), None, 0.0, 0.0)
+
+    def affine(self, x, shape, weight, bias, double eps, unused=None):
+        """:meth:`last` for an op of ``(input, normalized_shape, weight, bias, eps)``."""
+        cdef Py_ssize_t n, i
+        cdef bint fits
+        cdef Tensor t
+        if not isinstance(x, Tensor):
+            self.raise_not_tensor(x)
+        if type(shape) is not tuple:
+            shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        t = <Tensor>x
+        n = len(<tuple>shape)
+        fits = 0 < n <= t.nd
+        if fits:
+            for i in range(n):
+                if <int64_t>shape[i] != t.sizes[t.nd - n + i]:
+                    fits = False
+            if fits and weight is not None and not same_shape(weight, t, n):
+                fits = False
+            if fits and bias is not None and not same_shape(bias, t, n):
+                fits = False
+        if not fits:
+            HELPERS["normalized_shape_error"](self.name, x, shape, weight, bias)
+        return self.run(t, t.nd - <int>n, t.nd, (weight, bias), None, eps, 0.0)
+
     def last(self, x, int n, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
         """Run on rows made of the last ``n`` dimensions."""
         if not isinstance(x, Tensor):
@@ -654,6 +696,21 @@ cdef class Rowwise:
             kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
         go(kernel, pointers, args, a, b, n * 4, columns)
         return 0
+
+
+cdef bint same_shape(object affine, Tensor x, int n):
+    """Whether ``affine`` has the last ``n`` sizes of ``x``."""
+    cdef Tensor t
+    cdef int i
+    if not isinstance(affine, Tensor):
+        return False
+    t = <Tensor>affine
+    if t.nd != n:
+        return False
+    for i in range(n):
+        if t.sizes[i] != x.sizes[x.nd - n + i]:
+            return False
+    return True
 
 
 cdef Tensor make_output(Tensor x, char shape, int code, int first, int last):

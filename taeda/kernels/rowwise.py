@@ -78,6 +78,11 @@ def by_register(fn: Callable[..., Value], *xs: Value) -> Value:
         return fn(*xs)
     xs = tuple(f.splat(x, n) for x in xs)
     parts = [fn(*(x.slice(i, lanes) for x in xs)) for i in range(0, n, lanes)]
+    if lanes == 1:
+        joined = f.const(parts[0].type, 0, n)
+        for i, x in enumerate(parts):
+            joined = joined.with_lane(i, x)
+        return joined
     while len(parts) > 1:
         parts = [a.shuffle(range(2 * a.lanes), b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
     return parts[0]
@@ -178,7 +183,7 @@ class Row:
     def at(self, i: int, index: Value) -> Number:
         """Element ``index`` (int64, one per row) of operand ``i``. It must lie inside the row. One-level rows only."""
         f, stride = self.f, self.schedule.strides[i][0]
-        if not self.schedule.columns:
+        if index.lanes == 1:
             return self._load(i, f.offset(self.bases[i], index * stride), 1, None, None)
         operand = self.schedule.operands[i]
         step = self.schedule.strides[i][3]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._core import Tensor, empty, empty_like, is_grad_enabled, launch
+from .._core import HELPERS, Tensor, empty, empty_like, is_grad_enabled, launch
 from .._core.reduce import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import target
@@ -41,7 +41,7 @@ def _pointers(*tensors):
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
-_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww").last
+_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww").affine
 _layer_norm_grad = Rowwise("layer_norm_backward", "normalize.layer_norm_backward", "fxrara", "ffw").last
 _rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw").last
 _rms_norm_grad = Rowwise("rms_norm_backward", "normalize.rms_norm_backward", "fxra", "ffw").last
@@ -67,7 +67,7 @@ def _check_normalized(name, input, normalized_shape, *affine):
     )
 
 
-@primitive(method=False, out=False)
+@primitive(_layer_norm, method=False, out=False)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016).
 
@@ -81,8 +81,6 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     Raises:
         RuntimeError: the shapes do not fit.
     """
-    n = _check_normalized("layer_norm", input, normalized_shape, weight, bias)
-    return _layer_norm(input, n, (weight, bias), None, eps)
 
 
 @layer_norm.vjp_all("input", "weight", "bias")
@@ -209,6 +207,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     if eps is None:
         eps = 2.0**-52 if input.dtype.itemsize == 8 else 2.0**-23
     return _fused_rms_norm(input, n, weight, eps)
+
+
+HELPERS["normalized_shape_error"] = _check_normalized
 
 
 # ---- group norm -----------------------------------------------------------------------------------------------------

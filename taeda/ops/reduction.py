@@ -54,21 +54,8 @@ def reduced_count(shape, dim):
     return math.prod(shape[d] for d in {d % n for d in (dim if isinstance(dim, (tuple, list)) else (dim,))})
 
 
-def _cast_first(input, dtype):
-    """The input of a reduction in ``dtype``, where the kernel cannot convert by itself."""
-    if isinstance(input, Tensor) and input.dtype.is_complex != dtype.is_complex:
-        return input.to(dtype)
-    return input
-
-
 # ---- sums -----------------------------------------------------------------------------------------------------------
-_sum = Reducer("sum", "sum", (_TOTAL,)).run
-_nansum = Reducer("nansum", "nansum", (tuple(c if c < _COMPLEX else -1 for c in _TOTAL),)).run
-_mean = Reducer("mean", "mean", (_FLOAT,)).run
-_prod = Reducer("prod", "prod", (_TOTAL,)).run
-
-
-@primitive()
+@primitive(Reducer("sum", "sum", (_TOTAL,)).run)
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
 
@@ -78,9 +65,6 @@ def sum(input, dim=None, keepdim=False, *, dtype=None):
         keepdim: keep the reduced dimensions with size 1.
         dtype: of the computation and the result.
     """
-    if dtype is None:
-        return _sum(input, dim, keepdim)
-    return _sum(_cast_first(input, dtype), dim, keepdim, dtype)
 
 
 def _restored(g, shape, dim, keepdim, dtype, original):
@@ -95,10 +79,12 @@ sum.vjp(
 )
 
 
-@primitive()
+_REAL_TOTAL = tuple(c if c < _COMPLEX else -1 for c in _TOTAL)
+
+
+@primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run)
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` with NaN counted as 0."""
-    return _nansum(input, dim, keepdim, dtype)
 
 
 nansum.vjp(
@@ -108,18 +94,13 @@ nansum.vjp(
 )
 
 
-@primitive()
+@primitive(Reducer("mean", "mean", (_FLOAT,)).run)
 def mean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
 
     Raises:
         RuntimeError: the input, or ``dtype``, is of integers.
     """
-    if dtype is None:
-        return _mean(input, dim, keepdim)
-    if not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"mean(): expected a floating-point or complex dtype, got dtype={dtype}")
-    return _mean(_cast_first(input, dtype), dim, keepdim, dtype)
 
 
 mean.vjp(
@@ -138,7 +119,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / count
 
 
-@primitive()
+@primitive(Reducer("prod", "prod", (_TOTAL,), single=True).run)
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over ``dim`` (all dimensions by default).
 
@@ -146,11 +127,6 @@ def prod(input, dim=None, keepdim=False, *, dtype=None):
         input: any shape and dtype; integers and bools are multiplied as int64.
         dim: an int.
     """
-    if isinstance(dim, (tuple, list)):
-        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
-    if dtype is None:
-        return _prod(input, dim, keepdim)
-    return _prod(_cast_first(input, dtype), dim, keepdim, dtype)
 
 
 def _products_of_others(x, dim):
@@ -209,15 +185,10 @@ def count_nonzero(input, dim=None):
 
 
 # ---- extremes -------------------------------------------------------------------------------------------------------
-_amax = Reducer("amax", "amax", (_ORDERED,), identity=False).run
-_amin = Reducer("amin", "amin", (_ORDERED,), identity=False).run
 _max_all = Reducer("max", "amax", (_ORDERED,), identity=False).run
 _min_all = Reducer("min", "amin", (_ORDERED,), identity=False).run
-_max = Reducer("max", "max", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False).run
+_max = Reducer("max", "max", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False, single=True).run
 _min = Reducer("min", "min", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False).run
-_argmax = Reducer("argmax", "argmax", (_POSITION,), states=2, ordered=True, identity=False).run
-_argmin = Reducer("argmin", "argmin", (_POSITION,), states=2, ordered=True, identity=False).run
-_aminmax = Reducer("aminmax", "aminmax", (_ORDERED, _ORDERED), states=2, identity=False).run
 
 MaxResult = namedtuple("max", ["values", "indices"])
 MinResult = namedtuple("min", ["values", "indices"])
@@ -241,34 +212,35 @@ def _place(g, indices, shape, dim, keepdim):
     return g.new_zeros(shape).scatter(dim, indices, g)
 
 
-@primitive()
+@primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run)
 def amax(input, dim=(), keepdim=False):
     """The largest element over ``dim`` (all dimensions by default); NaN where there is one.
 
     The gradient is shared evenly between equal elements.
     """
-    return _amax(input, dim, keepdim)
 
 
 amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, keepdim))
 
 
-@primitive()
+@primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run)
 def amin(input, dim=(), keepdim=False):
     """The smallest element over ``dim`` (all dimensions by default); NaN where there is one.
 
     The gradient is shared evenly between equal elements.
     """
-    return _amin(input, dim, keepdim)
 
 
 amin.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, keepdim))
 
 
-@primitive(outputs=("min", "max"), result_type=AminmaxResult)
+@primitive(
+    Reducer("aminmax", "aminmax", (_ORDERED, _ORDERED), states=2, identity=False, single=True).run,
+    outputs=("min", "max"),
+    result_type=AminmaxResult,
+)
 def aminmax(input, *, dim=None, keepdim=False):
     """The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
-    return _aminmax(input, dim, keepdim)
 
 
 aminmax.vjp(
@@ -294,23 +266,26 @@ def _full_min(input):
 _full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
 
 
-@primitive(method=False, outputs=("values", "indices"), differentiable=[0], result_type=MaxResult, name="_max_dim")
+_CHOICE = {"method": False, "outputs": ("values", "indices"), "differentiable": [0]}
+
+
+@primitive(_max, **_CHOICE, result_type=MaxResult, name="_max_dim")
 def _max_along(input, dim, keepdim=False):
-    return _max(input, dim, keepdim)
+    """The largest element along ``dim`` and where it is."""
 
 
 _max_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
 
 
-@primitive(method=False, outputs=("values", "indices"), differentiable=[0], result_type=MinResult, name="_min_dim")
+@primitive(_min, **_CHOICE, result_type=MinResult, name="_min_dim")
 def _min_along(input, dim, keepdim=False):
-    return _min(input, dim, keepdim)
+    """The smallest element along ``dim`` and where it is."""
 
 
 _min_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
 
 
-def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
+def _extreme(full, along, pairwise, input, dim, keepdim, other, out):
     """The three meanings of max and min: of all elements, along a dimension, of two tensors."""
     if isinstance(dim, Tensor):
         dim, other = None, dim
@@ -319,8 +294,6 @@ def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
         return getattr(input, pairwise)(other) if out is None else OPS[pairwise](input, other, out=out)
     if dim is None:
         return full(input, **more)
-    if isinstance(dim, (tuple, list)) or not hasattr(dim, "__index__"):
-        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
     return along(input, dim, keepdim, **more)
 
 
@@ -331,7 +304,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
     shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
     """
-    return _extreme("max", _full_max, _max_along, "maximum", input, dim, keepdim, other, out)
+    return _extreme(_full_max, _max_along, "maximum", input, dim, keepdim, other, out)
 
 
 @composite()
@@ -341,26 +314,21 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
     shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
     """
-    return _extreme("min", _full_min, _min_along, "minimum", input, dim, keepdim, other, out)
+    return _extreme(_full_min, _min_along, "minimum", input, dim, keepdim, other, out)
 
 
-def _one_dim(name, dim):
-    if isinstance(dim, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
+def _position(name):
+    return Reducer(name, name, (_POSITION,), states=2, ordered=True, identity=False, single=True).run
 
 
-@primitive()
+@primitive(_position("argmax"))
 def argmax(input, dim=None, keepdim=False):
     """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
-    _one_dim("argmax", dim)
-    return _argmax(input, dim, keepdim)
 
 
-@primitive()
+@primitive(_position("argmin"))
 def argmin(input, dim=None, keepdim=False):
     """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
-    _one_dim("argmin", dim)
-    return _argmin(input, dim, keepdim)
 
 
 # ---- moments --------------------------------------------------------------------------------------------------------
@@ -502,9 +470,9 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 _logsumexp = Reducer("logsumexp", "logsumexp", (tuple(c if c < _COMPLEX else -1 for c in _FLOAT),), states=2).run
 
 
-@primitive(method=False, name="_logsumexp")
+@primitive(_logsumexp, method=False, name="_logsumexp")
 def _log_sum_exp(input, dim, keepdim):
-    return _logsumexp(input, dim, keepdim)
+    """The logarithm of the sum of exponentials, of floats."""
 
 
 @_log_sum_exp.vjp_all("input")

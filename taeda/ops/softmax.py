@@ -5,13 +5,13 @@ from __future__ import annotations
 from .._core.reduce import Rowwise
 from .table import composite, primitive
 
-_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f").along
-_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f").along
+_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f").unary
+_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f").unary
 _softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "ff").along
 _log_softmax_grad = Rowwise("log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff").along
 
 
-@primitive()
+@primitive(_softmax)
 def softmax(input, dim, dtype=None):
     """``exp(input) / sum(exp(input))`` along ``dim``, without overflow.
 
@@ -20,9 +20,6 @@ def softmax(input, dim, dtype=None):
         dim: the dimension that sums to 1.
         dtype: to convert ``input`` to first.
     """
-    if dtype is not None and dtype != input.dtype:
-        input = input.to(dtype)
-    return _softmax(input, dim)
 
 
 @primitive(method=False, out=False)
@@ -31,14 +28,18 @@ def _softmax_backward(grad, y, dim):
     return _softmax_grad(grad, dim, (y,))
 
 
-softmax.vjp(input=lambda g, out, dim: _softmax_backward(g, out, dim))
+def _as_input(g, dtype, original):
+    return g if dtype is None else g.to(original)
+
+
+softmax.vjp(input=lambda g, out, dim, dtype, input_dtype: _as_input(_softmax_backward(g, out, dim), dtype, input_dtype))
 _softmax_backward.vjp(
     grad=lambda g, y, dim: _softmax_backward(g, y, dim),
     y=lambda g, grad, y, dim: g * (grad - (grad * y).sum(dim, True)) - grad * (g * y).sum(dim, True),
 )
 
 
-@primitive()
+@primitive(_log_softmax)
 def log_softmax(input, dim, dtype=None):
     """``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision.
 
@@ -47,9 +48,6 @@ def log_softmax(input, dim, dtype=None):
         dim: the dimension along which probabilities sum to 1.
         dtype: to convert ``input`` to first.
     """
-    if dtype is not None and dtype != input.dtype:
-        input = input.to(dtype)
-    return _log_softmax(input, dim)
 
 
 @primitive(method=False, out=False)
@@ -58,7 +56,9 @@ def _log_softmax_backward(grad, y, dim):
     return _log_softmax_grad(grad, dim, (y,))
 
 
-log_softmax.vjp(input=lambda g, out, dim: _log_softmax_backward(g, out, dim))
+log_softmax.vjp(
+    input=lambda g, out, dim, dtype, input_dtype: _as_input(_log_softmax_backward(g, out, dim), dtype, input_dtype)
+)
 _log_softmax_backward.vjp(
     grad=lambda g, y, dim: g - (g * y.exp()).sum(dim, True),
     y=lambda g, grad, y, dim: -g * y.exp() * grad.sum(dim, True),

@@ -1,0 +1,72 @@
+"""Kernels compile for every target: x86-64 with AVX2 and AVX-512, arm64, and PTX that ptxas accepts where it is."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from taeda.kernels import scalar as s
+from taeda.kernels.build import compiler
+from taeda.kernels.copy import transpose
+from taeda.kernels.gemm import matmul
+from taeda.kernels.ir import Function
+from taeda.kernels.pointwise import pointwise
+from taeda.kernels.reduce import reduce
+from taeda.kernels.softmax import softmax
+from taeda.kernels.target import ARM64, PTX, X86_64_AVX2, X86_64_AVX512
+
+CPUS = {"avx2": X86_64_AVX2, "avx512": X86_64_AVX512, "arm64": ARM64}
+
+
+def kernels(target):
+    """One kernel of each schedule, as text for ``target``."""
+
+    def pointwise_text(body, outs, ins, compute, classes):
+        f = Function(vector_bytes=target.vector_bytes)
+        pointwise(f, body, outs, ins, compute, classes)
+        return f
+
+    yield "add", pointwise_text(lambda a, b: a + b, ["float32"], ["float32", "float32"], "float32", "ccc")
+    yield "strided", pointwise_text(lambda a, b: a * b, ["float64"], ["float64", "int32"], "float64", "cvs")
+    yield "exp", pointwise_text(s.exp, ["float32"], ["float32"], "float32", "cc")
+    yield "erf", pointwise_text(s.erf, ["float64"], ["float64"], "float64", "cc")
+    yield "bfloat16", pointwise_text(s.tanh, ["bfloat16"], ["bfloat16"], "float32", "cc")
+    yield "complex", pointwise_text(lambda a, b: a * b, ["complex64"], ["complex64", "complex64"], "complex64", "ccc")
+    if target is not PTX:
+        yield "sum", reduce.text("sum", "float32", ("float32",), "rc", 1, True, target=target)
+        yield "softmax", softmax.text(("float32", "float32"), False, target=target)
+        yield "matmul", matmul.text("float32", target=target)
+        yield "transpose", transpose.text(4, target=target)
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_machine_code(name):
+    """Every schedule gives an object file for the target, which names no symbol outside itself."""
+    target = CPUS[name]
+    for kernel, f in kernels(target):
+        code = compiler(target).object(f.text())
+        assert code[:4] == b"\x7fELF", kernel
+        machine = int.from_bytes(code[18:20], "little")
+        assert machine == (183 if name == "arm64" else 62), kernel
+
+
+def test_vector_registers():
+    """The registers are as wide as the target's."""
+    widths = {"avx2": r"%ymm\d", "avx512": r"%zmm\d", "arm64": r"v\d+\.4s"}
+    for name, pattern in widths.items():
+        f = next(iter(kernels(CPUS[name])))[1]
+        assert re.search(pattern, compiler(CPUS[name]).assembly(f.text())), name
+
+
+def test_ptx():
+    """Pointwise kernels become PTX; ptxas, where there is one, turns it into machine code."""
+    ptxas = shutil.which("ptxas")
+    for kernel, f in kernels(PTX):
+        text = compiler(PTX).assembly(f.text())
+        assert ".visible .entry kernel(" in text, kernel
+        if ptxas:
+            done = subprocess.run(
+                [ptxas, "-arch=sm_90", "-o", "/dev/null", "-"], input=text, text=True, capture_output=True
+            )
+            assert done.returncode == 0, f"{kernel}: {done.stderr}"

@@ -1,0 +1,163 @@
+"""Reductions, softmax, normalisation, losses and scans without a reference framework: NumPy, threads, errors."""
+
+import numpy as np
+import pytest
+
+import taeda
+import taeda.nn.functional as F
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads for one test."""
+    before = taeda.get_num_threads()
+    yield taeda.set_num_threads
+    taeda.set_num_threads(before)
+
+
+def draw(*shape, dtype="float32"):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+REFERENCES = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "mean": np.mean,
+    "amax": np.max,
+    "amin": np.min,
+    "var": lambda x, axis: np.var(x, axis, ddof=1),
+    "std": lambda x, axis: np.std(x, axis, ddof=1),
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "any": np.any,
+    "all": np.all,
+    "nansum": np.nansum,
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+}
+
+
+@pytest.mark.parametrize("op", REFERENCES)
+def test_against_numpy(op):
+    x = draw(5, 12, 7, dtype="float64")
+    for dim in (0, 1, 2):
+        for a in (x, x.transpose(2, 0, 1), x[::-1, ::2], x[:, :, ::-1]):
+            got = getattr(taeda, op)(taeda.from_numpy(a), dim)
+            np.testing.assert_allclose(got.numpy(), REFERENCES[op](a, axis=dim), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.sum(),
+        lambda x: x.sum(0),
+        lambda x: x.sum(1),
+        lambda x: x.var(),
+        lambda x: x.max(0).indices,
+        lambda x: x.argmax(),
+        lambda x: x.logsumexp((0, 1)),
+        lambda x: x.softmax(1),
+        lambda x: x.softmax(0),
+        lambda x: x.cumsum(0),
+        lambda x: F.layer_norm(x, (300,)),
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.cross_entropy(x, taeda.arange(3000) % 300),
+        lambda x: x.reshape(30, 100, 300).sum((0, 2)),
+        lambda x: x.t().sum(1),
+    ],
+)
+def test_same_bits_for_any_number_of_threads(fn, threads):
+    x = taeda.from_numpy(draw(3000, 300))
+    results = []
+    for n in (1, 2, 3):
+        threads(n)
+        results.append(fn(x).numpy())
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+
+
+def test_same_bits_of_gradients_for_any_number_of_threads(threads):
+    w0, b0 = draw(300), draw(300)
+    results = []
+    for n in (1, 2):
+        threads(n)
+        x = taeda.from_numpy(draw(3000, 300)).requires_grad_()
+        w, b = taeda.from_numpy(w0).requires_grad_(), taeda.from_numpy(b0).requires_grad_()
+        (F.layer_norm(x, (300,), w, b).softmax(1).square().sum()).backward()
+        results.append([t.grad.numpy() for t in (x, w, b)])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_long_sums_are_accurate():
+    for shape, dim in (((3_000_001,), 0), ((20000, 64), 0), ((64, 20000), 1)):
+        x = np.random.default_rng(0).random(shape).astype(np.float32)
+        exact = x.sum(dim, dtype=np.float64)
+        got = taeda.from_numpy(x).sum(dim).numpy()
+        assert np.max(np.abs(got - exact) / exact) < 2e-7
+
+
+def test_variance_of_a_large_mean():
+    x = draw(100_000, dtype="float32") + np.float32(10_000)
+    got = taeda.from_numpy(x).var().item()
+    assert got == pytest.approx(np.var(x.astype(np.float64), ddof=1), rel=1e-6)
+
+
+def test_empty():
+    x = taeda.empty((0, 3))
+    assert x.sum().item() == 0
+    assert x.prod(0).tolist() == [1, 1, 1]
+    assert x.all().item() and not x.any().item()
+    assert np.isnan(x.mean().item())
+    assert x.sum(1).shape == (0,)
+    assert x.softmax(0).shape == (0, 3)
+    assert x.cumsum(0).shape == (0, 3)
+    assert x.max(1).values.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind", "words"),
+    [
+        (lambda x: x.sum(2), IndexError, r"sum\(\).*\[-2, 1\].*got 2"),
+        (lambda x: x.sum((0, -2)), RuntimeError, "dim 0 appears multiple times"),
+        (lambda x: x[:0].max(), RuntimeError, r"max\(\).*shape \(0, 3\)"),
+        (lambda x: x[:0].amin(0), IndexError, r"amin\(\).*dim=0.*shape \(0, 3\)"),
+        (lambda x: x.long().mean(), RuntimeError, r"mean\(\).*int64.*expected one of float16"),
+        (lambda x: x.long().softmax(0), RuntimeError, r"softmax\(\).*int64.*x\.float\(\)"),
+        (lambda x: F.layer_norm(x, (4,)), RuntimeError, r"normalized_shape=\[4\].*\[2, 3\]"),
+        (lambda x: F.cross_entropy(x, taeda.tensor([0, 3])), IndexError, r"target 3 .*\[0, 2\]"),
+        (lambda x: F.cross_entropy(x, taeda.tensor([0])), ValueError, r"batch_size \(2\).*\(1\)"),
+        (lambda x: F.binary_cross_entropy(x * 9, x), RuntimeError, "with_logits"),
+        (lambda x: F.mse_loss(x, x, reduction="avg"), ValueError, "avg"),
+    ],
+)
+def test_errors_say_what_was_expected_and_what_came(fn, kind, words):
+    x = taeda.from_numpy(np.array([[1.0, 2, -3], [0.5, 0.1, 2]], np.float32))
+    with pytest.raises(kind, match=words):
+        fn(x)
+
+
+def test_out_and_in_place():
+    x = taeda.from_numpy(draw(4, 6))
+    out = taeda.empty((4,))
+    assert taeda.sum(x, 1, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), x.sum(1).numpy())
+    y = x.clone()
+    y.cumsum_(1)
+    np.testing.assert_array_equal(y.numpy(), x.cumsum(1).numpy())
+
+
+def test_named_results():
+    x = taeda.from_numpy(draw(4, 6))
+    values, indices = x.max(1)
+    assert x.max(1).indices.tolist() == indices.tolist()
+    assert x.gather(1, indices[:, None])[:, 0].tolist() == values.tolist()
+    assert taeda.aminmax(x).max.item() == x.max().item()
+
+
+def test_running_statistics():
+    x = draw(50, 4, 6, dtype="float64") * 2 + 1
+    mean, var = taeda.zeros(4, dtype=taeda.float64), taeda.ones(4, dtype=taeda.float64)
+    F.batch_norm(taeda.from_numpy(x), mean, var, training=True, momentum=0.3)
+    np.testing.assert_allclose(mean.numpy(), 0.3 * x.mean((0, 2)))
+    np.testing.assert_allclose(var.numpy(), 0.7 + 0.3 * x.var((0, 2), ddof=1))
