@@ -421,7 +421,7 @@ from .ops.views import (
 )
 from .ops.table import can_cast
 from ._print import get_printoptions, printoptions, set_printoptions
-from . import autograd, linalg, random, utils
+from . import autograd, linalg, random
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -441,3 +441,5 @@ from .random import (
     set_rng_state,
 )
 from . import nn, optim
+from . import io, serialization, utils
+from .serialization import load, save

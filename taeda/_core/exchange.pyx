@@ -687,6 +687,6 @@ def tolist(Tensor self):
     return listed(self, 0, self.ptr)
 
 
-HELPERS["array"] = to_array
+HELPERS.update(array=to_array, tensor=tensor, from_numpy=from_numpy)
 install("numpy", numpy_)
 install("tolist", tolist)

@@ -420,8 +420,33 @@ cdef class Storage:
     def __len__(self):
         return self.nbytes
 
+    def __reduce_ex__(self, protocol):
+        if protocol >= 5:
+            from pickle import PickleBuffer
+
+            return _filled, (PickleBuffer(self),)  # the bytes may travel on their own, without a copy
+        return _filled, (bytes(self),)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        cdef Storage made = new_storage(self.nbytes)
+        memcpy(made.data, self.data, self.nbytes)
+        memo[id(self)] = made
+        return made
+
     def __repr__(self):
         return f"<Storage of {self.nbytes} bytes, version {self.version}>"
+
+
+def _filled(data):
+    """A new Storage with a copy of ``data`` (for unpickling)."""
+    cdef const unsigned char[::1] view = data
+    cdef Storage made = new_storage(view.shape[0])
+    if view.shape[0]:
+        memcpy(made.data, &view[0], view.shape[0])
+    return made
 
 
 def _amount(n):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,8 @@ _UTF8 = 0x800
 @contextmanager
 def atomic_write(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """A file to write: ``path`` is replaced by it when the block ends, all at once, and left alone if it fails."""
+    import tempfile  # takes longer to import than everything else here
+
     path = os.fspath(path)
     handle, temporary = tempfile.mkstemp(
         dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".", suffix=".tmp"

@@ -8,14 +8,13 @@ import os
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from pickle import PicklingError, UnpicklingError
 from typing import Any
 
 from .. import _core
 from .._core import Size, Tensor
 from .._core.exchange import copy_to_storage, share_storage
 from .archive import ArchiveReader, ArchiveWriter, atomic_write
-from .pickling import Constructor, Reader, Writer, find_allowed
+from .pickling import Constructor, PicklingError, Reader, UnpicklingError, Writer, check_key, find_allowed
 
 _STORAGE_NAMES = {
     "float64": "DoubleStorage",
@@ -177,8 +176,6 @@ def _set(cls: type) -> Callable:
     def make(*args):
         if len(args) > 1 or any(type(a) not in (list, tuple) for a in args):
             raise UnpicklingError(f"a {cls.__name__} in the file is not made of a list")
-        from .pickling import check_key
-
         check_key(tuple(args[0]) if args else ())
         return cls(*args)
 

@@ -7,9 +7,9 @@ become either plain values or :class:`Constructor` objects, both from an allow-l
 from __future__ import annotations
 
 import struct
+from _pickle import PicklingError, UnpicklingError  # pickle's own, without importing all of it
 from collections import OrderedDict
 from collections.abc import Callable
-from pickle import PicklingError, UnpicklingError
 from typing import Any
 
 MAX_KEY_DEPTH = 32  # hashing a nested tuple recurses in C, without a limit of its own

@@ -6,7 +6,6 @@ data. Names and arguments are those of the ``safetensors.torch`` module.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import struct
@@ -48,6 +47,8 @@ def _header(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> tupl
             raise ValueError(f"safetensors: expected tensors by name, got {type(t).__name__} for {name!r}")
         if t.dtype.name not in _NAMES:
             raise ValueError(f"safetensors: the format has no {t.dtype} (tensor {name!r})")
+    import json  # here and below: most programs that import taeda do without
+
     _check_shared(tensors)
     order = sorted(tensors, key=lambda name: (-_RANK[tensors[name].dtype.name], name))
     fields: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
@@ -143,6 +144,8 @@ def _read_header(data: Any) -> tuple[dict[str, Any], int]:
     size = len(data)
     if size < 8:
         raise _broken("it is too short for a header")
+    import json
+
     (length,) = struct.unpack("<Q", bytes(data[:8]))
     if length > min(size - 8, _MAX_HEADER):
         raise _broken(f"its header announces {length} bytes, the file has {size}")

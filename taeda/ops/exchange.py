@@ -1,10 +1,72 @@
-"""Tensors from Python numbers, NumPy arrays, buffers and other libraries: the public names of ``_core.exchange``."""
+"""Tensors and Python: from numbers, NumPy arrays, buffers and other libraries, and pickled or copied as objects."""
 
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from .. import _core
+from .._core import HELPERS, Tensor
 from .._core.dlpack import from_dlpack
 from .._core.exchange import as_tensor, asarray, from_numpy, frombuffer, tensor
 from .table import composite
 
 for _function in (tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack):
     composite(method=False)(_function)
+
+
+# ---- pickle and copy ---------------------------------------------------------------------------------------------------
+def _attributes(t: Tensor) -> dict | None:
+    """The Python attributes of a tensor, None where it has none."""
+    return getattr(t, "__dict__", None) or None
+
+
+def rebuild(
+    cls: type, storage: Any, dtype: Any, sizes: tuple, strides: tuple, offset: int, requires_grad: bool, state: dict | None
+) -> Tensor:
+    """The tensor of a pickle: ``cls`` over a window of ``storage``."""
+    t = _core.from_storage(storage, dtype, sizes, strides, offset)
+    if cls is not Tensor:
+        t = Tensor._make_subclass(cls, t)
+    if requires_grad:
+        t.requires_grad = True
+    if state:
+        t.__dict__.update(state)
+    return t
+
+
+def _window(t: Tensor) -> tuple:
+    return t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad
+
+
+def _reduce(t: Tensor, protocol: int) -> tuple:
+    """What pickle and ``copy.copy`` take: tensors that share a storage share it afterwards."""
+    return rebuild, (type(t), t.untyped_storage(), *_window(t), _attributes(t))
+
+
+def _deepcopy(t: Tensor, memo: dict) -> Tensor:
+    """A tensor over a copy of the storage, which is copied once for all tensors on it.
+
+    Raises:
+        RuntimeError: ``t`` is the result of recorded operations.
+    """
+    if id(t) in memo:
+        return memo[id(t)]
+    if t.grad_fn is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol: this one is the "
+            f"result of {t.grad_fn}; detach() it first"
+        )
+    made = rebuild(type(t), copy.deepcopy(t.untyped_storage(), memo), *_window(t), None)
+    memo[id(t)] = made
+    if t.grad is not None:
+        made.grad = copy.deepcopy(t.grad, memo)
+    state = _attributes(t)
+    if state:
+        made.__dict__.update(copy.deepcopy(state, memo))
+    return made
+
+
+HELPERS.update(reduce=_reduce, deepcopy=_deepcopy)
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
