@@ -260,7 +260,7 @@ def _reflect(x: Tensor, low2: int, high2: int) -> Tensor:
     x = (x - low).abs()
     extra = x.fmod(span)
     flips = (x / span).floor()
-    return (flips.fmod(2) == 0).where(extra + low, span - extra + low)
+    return (extra + low).where(flips.fmod(2) == 0, span - extra + low)
 
 
 def _position(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:

@@ -1,67 +1,47 @@
-"""The recurrence of RNN, LSTM and GRU layers over whole (also packed) sequences, written in public ops.
+"""Layers, directions, dropout and projections of RNN, LSTM and GRU over whole, also packed, sequences.
 
-The products with ``W_ih`` do not depend on the state, so they are one product for the whole sequence; only ``W_hh h`` is
-done step by step.
+The products with ``W_ih`` do not depend on the state, so they are one product for the whole sequence; the recurrence itself
+is ``taeda/ops/recurrent.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import taeda
 from taeda import Tensor
 
+from ...ops.recurrent import recurrent_layer, step_in_ops
 from .. import functional as F
 
 
-def _lstm_step(gates: Tensor, state: tuple[Tensor, ...], w_hr: Tensor | None) -> tuple[Tensor, ...]:
-    i, f, g, o = gates.chunk(4, 1)
-    c = taeda.sigmoid(f) * state[1] + taeda.sigmoid(i) * taeda.tanh(g)
-    h = taeda.sigmoid(o) * taeda.tanh(c)
-    return (h if w_hr is None else F.linear(h, w_hr)), c
+def _projected(
+    gates: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: list[int], reverse: bool
+) -> tuple[Tensor, ...]:
+    """An LSTM layer whose state is projected by its last weight: step by step."""
+    w_hh, b_hh, w_hr = weights[1], weights[3] if bias else None, weights[-1]
+    starts = [sum(sizes[:t]) for t in range(len(sizes))]
+    outputs: list[Tensor] = [gates] * len(sizes)
+    for t in reversed(range(len(sizes))) if reverse else range(len(sizes)):
+        n = sizes[t]
+        h, c = (s[:n] for s in state)
+        new_h, new_c = step_in_ops("LSTM", gates[starts[t] : starts[t] + n], F.linear(h, w_hh, b_hh), (h, c))
+        outputs[t] = F.linear(new_h, w_hr)
+        new = (outputs[t], new_c)
+        state = tuple(s if n == old.size(0) else taeda.cat([s, old[n:]]) for s, old in zip(new, state, strict=True))
+    return (taeda.cat(outputs), *state)
 
 
 def _direction(
-    mode: str, steps: list[Tensor], state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: list[int] | None
-) -> tuple[list[Tensor], tuple[Tensor, ...]]:
-    """One layer in one direction over per-step gate inputs ``x W_ih^T + b_ih`` in the order they are read.
-
-    ``sizes`` gives the batch of each step where they differ; growing (a packed sequence read backwards) as well as
-    shrinking.
-    """
-    w_hh = weights[1]
+    mode: str, x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: list[int], reverse: bool
+) -> tuple[Tensor, ...]:
+    """One layer in one direction over rows ``(total, width)``: the output of every row, and the final state."""
+    gates = F.linear(x, weights[0], weights[2] if bias else None)
+    if mode == "LSTM" and len(weights) == (5 if bias else 3):
+        return _projected(gates, state, weights, bias, sizes, reverse)
     b_hh = weights[3] if bias else None
-    w_hr = weights[-1] if mode == "LSTM" and len(weights) == (5 if bias else 3) else None
-    act: Callable = taeda.relu if mode == "RNN_RELU" else taeda.tanh
-    outputs: list[Tensor] = []
-    first = state  # states of sequences that have not begun yet, when reading backwards
-    done: list[tuple[Tensor, ...]] = []  # final states of sequences that have ended, shortest first
-    if sizes is not None:
-        state = tuple(s[: sizes[0]] for s in state)
-    for t, x in enumerate(steps):
-        if sizes is not None and t:
-            now, before = sizes[t], sizes[t - 1]
-            if now < before:
-                done.append(tuple(s[now:before] for s in state))
-                state = tuple(s[:now] for s in state)
-            elif now > before:
-                state = tuple(taeda.cat([s, f[before:now]]) for s, f in zip(state, first, strict=True))
-        hidden = F.linear(state[0], w_hh, b_hh)
-        if mode == "LSTM":
-            state = _lstm_step(x + hidden, state, w_hr)
-        elif mode == "GRU":
-            ri, zi, ni = x.chunk(3, 1)
-            rh, zh, nh = hidden.chunk(3, 1)
-            r, z = taeda.sigmoid(ri + rh), taeda.sigmoid(zi + zh)
-            n = taeda.tanh(ni + r * nh)
-            state = ((state[0] - n) * z + n,)
-        else:
-            state = (act(x + hidden),)
-        outputs.append(state[0])
-    if done:
-        done.append(state)
-        state = tuple(taeda.cat(parts) for parts in zip(*reversed(done), strict=True))
-    return outputs, state
+    c = state[1] if mode == "LSTM" else None
+    save = taeda.is_grad_enabled() and (gates.requires_grad or state[0].requires_grad or weights[1].requires_grad)
+    results = recurrent_layer(mode, gates, state[0], c, weights[1], b_hh, tuple(sizes), reverse, save)
+    return results[: 3 if mode == "LSTM" else 2]
 
 
 def recurrent(
@@ -90,25 +70,20 @@ def recurrent(
     directions = 2 if bidirectional else 1
     if batch_first:
         x = x.transpose(0, 1)
-    finals: list[tuple[Tensor, ...]] = []
+    shape = x.shape[:-1]
+    rows = [shape[1]] * shape[0] if sizes is None else sizes
+    x = x.reshape(-1, x.size(-1))
+    finals = []
     for layer in range(num_layers):
-        per_direction = []
+        outputs = []
         for d in range(directions):
-            w = weights[layer * directions + d]
-            gates = F.linear(x, w[0], w[2] if bias else None)
-            steps = list(gates.unbind(0)) if sizes is None else list(gates.split(sizes))
-            order = sizes
-            if d:
-                steps.reverse()
-                order = None if sizes is None else sizes[::-1]
-            state = tuple(s[layer * directions + d] for s in states)
-            outputs, final = _direction(mode, steps, state, w, bias, order)
-            if d:
-                outputs.reverse()
-            per_direction.append(taeda.stack(outputs) if sizes is None else taeda.cat(outputs))
+            k = layer * directions + d
+            output, *final = _direction(mode, x, tuple(s[k] for s in states), weights[k], bias, rows, bool(d))
+            outputs.append(output)
             finals.append(final)
-        x = per_direction[0] if directions == 1 else taeda.cat(per_direction, -1)
+        x = outputs[0] if directions == 1 else taeda.cat(outputs, -1)
         if dropout and training and layer < num_layers - 1:
             x = F.dropout(x, dropout, True)
     state = tuple(taeda.stack(parts) for parts in zip(*finals, strict=True))
+    x = x.view(*shape, x.size(-1))
     return (x.transpose(0, 1) if batch_first else x), (state if mode == "LSTM" else state[0])

@@ -9,6 +9,7 @@ import warnings
 import taeda
 from taeda import Tensor
 
+from ...ops.recurrent import cell
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -395,8 +396,9 @@ class RNNCell(RNNCellBase):
         self._fits(x, hx)
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        act = taeda.tanh if self.nonlinearity == "tanh" else F.relu
-        result = act(F.linear(x, self.weight_ih, self.bias_ih) + F.linear(hx, self.weight_hh, self.bias_hh))
+        hidden = F.linear(hx, self.weight_hh, self.bias_hh)
+        mode = f"RNN_{self.nonlinearity.upper()}"
+        (result,) = cell(mode, F.linear(x, self.weight_ih, self.bias_ih), hidden, hx, None)
         return result if batched else result.squeeze(0)
 
 
@@ -419,10 +421,8 @@ class LSTMCell(RNNCellBase):
         else:
             h, c = hx if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
         self._fits(x, h, c)
-        gates = F.linear(x, self.weight_ih, self.bias_ih) + F.linear(h, self.weight_hh, self.bias_hh)
-        i, f, g, o = gates.chunk(4, 1)
-        c = taeda.sigmoid(f) * c + taeda.sigmoid(i) * taeda.tanh(g)
-        h = taeda.sigmoid(o) * taeda.tanh(c)
+        hidden = F.linear(h, self.weight_hh, self.bias_hh)
+        h, c = cell("LSTM", F.linear(x, self.weight_ih, self.bias_ih), hidden, h, c)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
@@ -443,9 +443,6 @@ class GRUCell(RNNCellBase):
         elif not batched:
             hx = hx.unsqueeze(0)
         self._fits(x, hx)
-        ri, zi, ni = F.linear(x, self.weight_ih, self.bias_ih).chunk(3, 1)
-        rh, zh, nh = F.linear(hx, self.weight_hh, self.bias_hh).chunk(3, 1)
-        r, z = taeda.sigmoid(ri + rh), taeda.sigmoid(zi + zh)
-        n = taeda.tanh(ni + r * nh)
-        result = (hx - n) * z + n
+        hidden = F.linear(hx, self.weight_hh, self.bias_hh)
+        (result,) = cell("GRU", F.linear(x, self.weight_ih, self.bias_ih), hidden, hx, None)
         return result if batched else result.squeeze(0)

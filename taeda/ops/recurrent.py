@@ -1,0 +1,271 @@
+"""The recurrence of RNN, LSTM and GRU: single steps, and whole layers with one product for all steps' weight gradients.
+
+The steps' elements enter as gate inputs ``x W_ih^T + b_ih``, which do not depend on the state. A packed sequence gives the
+number of rows of each step; states of sequences that have ended, or not begun yet, stay as they are.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from .. import _core
+from .._core import Tensor, empty, is_grad_enabled, launch
+from ..kernels import recurrent as kernels
+from .activation import relu
+from .elementary import sigmoid, tanh
+from .joining import cat
+from .matmul import linear, matmul
+from .table import primitive
+from .views import chunk
+
+_SAVED = {"LSTM": 4, "GRU": 4, "RNN_TANH": 0, "RNN_RELU": 0}  # gates kept for backward
+_PIECE = 8192  # elements of one thread's piece
+
+
+# ---- in public ops --------------------------------------------------------------------------------------------------
+
+
+def step_in_ops(mode: str, x: Tensor, hidden: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """One step from gate inputs ``x`` and ``hidden``, written in differentiable ops."""
+    if mode == "LSTM":
+        i, f, g, o = chunk(x + hidden, 4, 1)
+        c = sigmoid(f) * state[1] + sigmoid(i) * tanh(g)
+        return sigmoid(o) * tanh(c), c
+    if mode == "GRU":
+        ri, zi, ni = chunk(x, 3, 1)
+        rh, zh, nh = chunk(hidden, 3, 1)
+        z = sigmoid(zi + zh)
+        n = tanh(ni + sigmoid(ri + rh) * nh)
+        return ((state[0] - n) * z + n,)
+    return ((relu if mode == "RNN_RELU" else tanh)(x + hidden),)
+
+
+def _blocks(sizes: tuple[int, ...], reverse: bool) -> list[tuple[int, int]]:
+    """(first row, rows) of each step in the order in which they are done."""
+    starts = [0, *accumulate(sizes)]
+    blocks = list(zip(starts, sizes, strict=False))
+    return blocks[::-1] if reverse else blocks
+
+
+def _layer_in_ops(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse):
+    """The same as :func:`recurrent_layer` in differentiable ops: output, h, c."""
+    state = (h0,) if c0 is None else (h0, c0)
+    outputs = [None] * len(sizes)
+    blocks = _blocks(sizes, reverse)
+    for k, (start, n) in enumerate(blocks):
+        now = tuple(s[:n] for s in state)
+        new = step_in_ops(mode, gates[start : start + n], linear(now[0], w_hh, b_hh), now)
+        outputs[len(sizes) - 1 - k if reverse else k] = new[0]
+        state = tuple(s if n == old.shape[0] else cat((s, old[n:])) for s, old in zip(new, state, strict=True))
+    return (cat(outputs), *state)
+
+
+def _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse):
+    """Gradients written in differentiable ops, for second derivatives: backpropagation step by step."""
+    state = (h0,) if c0 is None else (h0, c0)
+    before = []
+    blocks = _blocks(sizes, reverse)
+    for start, n in blocks:
+        now = tuple(s[:n] for s in state)
+        before.append(now)
+        new = step_in_ops(mode, gates[start : start + n], linear(now[0], w_hh, b_hh), now)
+        state = tuple(s if n == old.shape[0] else cat((s, old[n:])) for s, old in zip(new, state, strict=True))
+    g_out, g_h = grads[0], grads[1]
+    g_c = grads[2] if c0 is not None else None
+    d_gates, d_w, d_b = {}, None, None
+    for (start, n), now in zip(reversed(blocks), reversed(before), strict=True):
+        dh = g_h[:n] + g_out[start : start + n]
+        x, hidden = gates[start : start + n], linear(now[0], w_hh, b_hh)
+        dx, dhidden, direct, dc = _step_gradient(mode, x, hidden, now, dh, None if g_c is None else g_c[:n])
+        d_gates[start] = dx
+        d_w = _plus(d_w, matmul(dhidden.transpose(0, 1), now[0]))
+        d_b = _plus(d_b, dhidden.sum(0))
+        g_h = cat((_plus(direct, matmul(dhidden, w_hh)), g_h[n:]))
+        g_c = None if g_c is None else cat((dc, g_c[n:]))
+    return cat([d_gates[start] for start in sorted(d_gates)]), g_h, g_c, d_w, None if b_hh is None else d_b
+
+
+def _plus(a, b):
+    return b if a is None else a + b
+
+
+def _step_gradient(mode, x, hidden, state, dh, dc):
+    """Gradients of a step: of ``x``, of ``hidden``, of the state apart from ``hidden``, and of the cell."""
+    if mode == "LSTM":
+        i, f, g, o = chunk(x + hidden, 4, 1)
+        i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
+        t = tanh(f * state[1] + i * g)
+        dc = dc + dh * o * (1 - t * t)
+        parts = (dc * g * i * (1 - i), dc * state[1] * f * (1 - f), dc * i * (1 - g * g), dh * t * o * (1 - o))
+        d = cat(parts, 1)
+        return d, d, None, dc * f
+    if mode == "GRU":
+        ri, zi, ni = chunk(x, 3, 1)
+        rh, zh, nh = chunk(hidden, 3, 1)
+        r, z = sigmoid(ri + rh), sigmoid(zi + zh)
+        n = tanh(ni + r * nh)
+        dn = dh * (1 - z) * (1 - n * n)
+        dr, dz = dn * nh * r * (1 - r), dh * (state[0] - n) * z * (1 - z)
+        return cat((dr, dz, dn), 1), cat((dr, dz, dn * r), 1), dh * z, None
+    total = x + hidden
+    d = dh * (total > 0).to(dh.dtype) if mode == "RNN_RELU" else dh * (1 - tanh(total) * tanh(total))
+    return d, d, None, None
+
+
+# ---- fused ----------------------------------------------------------------------------------------------------------
+
+
+def _forward_kernel(mode: str, dtype: str, save: bool) -> int:
+    if mode == "LSTM":
+        return kernels.lstm(dtype, save)
+    return kernels.gru(dtype, save) if mode == "GRU" else kernels.rnn(dtype, mode == "RNN_RELU", save)
+
+
+@primitive(
+    method=False, out=False, outputs=("out", "h", "c", "saved", "old_c", "old_h"), differentiable=(0, 1, 2),
+    name="_recurrent_layer",
+)  # fmt: skip
+def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
+    """One layer in one direction.
+
+    Args:
+        mode: ``"LSTM"``, ``"GRU"``, ``"RNN_TANH"`` or ``"RNN_RELU"``.
+        gates: gate inputs of all steps, ``(rows, gates * hidden)``.
+        h0: first state, ``(batch, hidden)``.
+        c0: first cell of an LSTM, else None.
+        w_hh: ``(gates * hidden, hidden)``.
+        b_hh: ``(gates * hidden)`` or None.
+        sizes: rows of each step, a tuple.
+        reverse: read the steps from the last to the first.
+        save: keep what backward needs.
+
+    Returns:
+        The output of every step ``(rows, hidden)``, the last state and cell, and what backward needs.
+    """
+    dtype = h0.dtype
+    gates = gates.contiguous()
+    rows, hidden = gates.shape[0], h0.shape[1]
+    h = h0.clone(memory_format=_core.contiguous_format)
+    c = c0.clone(memory_format=_core.contiguous_format) if c0 is not None else empty((0,), dtype)
+    out = empty((rows, hidden), dtype)
+    kept = _SAVED[mode] * hidden if save else 0
+    saved = empty((rows, kept), dtype)
+    old_c = empty((rows, hidden if save and c0 is not None else 0), dtype)
+    old_h = empty((rows, hidden if save else 0), dtype)
+    address = _forward_kernel(mode, dtype.name, save)
+    item = dtype.itemsize
+    p_out, p_saved, p_c, p_h, p_x = (t.data_ptr() for t in (out, saved, old_c, old_h, gates))
+    grain = max(1, _PIECE // hidden)
+    width = gates.shape[1]
+    batch = h.shape[0]
+    for start, n in _blocks(sizes, reverse):
+        if not n:
+            continue
+        inner = linear(h if n == batch else h[:n], w_hh, b_hh)
+        at = start * hidden * item
+        if mode == "LSTM":
+            tensors = (p_out + at, h, c, p_saved + 4 * at, p_c + at, p_h + at, p_x + start * width * item, inner)
+        elif mode == "GRU":
+            tensors = (p_out + at, h, p_saved + 4 * at, p_h + at, p_x + start * width * item, inner)
+        else:
+            tensors = (p_out + at, h, p_h + at, p_x + start * width * item, inner)
+        launch(address, tensors, (hidden,), n, grain)
+    return out, h, c, saved, old_c, old_h
+
+
+@recurrent_layer.vjp_all("gates", "h0", "c0", "w_hh", "b_hh")
+def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse):
+    g = tuple(g)
+    like = (out, h0, c0)
+    grads = [x if x is not None else None if t is None else t.new_zeros(t.shape) for x, t in zip(g[:3], like, strict=True)]
+    if is_grad_enabled():
+        return _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse)
+    dtype, item, hidden = out.dtype, out.dtype.itemsize, out.shape[1]
+    g_out = grads[0].contiguous()
+    g_h = grads[1].clone(memory_format=_core.contiguous_format)
+    g_c = grads[2].clone(memory_format=_core.contiguous_format) if c0 is not None else None
+    rows, batch, width = out.shape[0], h0.shape[0], w_hh.shape[0]
+    d_x = empty((rows, width), dtype)
+    d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
+    if mode == "LSTM":
+        address = kernels.lstm_backward(dtype.name)
+    else:
+        address = kernels.gru_backward(dtype.name) if mode == "GRU" else kernels.rnn_backward(dtype.name, mode == "RNN_RELU")
+    p_x, p_h, p_out, p_saved, p_c, p_old = (t.data_ptr() for t in (d_x, d_h, g_out, saved, old_c, old_h))
+    p_result = out.data_ptr()
+    grain = max(1, _PIECE // hidden)
+    for start, n in reversed(_blocks(sizes, reverse)):
+        if not n:
+            continue
+        at, wide = start * hidden * item, start * width * item
+        if mode == "LSTM":
+            tensors = (p_x + wide, g_c, g_h, p_out + at, p_saved + 4 * at, p_c + at)
+        elif mode == "GRU":
+            tensors = (p_x + wide, p_h + wide, g_h, p_out + at, p_saved + 4 * at, p_old + at)
+        else:
+            tensors = (p_x + wide, g_h, p_out + at, p_result + at)
+        launch(address, tensors, (hidden,), n, grain)
+        through = matmul(d_h[start : start + n], w_hh)
+        target = g_h if n == batch else g_h[:n]
+        if mode == "GRU":
+            target.add_(through)
+        elif n == batch:
+            g_h = through
+        else:
+            target.copy_(through)
+    d_w = matmul(d_h.transpose(0, 1), old_h)
+    return d_x, g_h, g_c, d_w, None if b_hh is None else d_h.sum(0)
+
+
+def cell(mode: str, x: Tensor, hidden: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, ...]:
+    """One fused step from gate inputs: the new state."""
+    if x.requires_grad or hidden.requires_grad or h.requires_grad or (c is not None and c.requires_grad):
+        return _cell(mode, x, hidden, h, c, True)[: 1 if c is None else 2]
+    return _cell(mode, x, hidden, h, c, False)[: 1 if c is None else 2]
+
+
+@primitive(method=False, out=False, outputs=("h_new", "c_new", "saved"), differentiable=(0, 1), name="_recurrent_cell")
+def _cell(mode, x, hidden, h, c, save):
+    dtype = h.dtype
+    n, width = h.shape
+    state = h.clone(memory_format=_core.contiguous_format)
+    inner = c.clone(memory_format=_core.contiguous_format) if c is not None else empty((0,), dtype)
+    saved = empty((n, (_SAVED[mode] + 2) * width if save else 0), dtype)
+    x, hidden = x.contiguous(), hidden.contiguous()
+    gates, block = saved.data_ptr(), n * width * dtype.itemsize
+    old_h, old_c = gates + _SAVED[mode] * block, gates + (_SAVED[mode] + 1) * block
+    if mode == "LSTM":
+        tensors = (state, state, inner, gates, old_c, old_h, x, hidden)
+    elif mode == "GRU":
+        tensors = (state, state, gates, old_h, x, hidden)
+    else:
+        tensors = (state, state, old_h, x, hidden)
+    launch(_forward_kernel(mode, dtype.name, save), tensors, (width,), n, max(1, _PIECE // max(width, 1)))
+    return state, inner, saved
+
+
+@_cell.vjp_all("x", "hidden", "h", "c")
+def _(g, h_new, saved, mode, x, hidden, h, c):
+    dh = g[0] if g[0] is not None else h_new.new_zeros(h_new.shape)
+    dc = None if c is None else g[1] if g[1] is not None else c.new_zeros(c.shape)
+    if is_grad_enabled():
+        dx, dhidden, direct, dc = _step_gradient(mode, x, hidden, (h,) if c is None else (h, c), dh, dc)
+        return dx, dhidden, direct, dc
+    n, width = h_new.shape
+    dtype = h_new.dtype
+    dh = dh.contiguous()
+    d_x = empty(x.shape, dtype)
+    gates, block = saved.data_ptr(), n * width * dtype.itemsize
+    old_h, old_c = gates + _SAVED[mode] * block, gates + (_SAVED[mode] + 1) * block
+    grain = max(1, _PIECE // max(width, 1))
+    zero = dh.new_zeros((n, width))
+    if mode == "LSTM":
+        dc = dc.clone(memory_format=_core.contiguous_format)
+        launch(kernels.lstm_backward(dtype.name), (d_x, dc, zero, dh, gates, old_c), (width,), n, grain)
+        return d_x, d_x, None, dc
+    if mode == "GRU":
+        d_h = empty(x.shape, dtype)
+        launch(kernels.gru_backward(dtype.name), (d_x, d_h, zero, dh, gates, old_h), (width,), n, grain)
+        return d_x, d_h, zero, None
+    launch(kernels.rnn_backward(dtype.name, mode == "RNN_RELU"), (d_x, zero, dh, h_new), (width,), n, grain)
+    return d_x, d_x, None, None
