@@ -115,7 +115,7 @@ for step in range(400):
 try:
     model(taeda.randn(4, 3))
 except RuntimeError as error:
-    print("error:", str(error).splitlines()[0], *getattr(error, "__notes__", ()), sep="\n  ")
+    print("error:", error)
 
 # ======================================================================================================================
 section("6. A function with a gradient of your own")
