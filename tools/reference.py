@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if any((ROOT / "taeda" / "_core").glob("tensor*.so")):
     sys.path.insert(0, str(ROOT))
 
-import taeda  # noqa: F401 - fills the table
+import taeda
 from taeda._core import REQUIRED, Op
 from taeda.ops.table import METHODS, OPS
 
@@ -59,7 +59,9 @@ def generate() -> str:
     families: dict[str, list[str]] = defaultdict(list)
     docs: dict[str, str] = {}
     for name, target in sorted(OPS.items()):
-        if name.endswith("_") and name[:-1] in OPS:
+        if name.startswith("_") or (name.endswith("_") and name[:-1] in OPS):
+            continue
+        if not (name in METHODS or hasattr(taeda, name) or hasattr(taeda.nn.functional, name)):
             continue
         module = target.__module__
         docs[module] = (sys.modules[module].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
@@ -69,7 +71,7 @@ def generate() -> str:
         families[module].append(f"| `{call}` | {forms(name, target)} | {summary} |")
     parts = [HEADER]
     for module, lines in sorted(families.items()):
-        path = module.replace(".", "/") + ".py"
+        path = module.replace(".", "/") + (".pyx" if "._core." in module else ".py")
         parts.append(f"## {path}\n\n{docs[module]}\n\n| op | forms | what |\n|---|---|---|\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
