@@ -438,7 +438,8 @@ def frexp(input):
 @composite(inplace=True)
 def ldexp(input, other, *, out=None):
     """``input * 2 ** other``."""
-    if isinstance(other, Tensor) and input.is_floating_point() and not other.is_floating_point():
+    whole = isinstance(other, Tensor) and not (other.is_floating_point() or other.is_complex())
+    if whole and input.is_floating_point():
         other = to_dtype(other, input.dtype)
     power = exp2(other) if isinstance(other, Tensor) else 2.0**other
     return mul(input, power) if out is None else mul(input, power, out=out)

@@ -77,15 +77,20 @@ def digamma(input):
     return s.digamma(input)
 
 
-@pointwise(method=False, inplace=False, promote="float", dtypes=("float",), domain=((1.5, 4), (0.5, 4)))
+@pointwise(
+    method=False, inplace=False, promote="float", dtypes=("float",), domain=((1.5, 4), (0.5, 4)), second=False
+)
 def zeta(input, other):
-    """Hurwitz's zeta function, the sum of ``(k + other) ** -input`` over k from 0; infinite at ``input`` 1."""
+    """Hurwitz's zeta function, the sum of ``(k + other) ** -input`` over k from 0; infinite at ``input`` 1.
+
+    Differentiable with respect to ``other``.
+    """
     return s.zeta(input, other)
 
 
 lgamma.vjp(input=lambda g, input: mul(g, digamma(input)))
 digamma.vjp(input=lambda g, input: mul(g, polygamma(1, input)))
-zeta.vjp(other=lambda g, input, other: neg(mul(g, mul(input, zeta(add(input, 1), other)))))
+zeta.vjp(other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input))))
 
 
 @composite(method=False)

@@ -125,7 +125,8 @@ def test_error(name, dtype):
 def test_large_and_nearly_periodic_angles(name, dtype):
     """Multiples of a quarter turn rounded to the dtype are the hard cases of argument reduction."""
     multiples = [mp.pi / 2 * k for k in [*range(1, 200), 10**4 + 1, 10**6 + 3, 10**9 + 7, 10**15 + 11]]
-    x = np.array([float(m) for m in multiples] + [2.0**k for k in range(1, 1000, 13)]).astype(dtype)
+    with np.errstate(over="ignore"):
+        x = np.array([float(m) for m in multiples] + [2.0**k for k in range(1, 1000, 13)]).astype(dtype)
     x = x[np.isfinite(x)]
     error, *where = worst(getattr(s, name), getattr(mp, name), dtype, x)
     assert error <= (4 if name == "tan" else 2), where
