@@ -352,6 +352,8 @@ cdef object run(Op op, PyObject** bound, object out):
         first = <Tensor>bound[0]
         if first.leaf_grad or first.base is not None or first.inference:
             check_inplace(first, record)
+        if record and saves_first(op, bound):
+            keep = contiguous_copy(first)
     if op.kind == POINTWISE:
         if out is not None:
             return pointwise_out(op, bound, out)
@@ -389,7 +391,7 @@ cdef object run(Op op, PyObject** bound, object out):
         if out is not None:
             return HELPERS["write_out"](op, out, result)
     if record:
-        node = make_node(op, bound, op.inplace)
+        node = make_node(op, bound, op.inplace, <Tensor>keep if op.inplace else None)
         if op.kind == POINTWISE:
             pointwise_metas(node, op, bound, result)
         if op.inplace:
@@ -419,7 +421,7 @@ cdef object finish_view(Op op, PyObject** bound, object result, bint record):
         for item in result:
             tie_view(<Tensor>item, source)
     if record:
-        node = make_node(op, bound, False)
+        node = make_node(op, bound, False, None)
         own_outputs(node, result)
     return result
 

@@ -344,8 +344,32 @@ cdef int set_edges(Node node, list flat) except -1:
     return 0
 
 
-cdef Node make_node(Op op, PyObject** bound, bint inplace):
-    """A node for ``op`` on its inputs, with what their derivatives need of the arguments."""
+cdef bint saves_first(Op op, PyObject** bound) except -1:
+    """Whether a derivative that will be asked for needs the first argument."""
+    cdef object x
+    cdef int i
+    for i in range(op.ndiff):
+        if op.save_args[i] & 1:
+            x = <object>bound[op.diff_pos[i]]
+            if not isinstance(x, Tensor) or wants_grad(<Tensor>x):
+                return True
+    return False
+
+
+cdef Saved save_as_it_was(Tensor t, Tensor before):
+    """Save ``before``, a copy of ``t`` from before an in-place op, in the place of ``t`` in the graph."""
+    cdef Saved s = save_tensor(before, False, before.storage.version)
+    s.made_by = get_grad_fn(t)
+    s.nr = t.nr
+    return s
+
+
+cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
+    """A node for ``op`` on its inputs, with what their derivatives need of the arguments.
+
+    Args:
+        before: of an in-place op whose derivative needs its first argument, a copy of that from before the op.
+    """
     cdef Node node = <Node>Node.__new__(Node)
     cdef int i, j, nr, position, n = op.ndiff
     cdef uint64_t args = 0, shapes = 0
@@ -392,7 +416,8 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace):
         node.args = [None] * op.nparams
         for i in range(op.nparams):
             if (args >> i) & 1:
-                node.args[i] = save_value(<object>bound[i], written)
+                node.args[i] = save_as_it_was(<Tensor>bound[0], before) if i == 0 and before is not None else \
+                    save_value(<object>bound[i], written)
     if shapes:
         node.shapes = {}
         for i in range(op.nparams):
