@@ -283,7 +283,7 @@ def _silu_bend(g, grad, input):
     y = sigmoid(input)
     slope = mul(y, rsub(y, 1))
     bend = mul(slope, add(mul(input, add(mul(y, -2), 1)), 2))
-    return mul_conj(mul_conj(g, grad), bend)
+    return mul_conj(mul_conj(grad, g), bend)
 
 
 silu.vjp(input=lambda g, input: silu_backward(g, input))
@@ -361,7 +361,7 @@ def tanhshrink(input):
     return input - s.tanh(input)
 
 
-tanhshrink.vjp(input=lambda g, input: mul(g, times_itself(tanh(input))))
+tanhshrink.vjp(input=lambda g, input: mul_conj(g, times_itself(tanh(input))))
 
 
 @pointwise(promote="float", method=False, inplace=False, reference=lambda x: x / (1 + np.abs(x)))
@@ -370,7 +370,17 @@ def softsign(input):
     return input / (s.abs(input) + 1.0)
 
 
-softsign.vjp(input=lambda g, input: true_divide(g, times_itself(add(input.abs(), 1))))
+def _softsign_slope(g, input):
+    size = add(input.abs(), 1)
+    slope = true_divide(g, times_itself(size))
+    if not input.is_complex():
+        return slope
+    # z / (1 + |z|) is not holomorphic: g / size less the part that acts through |z|
+    along = true_divide(mul_conj(g, input).real, times_itself(size))
+    return sub(true_divide(g, size), mul(along, input.sgn()))
+
+
+softsign.vjp(input=_softsign_slope)
 
 
 # ---- piecewise linear units -----------------------------------------------------------------------------------------

@@ -249,7 +249,7 @@ def tanh_backward(grad, output):
 
 tanh_backward.vjp(
     grad=lambda g, output: tanh_backward(g, output),
-    output=lambda g, grad, output: mul(mul_conj(mul(g, -2), grad), output),
+    output=lambda g, grad, output: mul_conj(mul_conj(mul(grad, -2), g), output),
 )
 sinh.vjp(input=lambda g, input: mul_conj(g, cosh(input)))
 cosh.vjp(input=lambda g, input: mul_conj(g, sinh(input)))
@@ -322,15 +322,10 @@ def sigmoid_backward(grad, output):
 
 sigmoid_backward.vjp(
     grad=lambda g, output: sigmoid_backward(g, output),
-    output=lambda g, grad, output: mul_conj(mul_conj(g, grad), add(mul(conj_of(output), -2), 1)),
+    output=lambda g, grad, output: mul_conj(mul_conj(grad, g), add(mul(output, -2), 1)),
 )
 sigmoid.vjp(input=lambda g, out: sigmoid_backward(g, out))
 alias(sigmoid, "expit", method=False)
-
-
-def conj_of(x):
-    """``x`` or, where it is complex, its conjugate."""
-    return x.conj()
 
 
 @pointwise(promote="float", dtypes=("float",), operands=1, domain=(0.1, 0.9))

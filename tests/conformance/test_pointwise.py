@@ -264,6 +264,46 @@ def test_special_values(dtype):
         )
 
 
+NO_GRADIENT = """isnan isinf isfinite isposinf isneginf isreal signbit logical_not bitwise_not eq ne lt le gt ge
+logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd lcm bitwise_left_shift bitwise_right_shift
+floor_divide nextafter heaviside""".split()
+
+
+def gradients(f, xs):
+    """The gradients of a weighted sum of ``f(*xs)``, and those of a function of them."""
+    out = f(*xs)
+    weight = (out.detach() * 0 + 1).clone()
+    first = type_grad(xs)(out, xs, weight, create_graph=True)
+    total = sum((g * g.conj()).real.sum() if g.is_complex() else (g * g).sum() for g in first)
+    second = type_grad(xs)(total, xs, allow_unused=True) if total.requires_grad else [None] * len(xs)
+    return [*first, *[x * 0 if g is None else g for g, x in zip(second, xs, strict=True)]]
+
+
+def type_grad(xs):
+    return (torch if isinstance(xs[0], torch.Tensor) else taeda).autograd.grad
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", [n for n in UNARY + FUNCTIONAL + BINARY if n not in NO_GRADIENT])
+def test_gradients(name, dtype):
+    theirs, ours = functions(name)
+    rng = np.random.default_rng(5)
+    made = []
+    for _ in range(2 if name in BINARY else 1):
+        x = rng.uniform(0.05, 0.95, (3, 4))
+        if name == "acosh":
+            x = x + 1
+        made.append(x + 1j * rng.uniform(-1, 1, (3, 4)) if dtype == "complex128" else x)
+    a = [torch.from_numpy(x.copy()).requires_grad_() for x in made]
+    b = [taeda.from_numpy(x.copy()).requires_grad_() for x in made]
+    try:
+        want = gradients(theirs, a)
+    except (RuntimeError, NotImplementedError):
+        return
+    for g, w in zip(gradients(ours, b), want, strict=True):
+        np.testing.assert_allclose(g.detach().numpy(), np.array(w.tolist()), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_with_attributes(dtype):
     calls = [
