@@ -422,3 +422,78 @@ def pad_constant(Tensor input, pad, value=0):
     copy_into(alias_tensor(out, input.nd, inner, out.strides, target),
               alias_tensor(input, input.nd, inner, input.strides, source))
     return out
+
+
+def roll(Tensor input, shifts, dims=None):
+    """The body of ``taeda.roll``."""
+    cdef int64_t turn[MAXDIM]
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t source, target
+    cdef int d, n, i, piece, pieces
+    cdef int64_t first
+    cdef Tensor flat, out
+    shifts = shifts if PyTuple_Check(shifts) or PyList_Check(shifts) else (shifts,)
+    dims = () if dims is None else dims if PyTuple_Check(dims) or PyList_Check(dims) else (dims,)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if len(shifts) != len(dims) and (dims or len(shifts) != 1):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    out = empty_tensor(input.code, input.nd, input.sizes)
+    if out.count == 0:
+        return out
+    if not dims:  # as one dimension
+        input = contiguous_tensor(input)
+        first = 1
+        flat = roll(alias_tensor(input, 1, &input.count, &first, 0), shifts, (0,))
+        return alias_tensor(flat, out.nd, out.sizes, out.strides, 0)
+    for d in range(input.nd):
+        turn[d] = 0
+    for x, shift in zip(dims, shifts):
+        d = wrap(x, input.nd)
+        turn[d] = (turn[d] + <int64_t>shift) % input.sizes[d]
+        if turn[d] < 0:
+            turn[d] += input.sizes[d]
+    # Each dimension that turns is two pieces: all combinations of them.
+    n = 0
+    for d in range(input.nd):
+        n += turn[d] != 0
+    pieces = 1 << n
+    for piece in range(pieces):
+        source = target = 0
+        i = 0
+        for d in range(input.nd):
+            sizes[d] = input.sizes[d]
+            if turn[d]:
+                if piece >> i & 1:  # what falls off the end comes back at the start
+                    sizes[d] = turn[d]
+                    source += (input.sizes[d] - turn[d]) * input.strides[d]
+                else:
+                    sizes[d] -= turn[d]
+                    target += turn[d] * out.strides[d]
+                i += 1
+        copy_into(alias_tensor(out, out.nd, sizes, out.strides, target),
+                  alias_tensor(input, input.nd, sizes, input.strides, source))
+    return out
+
+
+def repeat_each(Tensor input, int64_t repeats, dim):
+    """Each slice along ``dim`` repeated in place."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int64_t source[MAXDIM]
+    cdef int d, at = wrap(dim, input.nd), n = input.nd
+    cdef Tensor out
+    if repeats < 0:
+        raise RuntimeError(f"Repeats must be non-negative, got {repeats}")
+    for d in range(n):
+        sizes[d] = input.sizes[d] * (repeats if d == at else 1)
+    out = empty_tensor(input.code, n, sizes)
+    if out.count == 0:
+        return out
+    for d in range(n):
+        sizes[d + (d > at)] = input.sizes[d]
+        strides[d + (d > at)] = out.strides[d] * (repeats if d == at else 1)
+        source[d + (d > at)] = input.strides[d]
+    sizes[at + 1], strides[at + 1], source[at + 1] = repeats, out.strides[at], 0
+    copy_into(alias_tensor(out, n + 1, sizes, strides, 0), alias_tensor(input, n + 1, sizes, source, 0))
+    return out

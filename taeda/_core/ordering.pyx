@@ -233,6 +233,28 @@ def nanmedian(Tensor input, dim, keepdim=False):
     return pick(input, "nanmedian", dim, keepdim, 0, 2)
 
 
+cdef Tensor middle(Tensor input, str name, int how):
+    cdef int64_t one = 1, n = input.count
+    cdef Tensor flat = contiguous_tensor(input)
+    if n == 0:
+        if KIND[input.code] != 2:
+            raise RuntimeError(f"{name}() operation does not have an identity for empty input of {input.dtype}")
+        flat = empty_tensor(input.code, 0, NULL)
+        flat.fill_(float("nan"))
+        return flat
+    return pick(alias_tensor(flat, 1, &n, &one, 0), name, 0, False, 0, how)[0]
+
+
+def median_all(Tensor input):
+    """The body of the median of all elements."""
+    return middle(input, "median", 1)
+
+
+def nanmedian_all(Tensor input):
+    """The body of the median of all elements that are not NaN."""
+    return middle(input, "nanmedian", 2)
+
+
 def mode(Tensor input, dim=-1, keepdim=False):
     """The body of ``taeda.mode``."""
     cdef int at = wrap(dim, input.nd, "mode")

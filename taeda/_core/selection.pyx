@@ -12,7 +12,21 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from .indexing cimport ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows
-from .tensor cimport BOOL, I8, I16, I32, I64, KIND, MAXDIM, U8, Tensor, alias_tensor, copy_into, empty_tensor
+from .tensor cimport (
+    BOOL,
+    I8,
+    I16,
+    I32,
+    I64,
+    KIND,
+    MAXDIM,
+    U8,
+    Tensor,
+    alias_tensor,
+    contiguous_tensor,
+    copy_into,
+    empty_tensor,
+)
 
 #: Functions that raise, by what went wrong.
 EXPLAIN = {}
@@ -183,6 +197,38 @@ def add_slices(str name, Tensor input, dim, Tensor index, Tensor source, int act
     if not in_range(i, target.sizes[at], False):
         EXPLAIN["range"](index, target, at)
     move_rows(target, apart(source, input), [i], at, action, False)
+
+
+def embedding(Tensor weight, Tensor indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    """The body of ``taeda.embedding``."""
+    if weight.nd != 2:
+        raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
+    if indices.code != I64 and indices.code != I32:
+        raise RuntimeError(f"embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+                           f"Long, Int; but got {indices.dtype} instead")
+    try:
+        return take_rows(weight, [as_index(indices)], 0, False)
+    except IndexError:
+        EXPLAIN["slices"](indices, weight, 0)
+        raise
+
+
+def take(Tensor input, Tensor index):
+    """The body of ``taeda.take``."""
+    cdef int64_t one = 1
+    cdef Tensor flat
+    if index.code != I64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {index.dtype}")
+    if index.count == 0:
+        return empty_tensor(input.code, index.nd, index.sizes)
+    if input.count == 0:
+        raise IndexError("take(): tried to take from an empty tensor")
+    flat = contiguous_tensor(input)
+    try:
+        return take_rows(alias_tensor(flat, 1, &flat.count, &one, 0), [as_index(index)], 0, True)
+    except IndexError:
+        EXPLAIN["take"](index, input)
+        raise
 
 
 # ---- several dimensions ----------------------------------------------------------------------------------------------

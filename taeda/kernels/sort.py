@@ -247,8 +247,12 @@ def top_rows(f: Function, dtype: str, largest: bool) -> None:
         run = Run(f, *bases[:width])
         f.store(count, f.i64(0))
         f.store(limit, f.const(u, (1 << bits) - 1))
-        with f.when((k <= top_groups(f, bits) // 2) & (n >= 4 * top_groups(f, bits))):
-            _guess_limit(f, x, n, k, limit, t, largest)
+        groups = top_groups(f, bits)
+        with f.branch((k <= groups // 2) & (n >= 4 * groups)) as long:
+            _guess_limit(f, x, n, k, limit, t, largest, 4)
+            long.otherwise()
+            with f.when((k <= groups // 8) & (n >= groups // 2)):
+                _guess_limit(f, x, n, k, limit, t, largest, 1)
         with f.loop(0, n, lanes) as L:
             rest = n - L.index
             keys = key(f, f.load(f.offset(x, L.index * t.bytes), t, lanes, f.first(rest, lanes)), largest)
@@ -293,16 +297,18 @@ def top_groups(f: Function, bits: int) -> int:
     return 4 * max(f.vector_bytes // max(bits // 8, 2), 1)
 
 
-def _guess_limit(f: Function, x: Value, n: Value, k: Value, limit: Value, t: Type, largest: bool) -> None:
+def _guess_limit(
+    f: Function, x: Value, n: Value, k: Value, limit: Value, t: Type, largest: bool, registers: int
+) -> None:
     """Lower ``limit`` to the k-th best of the bests of interleaved groups: at least k items are as good."""
     bits = max(t.bits, 8)
-    u, groups = WORK[bits], top_groups(f, bits)
-    lanes = groups // 4
+    u, lanes = WORK[bits], top_groups(f, bits) // 4
+    groups = lanes * registers
     room = f.scratch(groups * u.bytes)
     worst = f.const(u, (1 << bits) - 1, lanes)
-    with f.loop(0, n - (groups - 1), groups, carry=[worst] * 4) as L:
+    with f.loop(0, n - (groups - 1), groups, carry=[worst] * registers) as L:
         at = f.offset(x, L.index * t.bytes)
-        items = [key(f, f.load(f.offset(at, i * lanes * t.bytes), t, lanes), largest) for i in range(4)]
+        items = [key(f, f.load(f.offset(at, i * lanes * t.bytes), t, lanes), largest) for i in range(registers)]
         L.carry = tuple(f.unary("umin", a, b) for a, b in zip(L.carry, items, strict=True))
     for i, best in enumerate(L.carry):
         f.store(f.offset(room, i * lanes * u.bytes), best)

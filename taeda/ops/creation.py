@@ -74,7 +74,9 @@ zero.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
 @composite(method=False)
-def empty(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
+def empty(
+    *size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+):
     """A tensor of the given sizes with undefined elements."""
     return _finish(_empty(_checked(_sizes(size), "empty"), dtype, None, memory_format), out, requires_grad, device)
 
@@ -86,10 +88,14 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 
 
 @composite(method=False)
-def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
     """A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
     if sorted(d % max(len(size), 1) for d in physical_layout) != list(range(len(size))):
-        raise RuntimeError(f"empty_permuted: {list(physical_layout)} is not a permutation of the {len(size)} dimensions")
+        raise RuntimeError(
+            f"empty_permuted: {list(physical_layout)} is not a permutation of the {len(size)} dimensions"
+        )
     strides, step = [0] * len(size), 1
     for d in reversed(physical_layout):
         strides[d] = step
@@ -102,7 +108,9 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=F
     """A tensor of the given sizes filled with zeros."""
     result = _empty(_checked(_sizes(size), "zeros"), dtype, out)
     core.zero(result)
-    return result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
+    return (
+        result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
+    )
 
 
 @composite(method=False)
@@ -110,7 +118,9 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=Fa
     """A tensor of the given sizes filled with ones."""
     result = _empty(_checked(_sizes(size), "ones"), dtype, out)
     _fill(result, 1)
-    return result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
+    return (
+        result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
+    )
 
 
 _fill = fill.traits["inplace"]
@@ -148,7 +158,14 @@ def _like(input: Tensor, dtype: Any, memory_format: Any) -> Tensor:
 
 @composite(method=False)
 def empty_like(
-    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=_core.preserve_format
+    input,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=_core.preserve_format,
 ):
     """Undefined elements, in the sizes and dtype of ``input``."""
     return _finish(_like(input, dtype, memory_format), None, requires_grad, device)
@@ -156,7 +173,14 @@ def empty_like(
 
 @composite(method=False)
 def zeros_like(
-    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=_core.preserve_format
+    input,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=_core.preserve_format,
 ):
     """Zeros, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, memory_format)
@@ -166,7 +190,14 @@ def zeros_like(
 
 @composite(method=False)
 def ones_like(
-    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=_core.preserve_format
+    input,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=_core.preserve_format,
 ):
     """Ones, in the sizes and dtype of ``input``."""
     result = _like(input, dtype, memory_format)
@@ -240,7 +271,9 @@ def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, An
         raise TypeError(f"{name}() got unexpected keyword arguments {sorted(set(bounds) - {'start', 'end', 'step'})}")
     if len(args) > 3:
         raise TypeError(f"{name}() takes at most 3 positional arguments, got {len(args)}")
-    given = dict(zip(("end",) if len(args) == 1 and "end" not in bounds else ("start", "end", "step"), args, strict=False))
+    given = dict(
+        zip(("end",) if len(args) == 1 and "end" not in bounds else ("start", "end", "step"), args, strict=False)
+    )
     given.update(bounds)
     if "end" not in given:
         raise TypeError(f"{name}() missing argument 'end'")
@@ -253,7 +286,9 @@ def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> in
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"{name}(): unsupported range: {start} -> {end}")
     if (end - start) * (1 if step > 0 else -1) < 0:
-        raise RuntimeError(f"{name}(): upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}")
+        raise RuntimeError(
+            f"{name}(): upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}"
+        )
     if whole:
         start, end, step = int(start), int(end), int(step)
         if step == 0:
@@ -273,7 +308,9 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
 
 
 @composite(method=False)
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def linspace(
+    start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
     start, end, steps = _number(start), _number(end), int(_number(steps))
     if steps < 0:
@@ -288,7 +325,9 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 def _linspace(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
     if dtype.is_complex:
         start, end = complex(start), complex(end)
-        real, imag = (_linspace(a, b, steps, dtype.to_real()) for a, b in ((start.real, end.real), (start.imag, end.imag)))
+        real, imag = (
+            _linspace(a, b, steps, dtype.to_real()) for a, b in ((start.real, end.real), (start.imag, end.imag))
+        )
         result = _core.empty((steps,), dtype)
         _core.copy_tensor(core.view_real(result), real)
         _core.copy_tensor(core.view_imag(result), imag)
@@ -304,7 +343,17 @@ def _linspace(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
 
 @composite(method=False)
 def logspace(
-    start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+    start,
+    end,
+    steps,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
 ):
     """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
     start, end = _number(start), _number(end)
@@ -312,7 +361,11 @@ def logspace(
         dtype = out.dtype if out is not None else _core.get_default_dtype()
     if int(steps) < 0:
         raise RuntimeError(f"logspace: number of steps must be non-negative, got {steps}")
-    work = _core.complex128 if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex) else _core.float64
+    work = (
+        _core.complex128
+        if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex)
+        else _core.float64
+    )
     result = (base ** _linspace(start, end, int(steps), work)).to(dtype)
     return _finish(result, out, requires_grad, device)
 
@@ -462,4 +515,3 @@ def vander(x, N=None, increasing=False):
     powers = arange(n) if increasing else arange(n - 1, -1, -1) if n else arange(0)
     x = x if x.is_floating_point() or x.is_complex() else x.to(_core.int64)
     return x.unsqueeze(1) ** powers
-

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .indexing import masked_fill
-from .scatter import _bad_index, index_add, index_reduce, scatter
+from .scatter import index_add, index_reduce, scatter
 from .shape import _positions
 from .table import composite, primitive
 from .views import reshape, unsqueeze
@@ -21,7 +21,14 @@ def _check_indices(indices: Tensor, name: str) -> None:
         )
 
 
-@primitive(method=False)
+@primitive(
+    selection.embedding,
+    method=False,
+    samples=lambda m: [
+        ((m(5, 3), m.index(2, 4, high=5)), {}),
+        ((m(5, 3), m.index(6, high=5)), {"scale_grad_by_freq": False}),
+    ],
+)
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` at ``indices``.
 
@@ -37,13 +44,6 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
     Raises:
         IndexError: an index is out of range.
     """
-    if weight.dim() != 2:
-        raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
-    _check_indices(indices, "embedding")
-    try:
-        return core_indexing.index_get(weight, [indices], 0, False)
-    except IndexError:
-        raise IndexError(f"index out of range in self: {_bad_index(indices, weight.shape[0], 0)}") from None
 
 
 @primitive(method=False, out=False)
@@ -119,7 +119,9 @@ def bags(
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None:
         if mode != "sum":
-            raise NotImplementedError(f"embedding_bag: per_sample_weights was not None: only mode='sum' supports it, got {mode!r}")
+            raise NotImplementedError(
+                f"embedding_bag: per_sample_weights was not None: only mode='sum' supports it, got {mode!r}"
+            )
         if per_sample_weights.shape != input.shape:
             raise ValueError(
                 f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must have the "
@@ -148,7 +150,9 @@ def _bag_of_each(input, offsets, include_last_offset):
     _check_indices(input, "embedding_bag")
     if input.dim() == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences.")
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences."
+            )
         count, length = input.shape
         lengths = _core.empty((count,), _core.int64)
         lengths.fill_(length)
@@ -162,9 +166,13 @@ def _bag_of_each(input, offsets, include_last_offset):
     edges = offsets.to(_core.int64)
     n = input.shape[0]
     if edges.shape[0] and int(edges[0]) != 0:
-        raise RuntimeError(f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(edges[0])}")
+        raise RuntimeError(
+            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(edges[0])}"
+        )
     if edges.shape[0] and int(edges[-1]) > n:
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {int(edges[-1])}")
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {int(edges[-1])}"
+        )
     if not include_last_offset:
         from .joining import cat
 

@@ -29,7 +29,14 @@ def index(input, indices):
 index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_shape), indices, g, True))
 
 
-@primitive(selection.index_put, mutates=True)
+@primitive(
+    selection.index_put,
+    mutates=True,
+    samples=lambda m: [
+        ((m(3, 4), (m.index(1, high=3),), m(2, 4)[:1]), {}),
+        ((m(3, 4), (m.index(2, 1, high=3), m.index(3, high=4)), m(3), True), {}),
+    ],
+)
 def index_put(input, indices, values, accumulate=False):
     """Write ``values`` at ``indices``, or add them there.
 
@@ -84,34 +91,28 @@ def _check_long(x: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {x.dtype}")
 
 
+def _explain_take(index: Tensor, input: Tensor) -> None:
+    raise _out_of_range(index, input.numel()) from None
+
+
 def _out_of_range(x: Tensor, size: int) -> IndexError:
     bad = next(i for i in x.reshape(-1).tolist() if not -size <= i < size)
     return IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements.")
 
 
-@primitive()
+@primitive(selection.take, samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})])
 def take(input, index):
     """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
 
     Raises:
         IndexError: an index is out of range.
     """
-    _check_long(index, "take")
-    n = input.numel()
-    if not core_indexing.check_index(index, n, True):
-        if n == 0:
-            raise IndexError("take(): tried to take from an empty tensor")
-        raise _out_of_range(index, n)
-    flat = core.view_reshape(input, (n,))
-    if index.numel() == 0:
-        return _core.empty(index.shape, input.dtype)
-    return core_indexing.index_get(flat, [index], 0)
 
 
 take.vjp(input=lambda g, input_shape, index: g.new_zeros(input_shape).put(index, g, True))
 
 
-@primitive(mutates=True)
+@primitive(mutates=True, samples=lambda m: [((m(3, 4), m.index(5, high=12), m(5), True), {})])
 def put(input, index, source, accumulate=False):
     """Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there.
 
@@ -254,7 +255,10 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return core.view_expand(input, shape), core.view_expand(mask, shape)
 
 
-@primitive(selection.masked_select)
+@primitive(
+    selection.masked_select,
+    samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})],
+)
 def masked_select(input, mask):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
 
@@ -267,7 +271,7 @@ def _masked_select_backward(g, input_shape, mask):
 masked_select.vjp(input=_masked_select_backward)
 
 
-@primitive(mutates=True)
+@primitive(mutates=True, samples=lambda m: [((m(3, 4), m.mask(3, 4), m(12)), {}), ((m(3, 4), m.mask(4), m(3, 4)), {})])
 def masked_scatter(input, mask, source):
     """Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true.
 
@@ -299,7 +303,7 @@ def _masked_scatter_source(g, mask, source_shape):
 
 masked_scatter.vjp(input=lambda g, mask: masked_fill(g, mask, 0), source=_masked_scatter_source)
 
-selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, together=_together)
+selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, take=_explain_take, together=_together)
 selection.OPS.update(
     index=index,
     index_put_=index_put_,

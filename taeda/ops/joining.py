@@ -138,7 +138,9 @@ def block_diag(*tensors):
     blocks = []
     for i, x in enumerate(tensors):
         if x.dim() > 2:
-            raise RuntimeError(f"block_diag(): Input tensors must have 2 or fewer dimensions. Input {i} has {x.dim()} dimensions")
+            raise RuntimeError(
+                f"block_diag(): Input tensors must have 2 or fewer dimensions. Input {i} has {x.dim()} dimensions"
+            )
         blocks.append(atleast_2d(x))
     if not blocks:
         return _core.empty((1, 0))
@@ -166,7 +168,9 @@ def tensor_split(input, indices_or_sections, dim=0):
     size = input.shape[at]
     if isinstance(indices_or_sections, Tensor):
         if indices_or_sections.dim() > 1:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor")
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         sections = indices_or_sections

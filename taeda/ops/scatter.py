@@ -48,7 +48,10 @@ def _explain_along(name, input, at, index, src):
     )
 
 
-@primitive(selection.gather)
+@primitive(
+    selection.gather,
+    samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
+)
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
@@ -70,7 +73,11 @@ def _filled(shape, dtype, value):
     return core.view_expand(one, shape)
 
 
-@primitive(selection.scatter, mutates=True)
+@primitive(
+    selection.scatter,
+    mutates=True,
+    samples=lambda m: [((m(3, 4), 1, m.mask(3, 1).long(), m(3, 1)), {}), ((m(3, 4), 0, m.index(1, 4, high=3), 2), {})],
+)
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
 
@@ -116,7 +123,11 @@ def _ranges(shape):
 scatter.vjp(input=_scatter_input, src=_scatter_src)
 
 
-@primitive(selection.scatter_add, mutates=True)
+@primitive(
+    selection.scatter_add,
+    mutates=True,
+    samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})],
+)
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
 
@@ -160,7 +171,14 @@ def _divide_by_counts(input, counts):
         _core.copy_tensor(input, input.div(counts, rounding_mode="floor"))
 
 
-@primitive(mutates=True)
+@primitive(
+    mutates=True,
+    samples=lambda m: [
+        ((m(3, 4), 0, m.index(5, 4, high=3), m(5, 4), how), {"include_self": own})
+        for how in ("sum", "prod", "mean", "amax", "amin")
+        for own in (True, False)
+    ],
+)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """Combine ``src`` into ``input`` at ``index`` along ``dim``.
 
@@ -312,7 +330,7 @@ def _slices(name, input, dim, index):
     return input, at, index
 
 
-@primitive(selection.index_select)
+@primitive(selection.index_select, samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)])
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.
 
@@ -333,7 +351,7 @@ def _check_source(name, input, at, index, source, dtype_error):
         source = core.view_reshape(source, (1,) * input.dim())
     ours, theirs = list(input.shape), list(source.shape)
     if index.numel() != (theirs[at] if at < len(theirs) else 1):
-        text = f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({theirs[at:at + 1]})"
+        text = f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({theirs[at : at + 1]})"
         raise (IndexError if name == "index_copy_" else RuntimeError)(text)
     ours.pop(at)
     theirs.pop(at)
@@ -350,7 +368,14 @@ def _explain_source(name, target, at, index, source):
     return _check_source(name, target, at, index, source, message)
 
 
-@primitive(selection.index_add, mutates=True)
+@primitive(
+    selection.index_add,
+    mutates=True,
+    samples=lambda m: [
+        ((m(3, 4), 0, m.index(5, high=3), m(5, 4)), {"alpha": 2}),
+        ((m(3, 4), 1, m.index(2, high=4), m(3, 2)), {}),
+    ],
+)
 def index_add(input, dim, index, source, *, alpha=1):
     """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
 
@@ -368,7 +393,12 @@ def _index_add_source(g, dim, index, alpha, source_shape):
 index_add.vjp(input=lambda g: g, source=_index_add_source)
 
 
-@primitive(mutates=True)
+@primitive(
+    mutates=True,
+    samples=lambda m: [
+        ((m(3, 4), 0, m.index(5, high=3), m(5, 4), how), {}) for how in ("prod", "mean", "amax", "amin")
+    ],
+)
 def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     """Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
@@ -390,7 +420,7 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
     return _reduce_gradients(g, out, input, source, reduce, include_self, a.pick, a, a.counted, a.cover)
 
 
-@primitive(mutates=True)
+@primitive(mutates=True, samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})])
 def index_copy(input, dim, index, source):
     """Write the slices of ``source`` at ``index`` along ``dim``.
 
@@ -435,7 +465,7 @@ def _fill_slices(input, dim, index, value):
     core_indexing.index_set(target, [index], at, values, PUT, True)
 
 
-@primitive(mutates=True)
+@primitive(mutates=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})])
 def index_fill(input, dim, index, value):
     """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the
     end.

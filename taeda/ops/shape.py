@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 from .. import _core
 from .._core import Tensor, moves
 from .._core import indexing as core_indexing
@@ -11,7 +9,7 @@ from .._core import tensor as core
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
 from .table import composite, primitive
-from .views import _wrap, expand, narrow, reshape, transpose, unsqueeze, view_as_itself
+from .views import _wrap, narrow, reshape, transpose, view_as_itself
 
 _LAUNCH = 1 << 15
 
@@ -19,7 +17,7 @@ _LAUNCH = 1 << 15
 # ---- order -----------------------------------------------------------------------------------------------------------
 
 
-@primitive(moves.flip, variadic="dims")
+@primitive(moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())])
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy."""
 
@@ -62,47 +60,12 @@ def rot90(input, k=1, dims=(0, 1)):
     return transpose(turned, first, second)
 
 
-@primitive()
+@primitive(moves.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})])
 def roll(input, shifts, dims=None):
     """The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start.
 
     Without ``dims`` the elements are taken as one dimension.
     """
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    dims = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
-    if not shifts:
-        raise RuntimeError("`shifts` required")
-    if not dims:
-        if len(shifts) != 1:
-            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-        flat = core.view_reshape(input, (-1,)) if input.numel() else input
-        return core.view_reshape(_rolled(flat, {0: shifts[0]}), input.shape) if input.numel() else input.clone()
-    if len(shifts) != len(dims):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    total: dict[int, int] = {}
-    for shift, d in zip(shifts, dims, strict=True):
-        d = _wrap(d, input.dim(), "roll")
-        total[d] = total.get(d, 0) + shift
-    return _rolled(input, total)
-
-
-def _rolled(input: Tensor, total: dict[int, int]) -> Tensor:
-    out = _core.empty(input.shape, input.dtype)
-    if input.numel() == 0:
-        return out
-    moves_of = []
-    for d, shift in total.items():
-        size = input.shape[d]
-        shift %= size
-        # (dimension, start in the input, start in the result, length) of the two pieces
-        moves_of.append([(d, 0, shift, size - shift), (d, size - shift, 0, shift)] if shift else [(d, 0, 0, size)])
-    for pieces in product(*moves_of):
-        source, target = input, out
-        for d, start, to, length in pieces:
-            source = core.view_slice(source, d, start, start + length, 1)
-            target = core.view_slice(target, d, to, to + length, 1)
-        _core.copy_tensor(target, source)
-    return out
 
 
 def _roll_backward(g, shifts, dims):
@@ -116,7 +79,7 @@ roll.vjp(input=_roll_backward)
 # ---- repetition ------------------------------------------------------------------------------------------------------
 
 
-@primitive(variadic="repeats")
+@primitive(variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})])
 def repeat(input, repeats):
     """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
     repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
@@ -178,6 +141,18 @@ def _positions(repeats: Tensor, output_size) -> Tensor:
     return out
 
 
+@primitive(moves.repeat_each, method=False, out=False, samples=lambda m: [((m(3, 4), 2, 1), {}), ((m(3), 3, 0), {})])
+def repeat_each(input, repeats, dim):
+    """Each slice along ``dim`` repeated in place a number of times: :func:`repeat_interleave` of a number."""
+
+
+repeat_each.vjp(
+    input=lambda g, input_shape, repeats, dim: reshape(
+        g, (*input_shape[: dim + 1], repeats, *input_shape[dim + 1 :])
+    ).sum(dim + 1)
+)
+
+
 @composite()
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element, or slice along ``dim``, repeated in place.
@@ -198,10 +173,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if isinstance(repeats, Tensor) and repeats.numel() == 1 and size != 1:
         repeats = int(repeats)
     if isinstance(repeats, int):
-        if repeats < 0:
-            raise RuntimeError(f"Repeats must be non-negative, got {repeats}")
-        shape = [*input.shape[: at + 1], repeats, *input.shape[at + 1 :]]
-        return reshape(expand(unsqueeze(input, at + 1), shape).contiguous(), (*input.shape[:at], size * repeats, *input.shape[at + 1 :]))
+        return repeat_each(input, repeats, at)
     repeats = reshape(repeats, (-1,)) if repeats.dim() == 0 else repeats
     if repeats.dim() == 1 and repeats.shape[0] != size:
         raise RuntimeError(
@@ -233,7 +205,9 @@ def _padded(shape, pad):
     return sizes, sides
 
 
-@primitive(moves.pad_constant, method=False)
+@primitive(
+    moves.pad_constant, method=False, samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})]
+)
 def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before.
 
@@ -292,7 +266,9 @@ def pad(input, pad, mode="constant", value=None):
                 f"dimension {d} of input {list(input.shape)}"
             )
         if mode == "circular" and max(before, after) > size:
-            raise RuntimeError(f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of {list(input.shape)}")
+            raise RuntimeError(
+                f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of {list(input.shape)}"
+            )
         if size == 0:
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
         if before < 0 or after < 0:

@@ -118,12 +118,24 @@ median_dim.vjp(input=_kept)
 nanmedian_dim.vjp(input=_kept)
 
 
-def _median_of_all(input, of_dim):
-    if input.numel() == 0:
-        if input.is_floating_point():
-            return input.new_full((), float("nan"))
-        raise RuntimeError(f"median() operation does not have an identity for empty input of {input.dtype}")
-    return of_dim(reshape(input, (-1,)), 0)[0]
+@primitive(ordering.median_all, method=False, out=False)
+def median_all(input):
+    """The median of all elements; see :func:`median`."""
+
+
+@primitive(ordering.nanmedian_all, method=False, out=False)
+def nanmedian_all(input):
+    """The median of all elements that are not NaN."""
+
+
+def _shared(g, input, out):
+    """The gradient of one value, shared by all elements that have it."""
+    same = (input == out) | ((input != input) & (out != out))
+    return same.to(g.dtype) * (g / same.sum().to(g.dtype))
+
+
+median_all.vjp(input=_shared)
+nanmedian_all.vjp(input=_shared)
 
 
 @composite()
@@ -133,13 +145,13 @@ def median(input, dim=None, keepdim=False):
     Returns:
         A tensor of no dimensions, or with ``dim`` a pair ``(values, indices)``.
     """
-    return _median_of_all(input, median_dim) if dim is None else median_dim(input, dim, keepdim)
+    return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
 @composite()
 def nanmedian(input, dim=None, keepdim=False):
     """:func:`median` of the elements that are not NaN."""
-    return _median_of_all(input, nanmedian_dim) if dim is None else nanmedian_dim(input, dim, keepdim)
+    return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
 @primitive(ordering.mode, outputs=("values", "indices"), differentiable=(0,), result_type=mode_result)
@@ -281,7 +293,9 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if side not in (None, "left", "right"):
         raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError(
+            "searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     if not isinstance(input, Tensor):
         from .creation import full
 
@@ -316,7 +330,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 # ---- counts ----------------------------------------------------------------------------------------------------------
 
 
-@primitive(out=False)
+@primitive(out=False, samples=lambda m: [((m.index(9, high=4), m(9)), {"minlength": 6}), ((m.index(9, high=4),), {})])
 def bincount(input, weights=None, minlength=0):
     """How often each non-negative integer occurs in a vector, or the sum of its ``weights``.
 
