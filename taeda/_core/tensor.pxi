@@ -594,6 +594,13 @@ cdef class Tensor:
     def __array__(self, dtype=None, copy=None):
         return HELPERS["array"](self, dtype, copy)
 
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        export_buffer(self, view, flags)
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.storage.exports -= 1
+        free(view.internal)
+
     __array_priority__ = 1000
 
     @staticmethod

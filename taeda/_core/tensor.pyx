@@ -7,6 +7,7 @@ one path of every op; ``pointwise.pxi`` the launcher of pointwise kernels and of
 
 cimport cython
 from cpython.bool cimport PyBool_Check
+from cpython.buffer cimport PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
@@ -80,6 +81,7 @@ cdef inline int swap_no_grad(int value) noexcept:
 
 include "dtype.pxi"
 include "tensor.pxi"
+include "buffer.pxi"
 include "graph.pxi"
 include "call.pxi"
 include "pointwise.pxi"

@@ -1,0 +1,38 @@
+# The buffer protocol: memoryview(t), and what NumPy and others read through it.
+
+cdef const char** FORMATS = [
+    "?", "B", "b", "h", "i", "q", "H", "I", "Q", "e", NULL, "f", "d", "Zf", "Zd",
+]
+
+
+cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
+    """Describe the memory of ``t``; BufferError where the consumer asks for what it is not."""
+    cdef Py_ssize_t* numbers
+    cdef int i
+    if wants_grad(t):
+        raise BufferError("cannot export the memory of a tensor that requires grad; use tensor.detach()")
+    if FORMATS[t.code] == NULL:
+        raise BufferError(f"the buffer protocol has no format for {DTYPES[t.code]}; convert it first")
+    if not t.contiguous and flags & PyBUF_STRIDES != PyBUF_STRIDES:
+        raise BufferError("the consumer asks for contiguous memory, this tensor is not; use tensor.contiguous()")
+    if flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and t.nd > 1:
+        raise BufferError("the consumer asks for Fortran order, this tensor is in C order")
+    numbers = <Py_ssize_t*>calloc(2 * t.nd + 1, sizeof(Py_ssize_t))
+    if numbers == NULL:
+        raise MemoryError()
+    for i in range(t.nd):
+        numbers[i] = t.sizes[i]
+        numbers[t.nd + i] = t.strides[i] * ITEMSIZE[t.code]
+    view.buf = t.ptr
+    view.obj = t
+    view.len = t.count * ITEMSIZE[t.code]
+    view.itemsize = ITEMSIZE[t.code]
+    view.readonly = 0
+    view.ndim = t.nd
+    view.format = <char*>FORMATS[t.code] if flags & PyBUF_FORMAT else NULL
+    view.shape = numbers if flags & PyBUF_ND else NULL
+    view.strides = numbers + t.nd if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+    view.suboffsets = NULL
+    view.internal = numbers
+    t.storage.exports += 1
+    return 0
