@@ -4,13 +4,15 @@
 above one is done phase by phase: the input positions that meet the same taps form a convolution of stride one.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from cpython.long cimport PyLong_CheckExact
+from cpython.tuple cimport PyTuple_CheckExact
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run
 from .memory cimport allocate, release
 from .pool cimport kernel_t
-from .tensor cimport BOOL, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .tensor cimport BOOL, C64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
 
 cdef enum:
     GEOMETRY = 22
@@ -85,7 +87,8 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     """``out[n, g * m + i, pixel]`` from ``x`` and ``w[g, m, channels, taps]``, which is contiguous; ``bias[g * m]``."""
     cdef int code = x.code
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], channels = w.sizes[2], m = w.sizes[1]
-    cdef int64_t k = channels * g.taps, arg[CONV_ARGS], size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
+    cdef int64_t arg[CONV_ARGS]
+    cdef int64_t k = channels * g.taps, size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
     cdef double work = <double>images * groups * m * k * g.pixels
     cdef Blocks b = blocks(code)
     cdef char* ptr[4]
@@ -222,27 +225,81 @@ cdef int take(object values, int64_t* to, int nd, int64_t missing) except -1:
     return 0
 
 
-def forward(Tensor input, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
-            int64_t groups):
-    """Convolution of ``input [n, c, ...]`` with ``weight [m, c / groups, ...]`` to ``[n, m, *size]``."""
-    cdef int inner = compute_code(input.code), nd = input.nd - 2, n
+cdef bint read(object value, int64_t* to, int nd, int64_t missing) except -1:
+    """An int or a tuple of ``nd`` as three numbers; whether it was one of these."""
+    cdef int64_t x
+    cdef int n
+    if PyLong_CheckExact(value):
+        x = value
+        for n in range(3):
+            to[n] = x if n >= 3 - nd else missing
+        return True
+    if not PyTuple_CheckExact(value) or len(<tuple>value) != nd:
+        return False
+    for n in range(nd):
+        if not PyLong_CheckExact((<tuple>value)[n]):
+            return False
+    take(value, to, nd, missing)
+    return True
+
+
+def convolution(int nd, Tensor input, Tensor weight, object bias, object stride, object padding, object dilation,
+                object groups):
+    """The common case of a convolution: a batch, one real dtype, numbers that fit. None where anything is otherwise."""
     cdef Geometry g
+    cdef int n
+    cdef int64_t parts
+    if input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or input.code >= C64 or input.code == BOOL:
+        return None
+    if not PyLong_CheckExact(groups):
+        return None
+    parts = groups
+    if parts < 1 or input.sizes[1] != weight.sizes[1] * parts or weight.sizes[0] % parts:
+        return None
+    if not (read(stride, g.s, nd, 1) and read(padding, g.p, nd, 0) and read(dilation, g.d, nd, 1)):
+        return None
+    for n in range(3):
+        g.i[n] = g.k[n] = g.o[n] = 1
+        if n < 3 - nd:
+            continue
+        g.i[n], g.k[n] = input.sizes[2 + n - (3 - nd)], weight.sizes[2 + n - (3 - nd)]
+        if g.s[n] < 1 or g.p[n] < 0 or g.d[n] < 1 or g.i[n] + 2 * g.p[n] < g.d[n] * (g.k[n] - 1) + 1:
+            return None
+        g.o[n] = (g.i[n] + 2 * g.p[n] - g.d[n] * (g.k[n] - 1) - 1) // g.s[n] + 1
+    if bias is not None and (not isinstance(bias, Tensor) or (<Tensor>bias).code != input.code
+                             or (<Tensor>bias).nd != 1 or (<Tensor>bias).sizes[0] != weight.sizes[0]):
+        return None
+    return outputs(&g, nd, input, weight, bias, parts)
+
+
+cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bias, int64_t groups):
+    cdef int inner = compute_code(input.code), n
     cdef int64_t sizes[5]
     cdef Tensor x = spatial(cast(input, inner), 2), w = cast(weight, inner), out
-    take(size, g.o, nd, 1)
-    take(stride, g.s, nd, 1)
-    take(padding, g.p, nd, 0)
-    take(dilation, g.d, nd, 1)
     g.taps = g.pixels = 1
-    w = spatial(w, 2)
     for n in range(3):
-        g.i[n], g.k[n] = x.sizes[2 + n], w.sizes[2 + n]
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], w.sizes[0], g.o[0], g.o[1], g.o[2]
     out = empty_tensor(inner, 5, sizes)
-    convolve(&g, x, grouped(w, groups), None if bias is None else contiguous_tensor(cast(bias, inner)), out, groups)
+    convolve(g, x, grouped(w, groups), None if bias is None else contiguous_tensor(cast(bias, inner)), out, groups)
     return back(out, input.code, nd)
+
+
+def forward(Tensor input, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
+            int64_t groups):
+    """Convolution of ``input [n, c, ...]`` with ``weight [m, c / groups, ...]`` to ``[n, m, *size]``."""
+    cdef int nd = input.nd - 2, n
+    cdef Geometry g
+    take(size, g.o, nd, 1)
+    take(stride, g.s, nd, 1)
+    take(padding, g.p, nd, 0)
+    take(dilation, g.d, nd, 1)
+    for n in range(3):
+        g.i[n] = g.k[n] = 1
+        if n >= 3 - nd:
+            g.i[n], g.k[n] = input.sizes[2 + n - (3 - nd)], weight.sizes[2 + n - (3 - nd)]
+    return outputs(&g, nd, input, weight, bias, groups)
 
 
 cdef int64_t gcd(int64_t a, int64_t b) noexcept:

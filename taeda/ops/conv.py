@@ -31,6 +31,15 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
     return value
 
 
+def _steps(name, n, w_shape, stride, padding, dilation):
+    """``(stride, left padding, dilation)`` as tuples."""
+    stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
+    if isinstance(padding, str):
+        same = padding == "same"
+        padding = tuple(d * (k - 1) // 2 if same else 0 for d, k in zip(dilation, w_shape[2:], strict=True))
+    return stride, _tuple(padding, n, name, "padding"), dilation
+
+
 def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups):
     """Checked ``(size of the output, stride, left padding, dilation)``."""
     stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
@@ -93,6 +102,8 @@ def _check(name: str, n: int, input: Tensor, weight: Tensor, bias) -> None:
     if weight.dim() != n + 2:
         raise RuntimeError(f"{name}: expected a weight of {n + 2} dimensions, but got size {list(weight.shape)}")
     for label, x in (("weight", weight), ("bias", bias)):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
         if x is not None and x.dtype is not input.dtype:
             raise RuntimeError(
                 f"{name}: expected scalar type {input.dtype.name} but found {x.dtype.name}: input and {label} must have one "
@@ -190,8 +201,10 @@ _conv_weight.vjp(
 
 
 def _forward(name, n, input, weight, bias, stride, padding, dilation, groups):
-    if input.dim() != n + 2 or weight.dim() != n + 2 or weight.dtype is not input.dtype or bias is not None:
-        _check(name, n, input, weight, bias)
+    out = core.convolution(n, input, weight, bias, stride, padding, dilation, groups)
+    if out is not None:
+        return out
+    _check(name, n, input, weight, bias)
     single = input.dim() == n + 1
     if single:
         input = unsqueeze(input, 0)
@@ -207,7 +220,7 @@ def _grad_input(name, n):
     def gradient(g, input_shape, weight, stride, padding, dilation, groups):
         single = len(input_shape) == n + 1
         shape = (1, *input_shape) if single else input_shape
-        _, *rest = _geometry(name, n, shape, weight.shape, None, stride, padding, dilation, groups)
+        rest = _steps(name, n, weight.shape, stride, padding, dilation)
         out = _conv_input(unsqueeze(g, 0) if single else g, _conj(weight), _space(shape), *rest, groups)
         return squeeze(out, 0) if single else out
 
@@ -218,7 +231,7 @@ def _grad_weight(name, n):
     def gradient(g, input, weight_shape, stride, padding, dilation, groups):
         if input.dim() == n + 1:
             g, input = unsqueeze(g, 0), unsqueeze(input, 0)
-        _, *rest = _geometry(name, n, input.shape, weight_shape, None, stride, padding, dilation, groups)
+        rest = _steps(name, n, weight_shape, stride, padding, dilation)
         return _conv_weight(_conj(input), g, _space(weight_shape), *rest, groups)
 
     return gradient
