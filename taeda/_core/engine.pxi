@@ -6,9 +6,6 @@ cdef class LeafEntry:
     cdef object grad
 
 
-cdef object RUN_SELF = object()  # as a node's `custom`: a subclass of Node with a method `_run_backward`
-
-
 cdef inline bint is_wanted(Node node, int i, set needed) except -1:
     """Whether the gradient of input ``i`` is asked for; ``needed``: by whom, None for every input that requires grad."""
     return node.targets[i] is not None and (needed is None or node.targets[i] in needed)

@@ -1,6 +1,7 @@
 # The graph: nodes, saved tensors, and what recording an op does.
 
 cdef int64_t SEQUENCE = 0
+cdef object RUN_SELF = object()  # as a node's `custom`: a subclass of Node with a method `_run_backward`
 cdef bint ANOMALY = False
 cdef bint ANOMALY_NAN = True
 
@@ -19,6 +20,7 @@ cdef class Saved:
     cdef object packed
     cdef object unpack
     cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
+    cdef object written          # of an output that was written in place through a view: a weak reference to its CopySlices
 
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
@@ -58,6 +60,12 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
     return 0
 
 
+cdef Node output_maker(Saved s, Node node):
+    """What made a saved output of ``node``: itself, or where the op wrote through a view, the base and the view of it."""
+    cdef Node outer = s.written() if s.written is not None else None
+    return node if outer is None else view_node((<CopySlices>outer.custom).base, (<CopySlices>outer.custom).view, outer)
+
+
 cdef Tensor unpack_by_hook(Saved s, Node node):
     """The tensor that ``unpack`` gives, at the place in the graph that the packed one had."""
     made = s.unpack(s.packed)
@@ -65,7 +73,7 @@ cdef Tensor unpack_by_hook(Saved s, Node node):
         raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                         f"{type(made).__name__}")
     cdef Tensor t = <Tensor>made
-    cdef Node maker = node if s.is_output else s.made_by
+    cdef Node maker = output_maker(s, node) if s.is_output else s.made_by
     cdef Tensor alias
     if t is s.leaf or (maker is None and s.leaf is None) or (t.grad_fn_ is maker and maker is not None):
         return t
@@ -80,7 +88,7 @@ cdef Tensor unpack_by_hook(Saved s, Node node):
         alias.grad_fn_ = maker
         return alias
     alias.grad_fn_ = maker
-    alias.nr = s.nr
+    alias.nr = s.nr if not s.is_output or maker is node else 0
     return alias
 
 
@@ -104,8 +112,8 @@ cdef Tensor unpack_tensor(Saved s, Node node):
             f"forward line")
     if s.is_output:
         alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
-        alias.grad_fn_ = node
-        alias.nr = s.nr
+        alias.grad_fn_ = output_maker(s, node)
+        alias.nr = s.nr if alias.grad_fn_ is node else 0
         return alias
     if t.grad_fn_ is not s.made_by:
         alias = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
@@ -556,6 +564,21 @@ cdef Node make_view_node(Tensor t, Tensor base):
     return node
 
 
+cdef Node view_node(object base, object view, Node maker):
+    """The node of a view of the only output of ``maker``, from geometries."""
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef ViewBackward fn = ViewBackward.__new__(ViewBackward)
+    fn.base = base
+    fn.view = view
+    node.custom = fn
+    node.label = "AsStridedBackward0"
+    node.out_code = (<dtype>view[3]).code
+    node.targets = (maker,)
+    node.nrs[0] = 0
+    number_node(node)
+    return node
+
+
 cdef int rebase(Tensor t, Node node) except -1:
     """After an in-place op on ``t``: ``node`` becomes its maker, and its base's if it is a view."""
     if t.base is not None:
@@ -591,6 +614,12 @@ cdef int rebase_at(Tensor t, Node node, int position) except -1:
         outer.nrs[i] = node.nrs[i]
     outer.nrs[position] = nr
     number_node(outer)
+    saved = node._saved if node.custom is RUN_SELF else node.outs
+    for item in saved if saved is not None else ():
+        if item is not None and node.custom is RUN_SELF:
+            item = item[0]
+        if item is not None and (<Saved>item).is_output:
+            (<Saved>item).written = PyWeakref_NewRef(outer, None)
     # the inner node only computes: its edge says whether the base needs what lies under the view
     node.targets = with_target(node.targets, position, NEEDED if target is not None else None)
     if t.retains_grad_:
