@@ -207,7 +207,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         copy: True copies, False forbids to.
     Raises:
         BufferError: the data is not on the CPU, or of a type that tensors do not have.
-        TypeError: ``ext_tensor`` does not speak DLPack.
+        RuntimeError: ``ext_tensor`` does not speak DLPack.
     """
     cdef Borrowed owner = Borrowed.__new__(Borrowed)
     if device is not None:
@@ -231,7 +231,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         owner.plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
         PyCapsule_SetName(capsule, "used_dltensor")
         return adopt(&owner.plain.tensor, owner)
-    raise TypeError(
+    raise RuntimeError(
         f"from_dlpack: expected an object with __dlpack__ or a fresh DLPack capsule, got {type(ext_tensor).__name__}"
     )
 

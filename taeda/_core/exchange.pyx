@@ -252,6 +252,8 @@ cdef int element_code(object x) except -1:
         return I64
     if hasattr(x, "__float__"):
         return scalar_code(0.0)
+    if nested(x):
+        raise TypeError(f"tensor: '{type(x).__name__}' object cannot be interpreted as a number; its siblings are numbers")
     raise RuntimeError(f"Could not infer dtype of {type(x).__name__}: expected numbers, nested sequences or arrays")
 
 
