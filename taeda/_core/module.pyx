@@ -166,15 +166,15 @@ cdef class ModuleBase:
                 PyObject_GenericSetAttr(self, name, <PyObject*>value)
                 return
         d = PyObject_GenericGetDict(self, NULL)
-        if isinstance(value, parameter_class):
-            set_parameter(self, d, name, value)
-        elif isinstance(value, ModuleBase):
+        if isinstance(value, ModuleBase):
             set_module(self, d, name, value)
+        elif isinstance(value, tensor_class) and isinstance(value, parameter_class):
+            set_parameter(self, d, name, value)
         elif find(d, PARAMETERS, name) != NULL:
             set_parameter(self, d, name, value)
         elif find(d, MODULES, name) != NULL:
             set_module(self, d, name, value)
-        elif isinstance(value, buffer_class) or find(d, BUFFERS, name) != NULL:
+        elif find(d, BUFFERS, name) != NULL or (isinstance(value, tensor_class) and isinstance(value, buffer_class)):
             set_buffer(self, d, name, value)
         else:
             PyObject_GenericSetAttr(self, name, <PyObject*>value)

@@ -32,14 +32,18 @@ def canonical_mask(
     return taeda.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
-def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int) -> bool:
+def _check_shapes(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
+) -> bool:
     """Whether the input is batched.
 
     Raises:
         AssertionError: numbers of dimensions do not go together.
     """
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
     batched = query.dim() == 3
     kind = "batched 3-D" if batched else "unbatched 2-D"
     n = query.dim()
@@ -71,7 +75,9 @@ def _project(
     """Queries, keys and values; one product serves as many of them as share their input."""
     if weight is None:
         if any(w is None for w in separate):
-            raise AssertionError("use_separate_proj_weight is True but q_proj_weight, k_proj_weight or v_proj_weight is None")
+            raise AssertionError(
+                "use_separate_proj_weight is True but q_proj_weight, k_proj_weight or v_proj_weight is None"
+            )
         biases = (None, None, None) if bias is None else bias.chunk(3)
         return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), separate, biases, strict=True))  # type: ignore[return-value]
     e = query.size(-1)
@@ -191,8 +197,12 @@ def multi_head_attention_forward(
     src = k.size(1)
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (batch, src):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, src)}, but got {tuple(key_padding_mask.shape)}")
-        per_head = key_padding_mask.view(batch, 1, 1, src).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, src)
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, src)}, but got {tuple(key_padding_mask.shape)}"
+            )
+        per_head = (
+            key_padding_mask.view(batch, 1, 1, src).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, src)
+        )
         attn_mask = per_head if attn_mask is None else attn_mask + per_head
     dropout_p = dropout_p if training else 0.0
     if need_weights:

@@ -24,7 +24,8 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
     reduction = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:
         warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=4
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=4,
         )
     return reduction
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from copy import deepcopy
 
 import taeda
 from taeda import Tensor
@@ -59,8 +58,16 @@ def _rebuild_parameter(data, requires_grad, backward_hooks):
     return Parameter(data, requires_grad)
 
 
-class Buffer(Tensor):
-    """A Tensor that becomes a buffer of the Module it is assigned to.
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance) -> bool:
+        """True of what :class:`Buffer` makes: Tensors marked by ``_is_buffer``."""
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A Tensor, marked so that the Module it is assigned to registers it as a buffer.
 
     Args:
         data: the values; an empty Tensor if None.
@@ -71,8 +78,6 @@ class Buffer(Tensor):
         if data is None:
             data = taeda.empty(0)
         t = data.detach().requires_grad_(data.requires_grad)
-        if type(t) is Tensor or type(t) is Parameter:
-            t = t.as_subclass(cls)
         t.persistent = persistent
         t._is_buffer = True
         return t

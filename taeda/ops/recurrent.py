@@ -177,7 +177,9 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
 def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse):
     g = tuple(g)
     like = (out, h0, c0)
-    grads = [x if x is not None else None if t is None else t.new_zeros(t.shape) for x, t in zip(g[:3], like, strict=True)]
+    grads = [
+        x if x is not None else None if t is None else t.new_zeros(t.shape) for x, t in zip(g[:3], like, strict=True)
+    ]
     if is_grad_enabled():
         return _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse)
     dtype, item, hidden = out.dtype, out.dtype.itemsize, out.shape[1]
@@ -190,7 +192,9 @@ def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, rever
     if mode == "LSTM":
         address = kernels.lstm_backward(dtype.name)
     else:
-        address = kernels.gru_backward(dtype.name) if mode == "GRU" else kernels.rnn_backward(dtype.name, mode == "RNN_RELU")
+        address = (
+            kernels.gru_backward(dtype.name) if mode == "GRU" else kernels.rnn_backward(dtype.name, mode == "RNN_RELU")
+        )
     p_x, p_h, p_out, p_saved, p_c, p_old = (t.data_ptr() for t in (d_x, d_h, g_out, saved, old_c, old_h))
     p_result = out.data_ptr()
     grain = max(1, _PIECE // hidden)

@@ -174,7 +174,13 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
 
 @composite(method=False)
 def interpolate(
-    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
 ):
     """Resize the spatial dimensions of ``(N, C, d1, ...)``.
 
@@ -213,7 +219,9 @@ def interpolate(
             f"{'3D, 4D or 5D' if _MODES[mode] == 0 else f'{_MODES[mode] + 2}D'} input (N, C, d1, ...): shape {tuple(input.shape)}"
         )
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
     if scale_factor is not None and recompute_scale_factor is not None and size is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
@@ -229,11 +237,15 @@ def interpolate(
     kind = _KINDS.get(mode, mode)
     whole = not (input.dtype.is_floating_point or input.dtype.is_complex)
     if whole and (kind in ("linear", "cubic") and input.dtype is not _core.uint8):
-        raise NotImplementedError(f'interpolate: mode {mode!r} not implemented for {input.dtype}; convert to floating point')
+        raise NotImplementedError(
+            f"interpolate: mode {mode!r} not implemented for {input.dtype}; convert to floating point"
+        )
     result = input.to(_core.float32) if whole and kind in ("linear", "cubic") else input
     for d in reversed(range(n)):
         line = Line(kind, input.shape[d + 2], outputs[d], factors[d], align_corners, bool(antialias))
-        if line.inputs == line.outputs and (factors[d] in (0.0, 1.0) or kind.startswith("nearest") and factors[d] == 1.0):
+        if line.inputs == line.outputs and (
+            factors[d] in (0.0, 1.0) or (kind.startswith("nearest") and factors[d] == 1.0)
+        ):
             continue  # every kind is the identity then
         if kind.startswith("nearest") and whole:
             result = result.index_select(d + 2, _table(line)[0].view(-1))

@@ -829,9 +829,7 @@ class OneCycleLR(LRScheduler):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start = 0.0
         for phase in self._schedule_phases:
             if step <= phase["end_step"] or phase is self._schedule_phases[-1]:

@@ -68,14 +68,18 @@ def _hooked(step: Callable) -> Callable:
 
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):
-        if not (self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks):
+        if not (
+            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks
+        ):
             return step(self, *args, **kwargs)
         args = (self, *args)
         for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
             result = hook(self, args, kwargs)
             if result is not None:
                 if not (isinstance(result, tuple) and len(result) == 2):
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
                 args, kwargs = result
         out = step(*args, **kwargs)
         for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
@@ -140,7 +144,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [f"Parameter Group {i}"] if i == 0 else ["", f"Parameter Group {i}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join(lines) + "\n)"
 
@@ -213,12 +217,12 @@ class Optimizer:
                 )
         params = dict(
             zip(
-                chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in groups), strict=True
+                chain.from_iterable(g["params"] for g in saved),
+                chain.from_iterable(g["params"] for g in groups),
+                strict=True,
             )
         )
-        special = {
-            i for g in saved if g.get("fused") or g.get("capturable") for i in g["params"]
-        }
+        special = {i for g in saved if g.get("fused") or g.get("capturable") for i in g["params"]}
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in params:

@@ -258,7 +258,16 @@ def test_packed_sequence(kind, bidirectional, lengths):
         padded, sizes = modules.utils.rnn.pad_packed_sequence(out)
         states = outputs(state)
         (padded.sum() + sum((s * s).sum() for s in states)).backward()
-        return [padded, sizes, *states, x.grad, rnn.weight_hh_l1.grad, packed.data, packed.batch_sizes, packed.sorted_indices]
+        return [
+            padded,
+            sizes,
+            *states,
+            x.grad,
+            rnn.weight_hh_l1.grad,
+            packed.data,
+            packed.batch_sizes,
+            packed.sorted_indices,
+        ]
 
     for i, (a, b) in enumerate(zip(go(taeda, nn), go(torch, torch.nn), strict=True)):
         agree(str(i), a, b, 2e-5)
@@ -324,7 +333,8 @@ def test_functional_names():
         name
         for name in dir(torch.nn.functional)
         if not name.startswith("_")
-        and getattr(getattr(torch.nn.functional, name), "__module__", "") in ("torch.nn.functional", "torch._C._nn", None)
+        and getattr(getattr(torch.nn.functional, name), "__module__", "")
+        in ("torch.nn.functional", "torch._C._nn", None)
         and callable(getattr(torch.nn.functional, name))
         and not isinstance(getattr(torch.nn.functional, name), type)
         and not hasattr(nn.functional, name)

@@ -6,6 +6,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable
+
 from taeda import Tensor
 from taeda.autograd import Function
 
@@ -286,4 +287,6 @@ def _always(module, args: tuple, kwargs: dict, called: set) -> None:
             else:
                 hook(module, args, None)
         except Exception as error:
-            warnings.warn(f"forward hook with always_call=True raised an exception that was silenced: {error}", stacklevel=3)
+            warnings.warn(
+                f"forward hook with always_call=True raised an exception that was silenced: {error}", stacklevel=3
+            )

@@ -10,13 +10,13 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from . import _hooks
 from ..parameter import Parameter, is_lazy
+from . import _hooks
 
 _EXTRA = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What ``load_state_dict`` returns: the keys that were not found, and those that nobody asked for."""
 
     __slots__ = ()
@@ -229,7 +229,7 @@ class StateMixin:
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
 
 class _LoadHook:
@@ -259,7 +259,7 @@ def _load(module, state: Mapping, prefix: str, metadata, assign: bool, report: t
                     parts.setdefault(head, {})[key] = value
         for name, child in children:
             _load(child, parts.get(name, {}), f"{prefix}{name}.", metadata, assign, report)
-    incompatible = IncompatibleKeys(missing, unexpected)
+    incompatible = _IncompatibleKeys(missing, unexpected)
     for hook in module._load_state_dict_post_hooks.values():
         if hook(module, incompatible) is not None:
             raise RuntimeError(

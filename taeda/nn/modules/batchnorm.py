@@ -217,7 +217,12 @@ class SyncBatchNorm(_BatchNorm):
         result = module
         if isinstance(module, _BatchNorm):
             result = cls(
-                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
             )
             if module.affine:
                 result.weight = module.weight

@@ -67,9 +67,7 @@ class Sequential(Module):
 
     def __add__(self, other) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         result = Sequential()
         for module in chain(self, other):
             result.append(module)
@@ -77,9 +75,7 @@ class Sequential(Module):
 
     def __iadd__(self, other) -> Self:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return self.extend(list(other))
 
     def __mul__(self, other: int) -> Sequential:
@@ -222,9 +218,7 @@ class ModuleList(Module):
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add several children at the end."""
         if not isinstance(modules, container_abcs.Iterable):
-            raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         offset = len(self)
         for i, module in enumerate(modules):
             self.add_module(str(offset + i), module)
@@ -437,7 +431,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of ``key``, or ``default``."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 - this is that method
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A ParameterDict with ``default`` under each of ``keys``."""

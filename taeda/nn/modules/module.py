@@ -12,11 +12,26 @@ import taeda
 from taeda import Tensor
 from taeda._core.module import ModuleBase, configure, quicken
 
+from ..parameter import Buffer, Parameter, is_lazy
 from . import _hooks
 from ._explain import explain
-from ._hooks import RemovableHandle
+from ._hooks import (
+    RemovableHandle,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from ._state import StateMixin
-from ..parameter import Buffer, Parameter, is_lazy
+
+__all__ = [
+    "Module", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+]  # fmt: skip
 
 configure(
     Parameter,
@@ -61,7 +76,11 @@ class Module(StateMixin, ModuleBase):
 
     def __init__(self, *args, **kwargs) -> None:
         if not self.call_super_init and (args or kwargs):
-            got = f"{len(args)} positional arguments" if args else f"an unexpected keyword argument '{next(iter(kwargs))}'"
+            got = (
+                f"{len(args)} positional arguments"
+                if args
+                else f"an unexpected keyword argument '{next(iter(kwargs))}'"
+            )
             raise TypeError(f"{type(self).__name__}.__init__() got {got}")
         self.__dict__.update(
             training=True,
@@ -87,9 +106,7 @@ class Module(StateMixin, ModuleBase):
 
     def forward(self, *args, **kwargs):
         """What the module computes; every subclass defines it."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # ---- registration -----------------------------------------------------------------------------------------------
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -307,7 +324,9 @@ class Module(StateMixin, ModuleBase):
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
 
         def convert(t):
             wanted = dtype if t.is_floating_point() or t.is_complex() else None

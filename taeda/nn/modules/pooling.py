@@ -162,9 +162,7 @@ class AvgPool1d(_AvgPoolNd):
         super().__init__(full(kernel_size), full(stride), full(padding), ceil_mode, count_include_pad)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class AvgPool2d(_AvgPoolNd):

@@ -315,9 +315,7 @@ class RNNCellBase(Module):
 
     __constants__ = ("input_size", "hidden_size", "bias")
 
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None
-    ) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size

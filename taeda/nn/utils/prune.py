@@ -372,16 +372,12 @@ def _validate_pruning_amount_init(amount: Any) -> None:
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     whole = isinstance(amount, numbers.Integral)
     if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
-        raise ValueError(
-            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
-        )
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
-        raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
-        )
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 
 def _validate_structured_pruning(t: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
 
@@ -142,12 +143,14 @@ def pack_padded_sequence(
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
     if len(sizes) != steps.size(1):
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={steps.size(1)})")
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={steps.size(1)})"
+        )
     if sizes[-1] <= 0:
         raise RuntimeError(
             f"Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0: {min(sizes)}"
         )
-    if any(a < b for a, b in zip(sizes, sizes[1:], strict=False)):
+    if any(a < b for a, b in itertools.pairwise(sizes)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
@@ -223,7 +226,7 @@ def pad_sequence(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
         )
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f'Expected padding_side to be one of left or right, but got {padding_side}.')
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     sequences = tuple(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")

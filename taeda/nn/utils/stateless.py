@@ -62,12 +62,10 @@ def _reparametrize_module(
             errors.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
         if errors:
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(errors))
-    else:
-        unknown = [k for k in values if k not in slots]
-        if unknown:
-            raise KeyError(f"functional_call: {module._get_name()} has no parameter or buffer {unknown[0]!r}")
     before = []
     for name, value in values.items():
+        if name not in slots:
+            continue
         registry, key = slots[name]
         before.append((name, registry, key, registry[key]))
         registry[key] = value
