@@ -290,7 +290,9 @@ def matrix_power(input, n):
     if input.dim() < 2 or input.shape[-1] != input.shape[-2]:
         raise RuntimeError(f"matrix_power: input must be batches of square matrices, got {tuple(input.shape)}")
     if n < 0:
-        raise RuntimeError(f"matrix_power: expected n >= 0, got {n}; taeda has no matrix inverse yet")
+        from .linalg import inv
+
+        return matrix_power(inv(input), -n)
     if n == 0:
         from .creation import eye
 
