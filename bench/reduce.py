@@ -1,7 +1,7 @@
 """Reductions, softmax, normalisation, losses and scans against PyTorch: ``bench/reduce.py [name ...] [--threads n]``.
 
-Each expression is timed in both libraries by turns in one process; printed are the median times and the median of the
-ratios taeda / torch.
+Each expression is timed in both libraries by turns in one process: the fastest of ten batches per turn. Printed are the
+median times over the turns and the median of the ratios taeda / torch.
 """
 
 from __future__ import annotations
@@ -108,15 +108,18 @@ def compiled(expression: str, names: dict[str, Any], backward: bool) -> Callable
 
 
 def timed(fn: Callable[[], Any], seconds: float) -> float:
-    """Seconds per call, over about ``seconds``."""
+    """Seconds per call: the fastest of some batches that take about ``seconds`` together."""
     start = time.perf_counter()
     fn()
     once = time.perf_counter() - start
-    count = max(1, int(seconds / max(once, 1e-7)))
-    start = time.perf_counter()
-    for _ in range(count):
-        fn()
-    return (time.perf_counter() - start) / count
+    count = max(1, int(seconds / 10 / max(once, 1e-7)))
+    best = math.inf
+    for _ in range(10 if count > 1 else 3):
+        start = time.perf_counter()
+        for _ in range(count):
+            fn()
+        best = min(best, (time.perf_counter() - start) / count)
+    return best
 
 
 def ratio(

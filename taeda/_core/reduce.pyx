@@ -133,7 +133,7 @@ cdef class Reducer:
     cdef readonly str name
     cdef readonly str op
     cdef int nouts, nstates, nparams
-    cdef bint ordered, identity, single
+    cdef bint ordered, identity, single, correction
     cdef signed char rules[2][16]
     cdef Kernel* table[256]   # by input and output code
     cdef kernel_t joins[256]
@@ -143,6 +143,7 @@ cdef class Reducer:
                  bint identity=True, bint single=False):
         cdef int i, k
         self.name, self.op = name, op
+        self.correction = "var" in op or "std" in op
         self.nouts, self.nstates = len(rules), states
         self.ordered, self.nparams, self.identity, self.single = ordered, nparams, identity, single
         for i in range(self.nouts):
@@ -161,6 +162,14 @@ cdef class Reducer:
     def run(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
         """The same as a call; a method is cheaper to reach, and can be the body of an op."""
         return self.reduce(x, dim, keepdim, dtype, p, q)
+
+    def moments(self, x, dim, double correction, bint keepdim):
+        """:meth:`run` for an op of ``(input, dim, correction, keepdim)``."""
+        return self.reduce(x, dim, keepdim, None, correction, 0.0)
+
+    def norms(self, x, double ord, dim, bint keepdim):
+        """:meth:`run` for an op of ``(input, ord, dim, keepdim)``."""
+        return self.reduce(x, dim, keepdim, None, ord, 0.0)
 
     cdef object reduce(self, object input, object dim, bint keepdim, dtype out, double p, double q):
         if not isinstance(input, Tensor):
@@ -197,6 +206,8 @@ cdef class Reducer:
                 first = made
             else:
                 second = made
+        if self.correction and p >= <double>(layout.n0 * layout.n1) and x.count:
+            HELPERS["warn_freedom"](self.name, x, dim, p)
         cdef int64_t values[2]
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
@@ -503,7 +514,7 @@ cdef class Rowwise:
         kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes, columns)``
             gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was left out.
         outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row, ``R``
-            the same with the row's dimensions kept as 1, ``w`` one row; ``x`` as the input, ``a`` what it is computed
+            the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input, ``a`` what it is computed
             in, ``s`` what its sum is (int64 for integers), ``i`` int64.
         ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: it is
             where the kernel reports a class that is out of range.
@@ -621,6 +632,8 @@ cdef class Rowwise:
         if self.floating and KIND[x.code] != 2:
             raise RuntimeError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
                                f"expected a floating-point one. Convert it first, as in x.float()")
+        if len(more) + 1 + (self.ins[self.nins - 1] == b"n") != self.nins:
+            raise TypeError(f"{self.name}(): expected {self.nins - 1} more operands, got {len(more)}")
         source = x if x.contiguous else contiguous_tensor(x)
         for i in range(first):
             a *= source.sizes[i]
@@ -662,7 +675,7 @@ cdef class Rowwise:
                 if not t.contiguous:
                     t = contiguous_tensor(t)
                     alive.append(t)
-                if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else a * b):
+                if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else 1 if shape == b"s" else a * b):
                     raise RuntimeError(f"{self.name}(): operand {i} of shape {tuple(t.shape)} does not fit rows of {n} "
                                        f"elements in a tensor of shape {tuple(x.shape)}")
             pointers[at] = t.ptr
@@ -735,7 +748,57 @@ cdef inline void fill_strides(int64_t* args, char shape, int64_t item, int64_t n
         args[0], args[2], args[3] = b * item, n * b * item, item
     elif shape == b"w":
         args[0], args[2], args[3] = item, 0, 0
-    elif shape == b"0":
+    elif shape == b"0" or shape == b"s":
         args[0] = args[2] = args[3] = 0
     else:
         args[0], args[2], args[3] = 0, b * item, item
+
+
+# ---- losses over classes --------------------------------------------------------------------------------------------
+@cython.final
+cdef class ClassLoss:
+    """Cross entropy or negative log-likelihood of class numbers: a row-wise kernel and the sums after it.
+
+    Args:
+        rows: the kernel; its first two outputs are each row's loss and weight.
+        total: the sum.
+    """
+
+    cdef Rowwise rows
+    cdef Reducer total
+
+    def __init__(self, Rowwise rows not None, Reducer total not None):
+        self.rows, self.total = rows, total
+
+    def run(self, input, target, weight, long ignore_index, str reduction):
+        """The reduced loss, then everything else: each row's weight, further outputs of the kernel, the divisor."""
+        cdef Tensor x, t, loss, weights, count
+        cdef int d, i
+        cdef bint fits = isinstance(input, Tensor) and isinstance(target, Tensor)
+        if fits:
+            x, t = <Tensor>input, <Tensor>target
+            d = 1 if x.nd > 1 else 0
+            fits = x.nd > 0 and t.nd == x.nd - 1 and t.code == I64
+            if fits:
+                for i in range(t.nd):
+                    if t.sizes[i] != x.sizes[i + (i >= d)]:
+                        fits = False
+            if fits and weight is not None:
+                fits = isinstance(weight, Tensor) and (<Tensor>weight).nd == 1 \
+                    and (<Tensor>weight).sizes[0] == x.sizes[d]
+        if not fits:
+            HELPERS["class_loss_error"](self.rows.name, input, target, weight)
+        cdef tuple made = self.rows.run(x, d, d + 1, (target, weight), None, <double>ignore_index, 0.0)
+        loss, weights = <Tensor>made[0], <Tensor>made[1]
+        count = weights
+        if reduction != "none":
+            loss = <Tensor>self.total.reduce(loss, None, False, None, 0.0, 0.0)
+            if reduction == "mean":
+                count = <Tensor>self.total.reduce(weights, None, False, None, 0.0, 0.0)
+                if loss.code == F32:
+                    (<float*>loss.ptr)[0] /= (<float*>count.ptr)[0]
+                else:
+                    (<double*>loss.ptr)[0] /= (<double*>count.ptr)[0]
+        if loss.code != x.code:
+            loss = <Tensor>HELPERS["grad_cast"](loss, x.dtype)
+        return (loss, *made[1:], count)

@@ -360,9 +360,15 @@ class _Fold:
         if not half:
             return ()
         big, small = result[:half], result[half:]
-        while big and _flat(big)[0].lanes > lanes:
-            big = self._halve(big)
-        state = self.combine(big, small)
+        if wide == 1:
+            return self.combine(big, small)
+        # Where a row was too short for the wide loop there is nothing to join: a loop of one or no turn says so.
+        with f.loop(0, f.select(whole > 0, f.i64(1), 0), carry=_flat(small)) as L:
+            joined = big
+            while _flat(joined)[0].lanes > lanes:
+                joined = self._halve(joined)
+            L.carry = tuple(_flat(self.combine(joined, _like(small, L.carry))))
+        state = _like(small, L.carry)
         while _flat(state)[0].lanes > 1:
             state = self._halve(state)
         return state

@@ -21,10 +21,10 @@ _TILES = (2,)  # exp needs many registers
 
 
 def _operands(dtypes: tuple[str | None, ...], columns: bool, along: str, working: str) -> list[Operand]:
-    """Operands by letter: ``f`` every element, ``r`` one value per row, ``w`` one row shared by all, ``n`` neither."""
+    """Operands by letter: ``f`` every element, ``r`` one value per row, ``w`` one row shared by all, ``s`` a value."""
     found = []
     for dtype, letter in zip(dtypes, along, strict=True):
-        layout = "s" if letter == "n" or (letter == "w" and columns) or (letter == "r" and not columns) else "c"
+        layout = "s" if letter == "s" or (letter == "w" and columns) or (letter == "r" and not columns) else "c"
         real = dtype not in (None, "int64")
         found.append(Operand(dtype or "uint8", layout, working if real else None))
     return found
@@ -146,20 +146,26 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
         row.put(1, weight)
         row.put(2, lse)
 
-    operands = _operands(dtypes, columns, "rrrfrwn", working)
+    operands = _operands(dtypes, columns, "rrrfrws", working)
     rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
 
 
-@kernel
-def cross_entropy_backward(f: Function, dtypes: tuple[str, ...], columns: bool) -> None:
-    """``g * (exp(x - logsumexp) - [class is t])`` per element, with ``g`` the row's gradient times its weight.
+def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int, count: int) -> Value:
+    """The gradient of a row's loss times the row's weight, over the divisor where there is one."""
+    x = row.get(g) * row.get(weight)
+    return x if dtypes[count] is None else x / row.get(count)
 
-    Operands: the result, x, g, logsumexp, target.
+
+@kernel
+def cross_entropy_backward(f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """``g * w / count * (exp(x - logsumexp) - [class is t])`` per element.
+
+    Operands: the result, x, g (of each row with ``per_row``), w, count (may be left out), logsumexp, target.
     """
     working = compute(dtypes[1])
 
     def body(row: Row) -> None:
-        g, lse, t = row.get(2), row.get(3), row.get(4)
+        g, lse, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6)
 
         def fn(x: Value, at: Value) -> Value:
             p = by_register(exp_negative, x - lse)
@@ -167,7 +173,7 @@ def cross_entropy_backward(f: Function, dtypes: tuple[str, ...], columns: bool) 
 
         row.each([1], [0], fn, index=I64)
 
-    operands = _operands(dtypes, columns, "ffrrr", working)
+    operands = _operands(dtypes, columns, "ffrrsrr" if per_row else "ffsrsrr", working)
     rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
 
 
@@ -185,16 +191,20 @@ def nll_loss(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None
         row.put(0, f.select(counts, -row.at(2, t) * weight, 0.0))
         row.put(1, weight)
 
-    rowwise(f, body, _operands(dtypes, columns, "rrfrwn", working), part(working), columns=columns, tiles=())
+    rowwise(f, body, _operands(dtypes, columns, "rrfrws", working), part(working), columns=columns, tiles=())
 
 
 @kernel
-def pick(f: Function, dtypes: tuple[str, ...], columns: bool) -> None:
-    """A row that is 0 but for ``g`` at position ``t``. Operands: the result, something of its shape, g, t."""
+def nll_loss_backward(f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """``-g * w / count`` at class ``t`` of each row, 0 elsewhere.
+
+    Operands: the result, something of its shape, g (of each row with ``per_row``), w, count (may be left out), target.
+    """
     working = compute(dtypes[0])
 
     def body(row: Row) -> None:
-        g, t = row.get(2), row.get(3)
+        g, t = -_row_gradient(row, dtypes, 2, 3, 4), row.get(5)
         row.each([], [0], lambda at: f.select(at == t, g, 0.0), index=I64)
 
-    rowwise(f, body, _operands(dtypes, columns, "ffrr", working), part(working), columns=columns)
+    operands = _operands(dtypes, columns, "ffrrsr" if per_row else "ffsrsr", working)
+    rowwise(f, body, operands, part(working), columns=columns)

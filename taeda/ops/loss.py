@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 
-from .._core import Tensor, int64, is_grad_enabled, uint8
-from .._core.reduce import Reducer, Rowwise
+from .._core import HELPERS, Tensor, int64, is_grad_enabled, uint8
+from .._core.reduce import ClassLoss, Reducer, Rowwise
 from ..kernels import scalar as s
 from .reduction import _TOTAL
 from .softmax import log_softmax, softmax
 from .table import OPS, composite, pointwise, primitive
-
-_total = Reducer("sum", "sum", (_TOTAL,)).run
 
 
 def reduction_of(size_average, reduce, reduction):
@@ -48,14 +46,27 @@ def _warn_broadcast(name, input, target):
 
 
 # ---- cross entropy --------------------------------------------------------------------------------------------------
-_cross_entropy_rows = Rowwise("cross_entropy", "softmax.cross_entropy", "rarara", "frwn").along
-_cross_entropy_grad = Rowwise("cross_entropy", "softmax.cross_entropy_backward", "fx", "frrr").along
-_nll_rows = Rowwise("nll_loss", "softmax.nll_loss", "rara", "frwn").along
-_pick = Rowwise("nll_loss", "softmax.pick", "fx", "frr").along
+_total = Reducer("sum", "sum", (_TOTAL,))
 
 
-def _class_dim(name, input, target, weight):
-    """The dimension of classes, once shapes and dtypes fit."""
+def _class_loss(name, outs):
+    return ClassLoss(Rowwise(name, f"softmax.{name}", outs, "frwn"), _total).run
+
+
+def _class_loss_grads(name, ins):
+    """The gradient's kernel for a loss per row, and for a reduced loss."""
+    kernel = f"softmax.{name}_backward"
+    return [Rowwise(name, kernel, "fx", "f" + g + ins, key=(g == "r",)).along for g in ("r", "s")]
+
+
+_cross_entropy_grads = _class_loss_grads("cross_entropy", "rsrr")
+_nll_loss_grads = _class_loss_grads("nll_loss", "rsr")
+
+
+def _explain(name, input, target, weight):
+    """Raise what is wrong with the arguments of a loss over classes."""
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        raise TypeError(f"{name}(): expected Tensors, got {type(input).__name__} and {type(target).__name__}")
     if not input.dim():
         raise ValueError(f"{name}: expected an input of 1 or more dimensions, got 0")
     dim = 1 if input.dim() > 1 else 0
@@ -70,84 +81,80 @@ def _class_dim(name, input, target, weight):
             f"{name}: expected target size {list(expected)} for an input of size {list(input.shape)}, got "
             f"{list(target.shape)}"
         )
-    if target.dtype is not int64 and target.dtype is not uint8:
+    if target.dtype is not int64:
         raise RuntimeError(
             f"{name}: expected target dtype to be int64 or uint8 (class numbers), but got {target.dtype}"
         )
-    if weight is not None and tuple(weight.shape) != (input.shape[dim],):
-        raise RuntimeError(
-            f"{name}: weight should be defined either for all {input.shape[dim]} classes or no classes but got weight "
-            f"of shape {list(weight.shape)}"
-        )
-    return dim
+    raise RuntimeError(
+        f"{name}: weight should be defined either for all {input.shape[dim]} classes or no classes but got weight of "
+        f"shape {list(weight.shape)}"
+    )
 
 
-def _join(loss, weights, reduction, dtype):
-    """The reduced loss, and what a row's gradient is divided by (None for 1)."""
-    if reduction == "none":
-        return loss.to(dtype), None
-    total = _total(loss)
-    if reduction == "sum":
-        return total.to(dtype), None
-    count = _total(weights)
-    return (total / count).to(dtype), count
+HELPERS["class_loss_error"] = _explain
 
 
-def _row_gradient(g, weights, count):
-    """The gradient of each row's loss, times its weight."""
-    g = g.to(weights.dtype)
-    return (g if count is None else g / count) * weights
+def _class_dim(input):
+    return 1 if input.dim() > 1 else 0
+
+
+def _divisor(count, reduction):
+    return count if reduction == "mean" else None
 
 
 @primitive(
-    method=False, out=False, outputs=("loss", "weights", "lse", "count"), differentiable=[0], name="_cross_entropy"
+    _class_loss("cross_entropy", "rarara"),
+    method=False,
+    out=False,
+    outputs=("loss", "weights", "lse", "count"),
+    differentiable=[0],
+    name="_cross_entropy",
 )
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
-    dim = 1 if input.dim() > 1 else 0
-    loss, weights, lse = _cross_entropy_rows(input, dim, (target, weight), None, float(ignore_index))
-    loss, count = _join(loss, weights, reduction, input.dtype)
-    return loss, weights, lse, weights if count is None else count
+    """The loss, each row's weight, each row's log-sum-exp, and what the mean divides by."""
 
 
 @_fused_cross_entropy.vjp_all("input")
-def _(g, weights, lse, count, input, target, weight, ignore_index, reduction):
-    g = _row_gradient(g, weights, count if reduction == "mean" else None)
-    dim = 1 if input.dim() > 1 else 0
+def _(g, weights, lse, count, input, target, ignore_index, reduction):
+    count, dim = _divisor(count, reduction), _class_dim(input)
     if is_grad_enabled():
-        acc = input.to(weights.dtype)
-        target = target.masked_fill(target == ignore_index, 0)
-        one_hot = acc.new_zeros(acc.shape).scatter(dim, target.unsqueeze(dim), 1.0)
-        return (((softmax(acc, dim) - one_hot) * g.unsqueeze(dim)).to(input.dtype),)
-    return (_cross_entropy_grad(input, dim, (g, lse, target)),)
+        return (_cross_entropy_gradient(g, weights, count, input, target, ignore_index, dim),)
+    return (_cross_entropy_grads[reduction != "none"](input, dim, (g, weights, count, lse, target)),)
 
 
-@primitive(method=False, out=False, outputs=("loss", "weights", "count"), differentiable=[0], name="_nll_loss")
-def _fused_nll_loss(input, target, weight, ignore_index, reduction):
-    dim = 1 if input.dim() > 1 else 0
-    loss, weights = _nll_rows(input, dim, (target, weight), None, float(ignore_index))
-    loss, count = _join(loss, weights, reduction, input.dtype)
-    return loss, weights, weights if count is None else count
+def _cross_entropy_gradient(g, weights, count, input, target, ignore_index, dim):
+    """The same in public ops."""
+    acc, g = input.to(weights.dtype), g.to(weights.dtype)
+    g = (g if count is None else g / count) * weights
+    target = target.masked_fill(target == ignore_index, 0)
+    one_hot = acc.new_zeros(acc.shape).scatter(dim, target.unsqueeze(dim), 1.0)
+    return ((softmax(acc, dim) - one_hot) * g.unsqueeze(dim)).to(input.dtype)
 
 
-@primitive(method=False, out=False)
-def _one_per_row(grad, target, like, dim):
-    """Zeros of the sizes of ``like`` but for ``grad`` at class ``target`` of each row."""
-    return _pick(like, dim, (grad, target))
-
-
-_one_per_row.vjp(
-    grad=lambda g, target, dim: g.gather(dim, target.clamp(min=0).unsqueeze(dim)).squeeze(dim),
+@primitive(
+    _class_loss("nll_loss", "rara"),
+    method=False,
+    out=False,
+    outputs=("loss", "weights", "count"),
+    differentiable=[0],
+    name="_nll_loss",
 )
+def _fused_nll_loss(input, target, weight, ignore_index, reduction):
+    """The loss, each row's weight, and what the mean divides by."""
 
 
 @_fused_nll_loss.vjp_all("input")
 def _(g, weights, count, input, target, ignore_index, reduction):
-    g = -_row_gradient(g, weights, count if reduction == "mean" else None)
-    return (_one_per_row(g, target, input, 1 if input.dim() > 1 else 0),)
+    count, dim = _divisor(count, reduction), _class_dim(input)
+    if not is_grad_enabled():
+        return (_nll_loss_grads[reduction != "none"](input, dim, (g, weights, count, target)),)
+    g = -(g if count is None else g / count) * weights.to(input.dtype)
+    target = target.masked_fill(target == ignore_index, 0).unsqueeze(dim)
+    return (input.new_zeros(input.shape).scatter(dim, target, g.unsqueeze(dim).to(input.dtype)),)
 
 
 def _class_numbers(target):
-    return target if target.dtype is int64 else target.to(int64)
+    return target.to(int64) if target.dtype is uint8 else target
 
 
 @composite(method=False)
@@ -165,7 +172,6 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         IndexError: a class out of range.
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    _class_dim("nll_loss", input, target, weight)
     return _fused_nll_loss(input, _class_numbers(target), weight, ignore_index, reduction)[0]
 
 
@@ -194,15 +200,16 @@ def cross_entropy(
         IndexError: a class out of range.
     """
     reduction = reduction_of(size_average, reduce, reduction)
+    if not label_smoothing and target.dtype is int64:
+        return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if target.shape == input.shape and (target.dtype.is_floating_point or input.dim() == 0):
+    if target.shape == input.shape and target.dtype.is_floating_point:
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    dim = _class_dim("cross_entropy", input, target, weight)
     target = _class_numbers(target)
     if not label_smoothing:
         return _fused_cross_entropy(input, target, weight, ignore_index, reduction)[0]
-    return _smooth_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, dim)
+    return _smooth_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing, _class_dim(input))
 
 
 def _along(weight, input, dim):

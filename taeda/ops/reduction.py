@@ -6,7 +6,7 @@ import builtins
 import math
 from collections import namedtuple
 
-from .._core import Tensor, get_default_dtype
+from .._core import HELPERS, Tensor, get_default_dtype
 from .._core.reduce import Reducer
 from .table import OPS, composite, primitive
 
@@ -250,17 +250,17 @@ aminmax.vjp(
 )
 
 
-@primitive(method=False, name="_max_all")
+@primitive(_max_all, method=False, name="_max_all")
 def _full_max(input):
-    return _max_all(input, None, False)
+    """The largest element."""
 
 
 _full_max.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
 
 
-@primitive(method=False, name="_min_all")
+@primitive(_min_all, method=False, name="_min_all")
 def _full_min(input):
-    return _min_all(input, None, False)
+    """The smallest element."""
 
 
 _full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
@@ -304,6 +304,8 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
     shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
     """
+    if dim.__class__ is int and out is None:
+        return _max_along(input, dim, keepdim)
     return _extreme(_full_max, _max_along, "maximum", input, dim, keepdim, other, out)
 
 
@@ -314,6 +316,8 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
     shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
     """
+    if dim.__class__ is int and out is None:
+        return _min_along(input, dim, keepdim)
     return _extreme(_full_min, _min_along, "minimum", input, dim, keepdim, other, out)
 
 
@@ -332,29 +336,17 @@ def argmin(input, dim=None, keepdim=False):
 
 
 # ---- moments --------------------------------------------------------------------------------------------------------
-_var = Reducer("var", "var", (_FLOAT_REAL,), states=3, nparams=1).run
-_std = Reducer("std", "std", (_FLOAT_REAL,), states=3, nparams=1).run
-_var_mean = Reducer("var_mean", "var_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).run
-_std_mean = Reducer("std_mean", "std_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).run
 
 
-def _moment_arguments(name, input, dim, unbiased, keepdim, correction):
-    """The two spellings, ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``, as one."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+def _arguments(name, dim, unbiased, correction):
+    """``dim`` and the correction from the two spellings, ``(dim, unbiased)`` and ``(dim, *, correction)``."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if correction is None:
-        correction = 1 if unbiased is None else int(unbiased)
-    elif unbiased is not None:
+        return dim, 1.0 if unbiased is None else float(unbiased)
+    if unbiased is not None:
         raise TypeError(f"{name}(): give either 'unbiased' or 'correction', not both")
-    if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        raise RuntimeError(
-            f"{name}(): expected a floating-point or complex tensor, got {input.dtype}; convert it first"
-        )
-    if correction >= reduced_count(input.shape, dim) and input.numel():
-        _warn_freedom(name, input, dim, correction)
-    return dim, float(correction), bool(keepdim)
+    return dim, float(correction)
 
 
 def _warn_freedom(name, input, dim, correction):
@@ -362,10 +354,13 @@ def _warn_freedom(name, input, dim, correction):
 
     warnings.warn(
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-        f"(correction={correction}, shape {tuple(input.shape)}, dim={dim}).",
+        f"(correction={correction:g}, shape {tuple(input.shape)}, dim={dim}).",
         UserWarning,
         stacklevel=4,
     )
+
+
+HELPERS["warn_freedom"] = _warn_freedom
 
 
 def _centred(input, dim, correction):
@@ -392,17 +387,17 @@ def _with_mean(gradient, g, input, dim, keepdim):
     return gradient + restore(g / builtins.max(reduced_count(input.shape, dim), 1), input.shape, dim, keepdim)
 
 
-@primitive(method=False, name="_var")
+@primitive(Reducer("var", "var", (_FLOAT_REAL,), states=3, nparams=1).moments, method=False, name="_var")
 def _variance(input, dim, correction, keepdim):
-    return _var(input, dim, keepdim, None, correction)
+    """:func:`var` with every argument."""
 
 
 _variance.vjp(input=lambda g, input, dim, correction, keepdim: _var_gradient(g, input, dim, correction, keepdim))
 
 
-@primitive(method=False, name="_std")
+@primitive(Reducer("std", "std", (_FLOAT_REAL,), states=3, nparams=1).moments, method=False, name="_std")
 def _deviation(input, dim, correction, keepdim):
-    return _std(input, dim, keepdim, None, correction)
+    """:func:`std` with every argument."""
 
 
 _deviation.vjp(
@@ -410,9 +405,14 @@ _deviation.vjp(
 )
 
 
-@primitive(method=False, outputs=("var", "mean"), name="_var_mean")
+@primitive(
+    Reducer("var_mean", "var_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).moments,
+    method=False,
+    outputs=("var", "mean"),
+    name="_var_mean",
+)
 def _variance_mean(input, dim, correction, keepdim):
-    return _var_mean(input, dim, keepdim, None, correction)
+    """:func:`var_mean` with every argument."""
 
 
 _variance_mean.vjp(
@@ -422,9 +422,14 @@ _variance_mean.vjp(
 )
 
 
-@primitive(method=False, outputs=("std", "mean"), name="_std_mean")
+@primitive(
+    Reducer("std_mean", "std_mean", (_FLOAT_REAL, _FLOAT), states=3, nparams=1).moments,
+    method=False,
+    outputs=("std", "mean"),
+    name="_std_mean",
+)
 def _deviation_mean(input, dim, correction, keepdim):
-    return _std_mean(input, dim, keepdim, None, correction)
+    """:func:`std_mean` with every argument."""
 
 
 _deviation_mean.vjp(
@@ -443,27 +448,31 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         dim: an int or a tuple of ints.
         unbiased: the older spelling of ``correction=1`` (True, the default) and ``correction=0``.
     """
-    arguments = _moment_arguments("var", input, dim, unbiased, keepdim, correction)
-    return _variance(input, *arguments, **({} if out is None else {"out": out}))
+    dim, correction = _arguments("var", dim, unbiased, correction)
+    if out is None:
+        return _variance(input, dim, correction, keepdim)
+    return _variance(input, dim, correction, keepdim, out=out)
 
 
 @composite()
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """Standard deviation: the square root of :func:`var`."""
-    arguments = _moment_arguments("std", input, dim, unbiased, keepdim, correction)
-    return _deviation(input, *arguments, **({} if out is None else {"out": out}))
+    dim, correction = _arguments("std", dim, unbiased, correction)
+    if out is None:
+        return _deviation(input, dim, correction, keepdim)
+    return _deviation(input, dim, correction, keepdim, out=out)
 
 
 @composite(method=False)
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """:func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
-    return _variance_mean(input, *_moment_arguments("var_mean", input, dim, unbiased, keepdim, correction))
+    return _variance_mean(input, *_arguments("var_mean", dim, unbiased, correction), keepdim)
 
 
 @composite(method=False)
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """:func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
-    return _deviation_mean(input, *_moment_arguments("std_mean", input, dim, unbiased, keepdim, correction))
+    return _deviation_mean(input, *_arguments("std_mean", dim, unbiased, correction), keepdim)
 
 
 # ---- log-sum-exp ----------------------------------------------------------------------------------------------------
