@@ -132,8 +132,8 @@ def _unary(name: str) -> Make:
         if name == "log":
             x = x.abs() + 1e-3
         out = T.empty(1_000_000)
-        if name in ("gelu", "silu"):  # PyTorch has their out= form, under a private name
-            function = getattr(T._C._nn if T.__name__ == "torch" else T.nn.functional, name)
+        if name in ("gelu", "silu"):  # both have an out= form, but not under a public name
+            function = getattr(T._C._nn if T.__name__ == "torch" else T.ops.activation, name)
         else:
             function = getattr(T, name)
         return lambda: function(x, out=out)
