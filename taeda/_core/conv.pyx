@@ -6,8 +6,8 @@ above one is done phase by phase: the input positions that meet the same taps fo
 
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_CheckExact
-from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memset
 
 from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run
 from .memory cimport allocate, release
@@ -101,6 +101,10 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return fill(out, bias)
     if pointwise(g, x, channels):
         return as_product(g, x, w, bias, out, groups)
+    # Weights that do not stay in the second-level cache should meet more than a panel or two at a time.
+    if images > 1 and g.i[0] == 1 and g.k[0] == 1 and (
+            g.pixels < b.panel or (m * k * item > 524288 and g.pixels < 8 * b.panel)):
+        return side_by_side(g, x, w, bias, out, groups)
     fn = _conv[code]
     if fn == NULL:
         fn = find(_conv, code, "conv")
@@ -112,7 +116,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     if images * groups * ceil_div(g.pixels, nc) < wanted:
         nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted, images * groups))) * b.panel
         tiles = ceil_div(m, b.rows)
-        mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 4)) * b.rows
+        mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 22)) * b.rows
     tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
     ptr[0], ptr[1], ptr[3] = out.ptr, x.ptr, out.ptr if bias is None else bias.ptr
     describe(g, x, arg)
@@ -137,6 +141,32 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     finally:
         if size:
             release(a, size * groups)
+    return 0
+
+
+cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """Images too small to fill a panel become the slices of one deep image, whose result is put back in order."""
+    cdef Geometry deep = g[0]
+    cdef int64_t images = x.sizes[0], m = out.sizes[1]
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int n
+    for n in range(5):
+        sizes[n], strides[n] = x.sizes[n], x.strides[n]
+    sizes[0], sizes[2], strides[2] = 1, images, x.strides[0]
+    x = alias_tensor(x, 5, sizes, strides, 0)
+    deep.o[0] = deep.i[0] = images
+    deep.s[0] = deep.d[0] = 1
+    deep.p[0] = 0
+    deep.pixels *= images
+    sizes[1], sizes[3], sizes[4] = m, g.o[1], g.o[2]
+    cdef Tensor whole = empty_tensor(x.code, 5, sizes)
+    convolve(&deep, x, w, bias, whole, groups)
+    sizes[0], sizes[1], sizes[2] = m, images, g.pixels
+    strides[0], strides[1], strides[2] = out.strides[1], out.strides[0], 1
+    out = alias_tensor(out, 3, sizes, strides, 0)
+    strides[0], strides[1] = images * g.pixels, g.pixels
+    copy_into(out, alias_tensor(whole, 3, sizes, strides, 0))
     return 0
 
 
@@ -308,21 +338,33 @@ cdef int64_t gcd(int64_t a, int64_t b) noexcept:
     return a
 
 
-cdef void turn_weights(char* to, const char* w, int64_t item, int64_t groups, int64_t m, int64_t c, int64_t* kernel,
-                       int64_t* first, int64_t* every, int64_t* count) noexcept nogil:
-    """``to[g, c, m, chosen taps]`` from ``w[g, m, c, taps]``: every so many taps from the first on."""
-    cdef int64_t i, j, l, x, y, z, taps = kernel[0] * kernel[1] * kernel[2]
-    cdef const char* row
-    for i in range(groups):
-        for j in range(c):
-            for l in range(m):
-                row = w + ((i * m + l) * c + j) * taps * item
-                for x in range(count[0]):
-                    for y in range(count[1]):
-                        for z in range(count[2]):
-                            memcpy(to, row + (((first[0] + x * every[0]) * kernel[1] + first[1] + y * every[1])
-                                              * kernel[2] + first[2] + z * every[2]) * item, item)
-                            to += item
+ctypedef fused word:
+    int32_t
+    int64_t
+
+
+cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first, int64_t* every,
+                       int64_t* count) noexcept nogil:
+    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: every so many taps from the first on. By blocks, for the cache."""
+    cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
+    cdef const word* row
+    cdef word* target
+    for bj in range(0, m, 16):
+        for bi in range(0, c, 16):
+            for i in range(bi, min(bi + 16, c)):
+                for j in range(bj, min(bj + 16, m)):
+                    row = w + (j * c + i) * taps
+                    target = to + (i * m + j) * kept
+                    if kept == taps:
+                        for x in range(taps):
+                            target[x] = row[x]
+                        continue
+                    for x in range(count[0]):
+                        for y in range(count[1]):
+                            for z in range(count[2]):
+                                target[0] = row[((first[0] + x * every[0]) * kernel[1] + first[1] + y * every[1])
+                                                * kernel[2] + first[2] + z * every[2]]
+                                target += 1
 
 
 def input_gradient(Tensor grad, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
@@ -397,8 +439,13 @@ cdef Tensor turned_weights(Tensor w, int code, int64_t groups, int64_t m, int64_
     cdef int64_t sizes[4]
     sizes[0], sizes[1], sizes[2], sizes[3] = groups, c, m, g.taps
     cdef Tensor turned = empty_tensor(code, 4, sizes)
+    cdef int64_t i, size = m * c * whole.k[0] * whole.k[1] * whole.k[2], kept = m * c * g.taps
     with nogil:
-        turn_weights(turned.ptr, w.ptr, ITEMSIZE[code], groups, m, c, whole.k, first, every, g.k)
+        for i in range(groups):
+            if ITEMSIZE[code] == 4:
+                turn_weights(<int32_t*>turned.ptr + i * kept, <int32_t*>w.ptr + i * size, m, c, whole.k, first, every, g.k)
+            else:
+                turn_weights(<int64_t*>turned.ptr + i * kept, <int64_t*>w.ptr + i * size, m, c, whole.k, first, every, g.k)
     return turned
 
 
