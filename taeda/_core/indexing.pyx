@@ -38,7 +38,7 @@ cdef tuple NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16"
                     "float32", "float64")
 cdef kernel_t ROWS[5][2][5][3]
 cdef kernel_t ADD_ROWS[16][6][3][3]
-cdef kernel_t ALONG[16][6][2][8]
+cdef kernel_t ALONG[16][6][3][8]
 cdef kernel_t CHECK[2]
 cdef kernel_t OFFSETS[8]
 cdef kernel_t COUNT_MASK
@@ -346,7 +346,7 @@ def along(Tensor far, Tensor near, Tensor index, int dim, int action):
 
 cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) except -1:
     """:func:`along` for a contiguous int64 index."""
-    cdef int d, k, nd = at.nd, inner, outer = 0, what, parts
+    cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
     cdef int64_t bad = 0, total = 1, size, units
@@ -396,11 +396,12 @@ cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) ex
     parts = <int>((arg[1] + arg[2] - 1) // arg[2])
     units = total * parts
     what = log2_item(item) if action <= PUT else code
-    fn = ALONG[what][action][last][outer] if outer < 8 else NULL
+    kind = 2 if last and arg[4] == item and arg[6] == item and arg[8] == 8 else <int>last
+    fn = ALONG[what][action][kind][outer] if outer < 8 else NULL
     if fn == NULL:
-        fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], bool(last), outer))
+        fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], bool(last), outer, kind == 2))
         if outer < 8:
-            ALONG[what][action][last][outer] = fn
+            ALONG[what][action][kind][outer] = fn
     ptr[0], ptr[2] = (near.ptr, far.ptr) if action == GET else (far.ptr, near.ptr)
     ptr[1] = <char*>&bad
     ptr[3] = at.ptr

@@ -254,19 +254,22 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
 
 # ---- along a dimension ----------------------------------------------------------------------------------------------
 @kernel
-def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> None:
+def along(f: Function, what: int | str, action: str, last: bool, outer: int, dense: bool = False) -> None:
     """Gather from or scatter to ``far[o, index[o, d, j], j]`` with ``near[o, d, j]``.
 
     ``what`` is the item size for ``get`` and ``put``, the dtype for the accumulating actions. ``last`` is where there
-    is no inner dimension (``d`` is the last one). Indices are checked by ``get``, negative ones are out of range; for
-    the others they must have been before.
+    is no inner dimension (``d`` is the last one); ``dense`` is where all three are contiguous along it. Indices are
+    checked by ``get``, negative ones are out of range; for the others they must have been before.
 
     ``ptr = [dst, bad, src, index]``; ``arg = [nd, nj, chunk, size, far d, far j, near d, near j, index d, index j,
     then per outer dimension: count, far, near, index stride]``, strides in bytes. ``[begin, end)`` are pairs of an
     outer position and a chunk of ``j``.
     """
     dst, src, index = f.data(0), f.data(2), f.data(3)
+    item = what if isinstance(what, int) else TYPES[what].bytes
     nd, nj, chunk, size, far_d, far_j, near_d, near_j, index_d, index_j = (f.size(i) for i in range(10))
+    if dense:
+        far_d, near_d, index_d = f.i64(item), f.i64(item), f.i64(8)
     chunks = (nj + (chunk - 1)) / chunk
 
     def one(far_at: Value, near_at: Value, index_at: Value) -> Value:
@@ -283,7 +286,9 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> 
         return bad
 
     far, near = (src, dst) if action == "get" else (dst, src)
-    with f.loop(f.begin, f.end, carry=[f.i64(0)]) as U:
+    vectors = dense and action == "get" and item in (4, 8)
+    lanes = max(f.lanes(I64), 4) if vectors else 1
+    with f.loop(f.begin, f.end, carry=[f.const(I64, 0, lanes)]) as U:
         o = U.index if last else U.index / chunks
         rest, far_o, near_o, index_o = o, f.i64(0), f.i64(0), f.i64(0)
         for k in reversed(range(outer)):
@@ -293,24 +298,37 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int) -> 
                 rest = rest / count
                 i = i - rest * count
             far_o, near_o, index_o = far_o + i * a, near_o + i * b, index_o + i * c
-        with f.loop(0, nd, carry=U.carry) as D:
-            at = [
-                f.offset(far, far_o),
-                f.offset(near, near_o + D.index * near_d),
-                f.offset(index, index_o + D.index * index_d),
-            ]
-            if last:
-                D.carry = (D.carry[0] | one(*at),)
-            else:
-                first = (U.index - o * chunks) * chunk
-                stop = f.select(first + chunk < nj, first + chunk, nj)
-                with f.loop(first, stop, carry=D.carry) as J:
-                    moved = [f.offset(x, J.index * s) for x, s in zip(at, (far_j, near_j, index_j), strict=True)]
-                    J.carry = (J.carry[0] | one(*moved),)
-                D.carry = J.carry
-        U.carry = D.carry
+        at = [f.offset(far, far_o), f.offset(near, near_o), f.offset(index, index_o)]
+        if vectors:
+            U.carry = (_gather_dense(f, item, lanes, nd, size, at, U.carry[0]),)
+        else:
+            first = f.i64(0) if last else (U.index - o * chunks) * chunk
+            stop = first + chunk
+            stop = f.i64(1) if last else f.select(stop < nj, stop, nj)
+            with f.loop(0, nd, carry=U.carry) as D:
+                row = [at[0], f.offset(at[1], D.index * near_d), f.offset(at[2], D.index * index_d)]
+                if last:
+                    D.carry = (D.carry[0] | one(*row),)
+                else:
+                    with f.loop(first, stop, carry=D.carry) as J:
+                        moved = [f.offset(x, J.index * s) for x, s in zip(row, (far_j, near_j, index_j), strict=True)]
+                        J.carry = (J.carry[0] | one(*moved),)
+                    D.carry = J.carry
+            U.carry = D.carry
     if action == "get":
-        report(f, f.data(1), U.carry[0])
+        report(f, f.data(1), U.carry[0].reduce(lambda a, b: a | b) if vectors else U.carry[0])
+
+
+def _gather_dense(f: Function, item: int, lanes: int, n: Value, size: Value, at: list[Value], bad: Value) -> Value:
+    """``near[d] = far[index[d]]`` for contiguous operands, ``at = [far, near, index]``; ``bad`` with what was found."""
+    t = CARRIER[item][0]
+    with f.loop(0, n, lanes, carry=[bad]) as L:
+        mask = f.first(n - L.index, lanes)
+        i = f.load(f.offset(at[2], L.index * 8), I64, lanes, mask)
+        i, wrong = checked(f, i, f.splat(size, lanes), False)
+        f.store(f.offset(at[1], L.index * item), f.gather_at(at[0], i * item, t, mask), mask)
+        L.carry = (L.carry[0] | f.select(mask, wrong, 0),)
+    return L.carry[0]
 
 
 # ---- masks ----------------------------------------------------------------------------------------------------------
