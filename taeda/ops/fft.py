@@ -1,0 +1,260 @@
+"""Discrete Fourier transforms, on ``numpy.fft``.
+
+Three unnormalised primitives carry every public function: complex to complex, real to half-complex, and back. Their
+adjoints are each other's, so derivatives of any order are transforms again.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import _core
+from .._core import HELPERS, Tensor
+from .creation import arange
+from .shape import roll
+from .table import composite, primitive
+
+_COMPLEX = {"float32": _core.complex64, "float64": _core.complex128}
+
+
+def _tensor(array, dtype):
+    import numpy
+
+    return HELPERS["from_numpy"](numpy.ascontiguousarray(array, dtype=dtype.name))
+
+
+@primitive(method=False)
+def fft_c2c(input, dims, forward, scale):
+    """``scale`` times the sum of ``input * exp(-+ 2 pi i k n / N)`` over ``dims``."""
+    from numpy import fft
+
+    array = input.detach().contiguous().numpy()
+    made = fft.fftn(array, axes=dims) if forward else fft.ifftn(array, axes=dims, norm="forward")
+    return _tensor(made if scale == 1 else made * scale, input.dtype)
+
+
+fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, scale))
+
+
+@primitive(method=False)
+def fft_r2c(input, dims, scale):
+    """The forward transform of a real tensor, of which the last of ``dims`` keeps its non-negative half."""
+    from numpy import fft
+
+    made = fft.rfftn(input.detach().contiguous().numpy(), axes=dims)
+    return _tensor(made if scale == 1 else made * scale, _COMPLEX[input.dtype.name])
+
+
+def _r2c_backward(g, input_shape, dims, scale):
+    n, last = input_shape[dims[-1]], dims[-1]
+    full = _resized(g, (last,), (n,))
+    return fft_c2c(full, dims, False, scale).real
+
+
+fft_r2c.vjp(input=_r2c_backward)
+
+
+@primitive(method=False)
+def fft_c2r(input, dims, n, scale):
+    """The unnormalised inverse of a half-complex tensor; the last of ``dims`` gets ``n`` elements."""
+    from numpy import fft
+
+    array = input.detach().contiguous().numpy()
+    sizes = [array.shape[d] for d in dims[:-1]] + [n]
+    made = fft.irfftn(array, s=sizes, axes=dims, norm="forward")
+    return _tensor(made if scale == 1 else made * scale, input.dtype.to_real())
+
+
+def _c2r_backward(g, dims, n, scale):
+    half = fft_r2c(g, dims, scale)
+    last = dims[-1]
+    weights = g.new_full((half.shape[last],), 2.0)
+    weights[0] = 1.0
+    if n % 2 == 0:
+        weights[-1] = 1.0
+    return half * weights.reshape([-1 if d == last % half.dim() else 1 for d in range(half.dim())])
+
+
+fft_c2r.vjp(input=_c2r_backward)
+
+
+# ---- arguments ----------------------------------------------------------------------------------------------------------
+
+
+def _resized(x: Tensor, dims, sizes) -> Tensor:
+    """Cut or zero-pad ``dims`` to ``sizes``."""
+    from .shape import pad
+
+    widths = [0] * (2 * x.dim())
+    for d, n in zip(dims, sizes, strict=True):
+        have = x.shape[d]
+        if n < have:
+            x = x.narrow(d, 0, n)
+        elif n > have:
+            widths[2 * (x.dim() - 1 - d % x.dim()) + 1] = n - have
+    return pad(x, widths) if any(widths) else x
+
+
+def _scale(norm, count, forward, name):
+    """The factor of PyTorch's ``norm``: by default the inverse is divided by the number of points."""
+    if norm not in (None, "forward", "backward", "ortho"):
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    if norm == "ortho":
+        return 1 / math.sqrt(count)
+    return 1 / count if (norm == "forward") == forward else 1.0
+
+
+def _floating(x, name, complex_too=True):
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(x).__name__}")
+    if x.is_complex() and not complex_too:
+        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
+    if not x.is_complex() and not x.is_floating_point():
+        x = x.to(_core.get_default_dtype())
+    if x.dtype.itemsize == 2:
+        raise RuntimeError(f"{name}: Unsupported dtype {x.dtype}; convert it with .to(torch.float32)")
+    return x
+
+
+def _as_complex(x):
+    return x if x.is_complex() else x.to(_COMPLEX[x.dtype.name])
+
+
+def _axes(x, s, dim, name):
+    """Dimensions and sizes (None: as they are) as tuples."""
+    if x.dim() == 0 and dim is not None and len(dim):
+        raise IndexError(f"{name}: Dimension specified as {dim[0]} but tensor has no dimensions")
+    if dim is not None:
+        dim = (dim,) if isinstance(dim, int) else tuple(dim)
+        for d in dim:
+            if not -x.dim() <= d < x.dim():
+                raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {d})")
+        dim = tuple(d % x.dim() for d in dim)
+        if len(set(dim)) != len(dim):
+            raise RuntimeError(f"{name}: FFT dims must be unique")
+    if s is not None:
+        s = (s,) if isinstance(s, int) else tuple(s)
+        if dim is None:
+            if len(s) > x.dim():
+                raise RuntimeError(f"{name}: Got shape with {len(s)} values but input tensor only has {x.dim()} dimensions.")
+            dim = tuple(range(x.dim() - len(s), x.dim()))
+        if len(s) != len(dim):
+            raise RuntimeError(f"{name}: When given, dim and shape arguments must have the same length")
+    elif dim is None:
+        dim = tuple(range(x.dim()))
+    sizes = [x.shape[d] for d in dim] if s is None else [x.shape[d] if n == -1 else n for d, n in zip(dim, s, strict=True)]
+    for n in sizes:
+        if n < 1:
+            raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
+    return dim, sizes
+
+
+def _complex_transform(x, s, dim, norm, forward, name):
+    x = _as_complex(_floating(x, name))
+    dim, sizes = _axes(x, s, dim, name)
+    if not dim:
+        return x
+    return fft_c2c(_resized(x, dim, sizes), dim, forward, _scale(norm, math.prod(sizes), forward, name))
+
+
+def _real_transform(x, s, dim, norm, forward, name):
+    """Real to half-complex; the inverse of a real tensor is the conjugate of the forward one."""
+    x = _floating(x, name, False)
+    dim, sizes = _axes(x, s, dim, name)
+    if not dim:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    made = fft_r2c(_resized(x, dim, sizes), dim, _scale(norm, math.prod(sizes), forward, name))
+    return made if forward else made.conj()
+
+
+def _half_transform(x, s, dim, norm, forward, name):
+    """Half-complex to real."""
+    x = _as_complex(_floating(x, name))
+    given = s is not None and (isinstance(s, int) or tuple(s)[-1] != -1)
+    dim, sizes = _axes(x, s, dim, name)
+    if not dim:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    n = sizes[-1] if given else 2 * (x.shape[dim[-1]] - 1)
+    if n < 1:
+        raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
+    sizes = [*sizes[:-1], n // 2 + 1]
+    x = _resized(x, dim, sizes)
+    scale = _scale(norm, math.prod(sizes[:-1]) * n, forward, name)
+    return fft_c2r(x.conj() if forward else x, dim, n, scale)
+
+
+# ---- public -------------------------------------------------------------------------------------------------------------
+
+
+def _one(transform, forward, name, text):
+    def function(input, n=None, dim=-1, norm=None, *, out=None):
+        made = transform(input, None if n is None else (n,), (dim,), norm, forward, name)
+        return made if out is None else HELPERS["write_out"](function, out, made)
+
+    return _named(function, name, text)
+
+
+def _many(transform, forward, name, text, default):
+    def function(input, s=None, dim=default, norm=None, *, out=None):
+        made = transform(input, s, dim, norm, forward, name)
+        return made if out is None else HELPERS["write_out"](function, out, made)
+
+    return _named(function, name, text)
+
+
+def _named(function, name, text):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{text} ``norm`` is backward (default), ortho or forward; sizes are cut or zero-padded."
+    return composite(method=False)(function)
+
+
+fft = _one(_complex_transform, True, "fft_fft", "The transform along ``dim``.")
+ifft = _one(_complex_transform, False, "fft_ifft", "The inverse transform along ``dim``.")
+rfft = _one(_real_transform, True, "fft_rfft", "The transform of a real tensor along ``dim``, its non-negative half.")
+irfft = _one(_half_transform, False, "fft_irfft", "The inverse of ``rfft``: real, of ``n`` elements.")
+hfft = _one(_half_transform, True, "fft_hfft", "The transform of a Hermitian half along ``dim``, which is real.")
+ihfft = _one(_real_transform, False, "fft_ihfft", "The inverse of ``hfft``.")
+fft2 = _many(_complex_transform, True, "fft_fft2", "The transform along two dimensions.", (-2, -1))
+ifft2 = _many(_complex_transform, False, "fft_ifft2", "The inverse transform along two dimensions.", (-2, -1))
+rfft2 = _many(_real_transform, True, "fft_rfft2", "The transform of a real tensor along two dimensions.", (-2, -1))
+irfft2 = _many(_half_transform, False, "fft_irfft2", "The inverse of ``rfft2``.", (-2, -1))
+hfft2 = _many(_half_transform, True, "fft_hfft2", "The transform of a Hermitian half along two dimensions.", (-2, -1))
+ihfft2 = _many(_real_transform, False, "fft_ihfft2", "The inverse of ``hfft2``.", (-2, -1))
+fftn = _many(_complex_transform, True, "fft_fftn", "The transform along several dimensions.", None)
+ifftn = _many(_complex_transform, False, "fft_ifftn", "The inverse transform along several dimensions.", None)
+rfftn = _many(_real_transform, True, "fft_rfftn", "The transform of a real tensor along several dimensions.", None)
+irfftn = _many(_half_transform, False, "fft_irfftn", "The inverse of ``rfftn``.", None)
+hfftn = _many(_half_transform, True, "fft_hfftn", "The transform of a Hermitian half along several dimensions.", None)
+ihfftn = _many(_real_transform, False, "fft_ihfftn", "The inverse of ``hfftn``.", None)
+
+
+@composite(method=False)
+def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
+    """The frequencies of the points of a transform of ``n`` samples ``d`` apart."""
+    made = roll(arange(n, dtype=dtype or _core.get_default_dtype()) - n // 2, -(n // 2)) / (n * d)
+    return made.requires_grad_(requires_grad) if out is None else out.copy_(made)
+
+
+@composite(method=False)
+def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
+    """The non-negative frequencies of :func:`fftfreq`."""
+    made = arange(n // 2 + 1, dtype=dtype or _core.get_default_dtype()) / (n * d)
+    return made.requires_grad_(requires_grad) if out is None else out.copy_(made)
+
+
+def _shift(input, dim, sign):
+    dims = range(input.dim()) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    shifts = [input.shape[d] // 2 if sign > 0 else (input.shape[d] + 1) // 2 for d in dims]
+    return roll(input, shifts, list(dims)) if shifts else input.clone()
+
+
+@composite(method=False)
+def fftshift(input, dim=None):
+    """Move frequency zero to the middle."""
+    return _shift(input, dim, 1)
+
+
+@composite(method=False)
+def ifftshift(input, dim=None):
+    """Undo :func:`fftshift`."""
+    return _shift(input, dim, -1)
