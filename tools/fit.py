@@ -81,6 +81,17 @@ def erf_log(x):
     return -mp.log(mp.erfc(x), 2) / x
 
 
+def tail_log(a):
+    """``log2(2 P(X < -a)) / a`` of the standard normal."""
+    return mp.log(mp.erfc(a / mp.sqrt(2)), 2) / a
+
+
+def tail_weight(a):
+    """What an error of :func:`tail_log` does to ``a P(X < -a)``: relative to it, to 1/256, then absolute."""
+    size = a * mp.erfc(a / mp.sqrt(2)) / 2
+    return a * LN2 * size / (size + mp.mpf(1) / 256)
+
+
 def erfcx_at(q):
     """``(1 + 2 x) * erfcx(x)`` at ``x = 4 (1 + q) / (1 - q)``."""
     x = 4 * (1 + q) / (1 - q)
@@ -149,6 +160,8 @@ FITS = {
     "ERF": (even(lambda x: mp.erf(x) / x), even(lambda x: x / mp.erf(x)), TINY, 1, (6, 12, None)),
     # erf(x) = 1 - 2^(-x p(x))
     "ERF_LOG": (erf_log, lambda x: x * mp.erfc(x) * LN2 / mp.erf(x), TINY, 3.95, (8, None, None)),
+    # P(X < -a) = 2^(a p(a) - 1)
+    "TAIL_LOG": (tail_log, tail_weight, TINY, 6, (9, None, None)),
     # exp(x^2) erfc(x) = p(q) / (1 + 2 x), q = (x - 4) / (x + 4)
     "ERFCX": (erfcx_at, lambda q: 1 / erfcx_at(q), -1, 0.99999, (None, 23, 14)),
     # erfinv(x) = x p(w - 2.5), w = -log(1 - x^2) to 5, and x p(sqrt(w) - 4.2) beyond. Halley's method does the rest.

@@ -233,19 +233,18 @@ def gelu(input, *, approximate="none"):
         return input * 0.5 * (s.tanh(inner) + 1.0)
     if approximate != "none":
         raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
-    return input * 0.5 * (s.erf(input * SQRT_HALF) + 1.0)
+    return s.gelu(input)
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
 def gelu_backward(grad, input, *, approximate="none"):
     """The derivative of :func:`gelu`, times ``grad``."""
-    square = input * input
     if approximate == "tanh":
+        square = input * input
         t = s.tanh((input + input * square * 0.044715) * SQRT_2_OVER_PI)
         inner = (square * (3 * 0.044715) + 1.0) * SQRT_2_OVER_PI
         return grad * ((t + 1.0) * 0.5 + input * 0.5 * (1.0 - t * t) * inner)
-    normal = s.exp(square * -0.5) * DENSITY
-    return grad * ((s.erf(input * SQRT_HALF) + 1.0) * 0.5 + input * normal)
+    return grad * s.gelu_slope(input)
 
 
 def _gelu_bend(g, grad, input, approximate):

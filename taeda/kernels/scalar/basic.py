@@ -11,6 +11,8 @@ MANTISSA = {F32: 23, F64: 52}
 BIAS = {F32: 127, F64: 1023}
 SIGNED = {F32: I32, F64: I64}
 UNSIGNED = {F32: U32, F64: U64}
+#: 1.5 * 2^mantissa: adding it rounds to the nearest integer, which is then in the low bits.
+MAGIC = {F32: 12582912.0, F64: 6755399441055744.0}
 #: The largest finite and the smallest normal value.
 MAX = {F32: 3.4028234663852886e38, F64: 1.7976931348623157e308}
 SMALLEST = {F32: 2.0**-126, F64: 2.0**-1022}
@@ -202,8 +204,18 @@ def bits_of(x: Value) -> Value:
 
 
 def power_of_two(n: Value, t: Type) -> Value:
-    """``2.0 ** n`` for an integer ``n`` in the range of the normal exponents."""
-    return ((n + BIAS[t]) << MANTISSA[t]).bits(t)
+    """``2.0 ** n`` for an integer ``n`` in the range of the normal exponents; only its low bits count."""
+    return ((n << MANTISSA[t]) + (BIAS[t] << MANTISSA[t])).bits(t)
+
+
+def nearest(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+    """``x * factor`` rounded to an integer, as a float and as an integer good in its low bits, for moderate ``x``.
+
+    Cheaper than rounding and converting: adding a large constant does both.
+    """
+    magic = MAGIC[x.type]
+    moved = fma(x, factor, magic) if factor != 1.0 else x + magic
+    return moved - magic, moved.bits(SIGNED[x.type])
 
 
 def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | None = None) -> Value:
@@ -220,30 +232,29 @@ def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | No
     return f.emit(f"call {x.llvm} @{name}({', '.join(f'{t} {v}' for _, t, v in operands)})", x.type, x.lanes)
 
 
-def reciprocal_normal(x: Value) -> Value:
-    """``1 / x`` to about 1 ulp for ``x`` well inside the normal range; a division where nothing is faster."""
+def _inverse_14_bits(x: Value) -> Value | None:
+    """``1 / x`` to 14 bits by AVX-512's instruction, or None where there is none for this type."""
     f = x.fn
-    if x.type is not F32 or f.vector_bytes < 64:
-        return 1.0 / x
-    wide = x if x.lanes >= 4 else f.splat(x.lane(0) if x.lanes > 1 else x, 4)
-    if x.lanes not in (1, 4, 8, 16):
-        return 1.0 / x
-    name = f"llvm.x86.avx512.rcp14.ps.{32 * wide.lanes}"
-    bits = max(wide.lanes, 8)
-    f.declarations[name] = f"declare {wide.llvm} @{name}({wide.llvm}, {wide.llvm}, i{bits})"
-    guess = f.emit(f"call {wide.llvm} @{name}({wide.typed}, {wide.typed}, i{bits} -1)", F32, wide.lanes)
-    guess = guess if x.lanes > 1 else guess.lane(0)
-    return fma(guess, fma(-x, guess, 1.0), guess)
+    if x.type is not F32 or f.vector_bytes < 64 or x.lanes not in (1, 4, 8, 16):
+        return None
+    wide = x if x.lanes > 1 else f.splat(x, 4)
+    name, mask = f"llvm.x86.avx512.rcp14.ps.{32 * wide.lanes}", f"i{max(wide.lanes, 8)}"
+    f.declarations[name] = f"declare {wide.llvm} @{name}({wide.llvm}, {wide.llvm}, {mask})"
+    guess = f.emit(f"call {wide.llvm} @{name}({wide.typed}, {wide.typed}, {mask} -1)", F32, wide.lanes)
+    return guess if x.lanes > 1 else guess.lane(0)
 
 
 def divide_sum(a: Value, b: Value, c: float) -> Value:
     """``a / (b + c)`` within 0.6 ulp of ``|b| <= c`` and a quotient well inside the normal range (or ``a`` is 0).
 
-    What the sum loses to rounding is put back with the remainder of the division.
+    What the sum loses to rounding is put back with the remainder of the division. A first inverse good to 14 bits does,
+    because the remainder squares its error.
     """
     total = b + c
     rest = b - (total - c)
-    inverse = reciprocal_normal(total)
+    inverse = _inverse_14_bits(total)
+    if inverse is None:
+        inverse = 1.0 / total
     quotient = a * inverse
     return fma(fma(-quotient, rest, fma(-total, quotient, a)), inverse, quotient)
 

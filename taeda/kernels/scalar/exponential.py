@@ -25,9 +25,9 @@ from .basic import (
     isfinite,
     like,
     maximum,
+    nearest,
     poly,
     power_of_two,
-    round,
     scale,
     select,
     trunc,
@@ -68,16 +68,16 @@ def reciprocal(x: Value) -> Value:
 
 
 # ---- exponentials ----------------------------------------------------------------------------------------------------
-def _reduce(x: Value) -> tuple[Value, Value]:
-    """``(n, r)`` with ``x = n ln 2 + r``, n an integral float, ``|r| <= ln(2) / 2``."""
+def _reduce(x: Value) -> tuple[Value, Value, Value]:
+    """``(n, k, r)`` with ``x = n ln 2 + r``, ``|r| <= ln(2) / 2``: ``n`` an integral float, ``k`` it as an integer."""
     high, low, _ = tables.LN2[x.type.name]
-    n = round(x * tables.LOG2_E[x.type.name][0])
-    return n, fma(n, -low, fma(n, -high, x))
+    n, k = nearest(x, tables.LOG2_E[x.type.name][0])
+    return n, k, fma(n, -low, fma(n, -high, x))
 
 
 def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
     """``(p, n)`` with ``exp(x) = p * 2 ** n``; ``n`` is an integral float, ``p`` in [0.7, 1.42]."""
-    n, r = _reduce(x)
+    n, _, r = _reduce(x)
     return poly(r, (1.0, 1.0, *table("EXP", x, middle))), n
 
 
@@ -96,14 +96,14 @@ def exp2(x: Value) -> Value:
     """``2 ** x``, within 1 ulp."""
     low, high = (-151.0, 129.0) if x.type is F32 else (-1076.0, 1025.0)
     x = at_least(at_most(x, high), low)
-    n = round(x)
+    n, _ = nearest(x)
     return scale(poly(x - n, (1.0, *table("EXP2", x))), n)
 
 
 def _expm1(x: Value) -> Value:
     """``e ** x - 1`` for ``x`` in the range of the normal powers of two; the sign of -0.0 is lost."""
-    n, r = _reduce(x)
-    s = power_of_two(n.to(SIGNED[x.type]), x.type)
+    _, k, r = _reduce(x)
+    s = power_of_two(k, x.type)
     return fma(s, fma(r * r, poly(r, table("EXP", x)), r), s - 1.0)
 
 
@@ -111,8 +111,8 @@ def expm1(x: Value) -> Value:
     """``e ** x - 1``, within 2 ulp."""
     t = x.type
     y = at_least(at_most(x, EXP_HIGH[t]), -40.0)
-    n, r = _reduce(y)
-    s = power_of_two(n.to(SIGNED[t]) - 1, t)  # half of 2^n, which would overflow just below the largest result
+    _, k, r = _reduce(y)
+    s = power_of_two(k - 1, t)  # half of 2^n, which would overflow just below the largest result
     half = fma(s, fma(r * r, poly(r, table("EXP", x)), r), s - 0.5)
     return select(abs(x) < 2.0 ** -(MANTISSA[t] + 2), x, half + half)
 
@@ -258,9 +258,9 @@ def _pow_single(x: Value, y: Value) -> Value:
     if not special:
         log_2 = _special(wide, log_2)
     t = at_least(at_most(y.to(F64) * log_2, 200.0), -200.0)  # float32 ends long before
-    n = round(t)
+    n, k = nearest(t)
     p = poly(t - n, (1.0, *table("EXP2", t, True)))
-    return (p * power_of_two(n.to(SIGNED[F64]), F64)).to(F32)
+    return (p * power_of_two(k, F64)).to(F32)
 
 
 def _two_product(a: Value, b: Value | float) -> tuple[Value, Value]:
@@ -312,16 +312,21 @@ def _pow_double(x: Value, y: Value) -> Value:
     p, p_low = _two_product(high, y)
     p_low = fma(low, y, p_low)
     clamped = at_least(at_most(p, EXP_HIGH[F64]), EXP_LOW[F64])
-    n, r = _reduce(clamped)
+    n, _, r = _reduce(clamped)
     r = r + select(clamped == p, p_low, like(x, 0.0))
     return scale(poly(r, (1.0, 1.0, *table("EXP", x))), n)
 
 
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent, within 2 ulp: ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
+    """The hyperbolic tangent, within 2 ulp (float32) and 3 ulp (float64): ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
     a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
-    e = _expm1(a + a)
+    high, low, _ = tables.LN2[x.type.name]
+    n, k = nearest(a, 2 * tables.LOG2_E[x.type.name][0])
+    r = fma(n, -low / 2, fma(n, -high / 2, a))  # half of the argument of expm1, whose polynomial is scaled to match
+    s = power_of_two(k + 1, x.type)
+    halved = [c * 2.0 ** (i + 1) for i, c in enumerate(table("EXP", x))]
+    e = fma(s, fma(r * r, poly(r, halved), r), s * 0.5 - 1.0)
     return copysign(divide_sum(e, e, 2.0), x)
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from ..ir import BOOL, F32, F64, I64, U64, Type, Value
 from . import tables
-from .basic import BIAS, MANTISSA, SIGNED, abs, any_lane, copysign, fma, like, poly, select
+from .basic import BIAS, MAGIC, MANTISSA, SIGNED, abs, any_lane, copysign, fma, like, poly, select
 from .exponential import in_double, sqrt, table
 
 PI = 3.141592653589793
 #: Up to here the three-part reduction holds: n is exact, and the fourth part would not show.
 LIMIT = {F32: 32768.0, F64: 2.0**30}
-#: 1.5 * 2^mantissa: adding it rounds to an integer, which is then in the low bits.
-MAGIC = {F32: 12582912.0, F64: 6755399441055744.0}
 U128 = Type("uint128", "i128", 128, "u")
 
 
