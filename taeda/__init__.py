@@ -441,5 +441,5 @@ from .random import (
     set_rng_state,
 )
 from . import nn, optim
-from . import io, serialization, utils
+from . import cpu, io, serialization, utils
 from .serialization import load, save

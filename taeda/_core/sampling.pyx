@@ -219,50 +219,70 @@ def permutation(int64_t n, generator=None):
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
-cdef int cumulate(float* p32, double* p64, int64_t n, char* out) except -1:
-    """Normalised running sums of a row of probabilities, in its own precision as PyTorch has them."""
+cdef int check_row(const float* p32, const double* p64, int64_t n) except -1:
     cdef int64_t i
-    cdef float s32 = 0
-    cdef double s64 = 0, x
-    for i in range(n):
-        x = p32[i] if p32 != NULL else p64[i]
-        if not x >= 0 or x > 1.7976931348623157e308:
-            raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
-        if p32 != NULL:
-            s32 += p32[i]
-            (<float*>out)[i] = s32
-        else:
-            s64 += x
-            (<double*>out)[i] = s64
-    if not (s32 > 0 if p32 != NULL else s64 > 0):
-        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
-    for i in range(n):
-        if p32 != NULL:
-            (<float*>out)[i] /= s32
-        else:
-            (<double*>out)[i] /= s64
+    cdef bint good = True
+    if p32 != NULL:
+        for i in range(n):
+            good &= p32[i] >= 0 and p32[i] <= 3.4028234663852886e38
+    else:
+        for i in range(n):
+            good &= p64[i] >= 0 and p64[i] <= 1.7976931348623157e308
+    if not good:
+        raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
     return 0
 
 
+cdef double cumulate(const float* p32, const double* p64, int64_t n, char* out) except? -1:
+    """Running sums of a row of probabilities, in its own precision as PyTorch has them; the last one."""
+    cdef int64_t i
+    cdef float s32 = 0
+    cdef double s64 = 0
+    if p32 != NULL:
+        for i in range(n):
+            s32 += p32[i]
+            (<float*>out)[i] = s32
+        s64 = s32
+    else:
+        for i in range(n):
+            s64 += p64[i]
+            (<double*>out)[i] = s64
+    if not s64 > 0:
+        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
+    return s64
+
+
 def choose(Tensor p, Tensor out, generator=None):
-    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64)."""
+    """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64).
+
+    Raises:
+        RuntimeError: a row is no distribution.
+    """
     cdef Generator g = which(generator)
     cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r, k, low, high, middle
-    cdef double u, x
+    cdef double u, x, total
     cdef bint single = p.code == F32
+    cdef const float* p32
+    cdef const double* p64
     cdef char* sums = <char*>allocate(n * 8)
     if sums == NULL:
         raise MemoryError()
     enter(g)
     try:
         for r in range(rows):
-            cumulate(<float*>p.ptr + r * n if single else NULL, NULL if single else <double*>p.ptr + r * n, n, sums)
+            p32 = <float*>p.ptr + r * n if single else NULL
+            p64 = NULL if single else <double*>p.ptr + r * n
+            check_row(p32, p64, n)
+            total = cumulate(p32, p64, n, sums)
             for k in range(draws):
                 u = next_unit(g)
                 low, high = 0, n - 1  # the last sum counts as 1
                 while low < high:
                     middle = (low + high) // 2
-                    x = (<float*>sums)[middle] if single else (<double*>sums)[middle]
+                    if single:
+                        x = (<float*>sums)[middle] / <float>total
+                    else:
+                        x = (<double*>sums)[middle] / total
                     if x < u:
                         low = middle + 1
                     else:
@@ -303,11 +323,19 @@ cdef double poisson(Generator g, double rate) noexcept nogil:
 
 
 def fill_poisson(Tensor out, Tensor rates, generator=None):
-    """Poisson numbers of contiguous float64 ``rates`` into the contiguous float64 ``out``."""
+    """Poisson numbers of contiguous float64 ``rates`` into the contiguous float64 ``out``.
+
+    Raises:
+        RuntimeError: a rate is negative.
+    """
     cdef Generator g = which(generator)
     cdef int64_t i
+    cdef const double* rate = <double*>rates.ptr
+    for i in range(out.count):
+        if not rate[i] >= 0:
+            raise RuntimeError(f"poisson: invalid Poisson rate, expected rate to be non-negative, got {rate[i]}")
     enter(g)
     with nogil:
         for i in range(out.count):
-            (<double*>out.ptr)[i] = poisson(g, (<double*>rates.ptr)[i])
+            (<double*>out.ptr)[i] = poisson(g, rate[i])
     leave(g)

@@ -542,8 +542,6 @@ def poisson(input, generator=None):
     """
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"poisson: expected floating-point rates, got {input.dtype}")
-    if input.numel() and not bool((input >= 0).all()):
-        raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
     rates = input.to(_core.float64).contiguous()
     numbers = _core.empty(rates.shape, _core.float64)
     core.fill_poisson(numbers, rates, generator)
