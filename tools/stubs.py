@@ -72,6 +72,8 @@ BY_NAME = {
     "requires_grad": "builtins.bool",
     "generator": "Any",
 }
+#: What mypy must pass over: comparisons give tensors, and ``**=`` takes no modulus.
+IGNORED = {"__eq__": "override", "__ne__": "override", "__ipow__": "misc"}
 #: dims that may also be several
 MANY = {"dim": "builtins.int | Sequence[builtins.int] | None"}
 BUILTIN = {
@@ -122,6 +124,12 @@ RESULTS = {
     "retain_grad": "None",
     "backward": "None",
     "item": "Any",
+    "__abs__": "Tensor",
+    "__neg__": "Tensor",
+    "__pos__": "Tensor",
+    "__pow__": "Tensor",
+    "__invert__": "Tensor",
+    "__reduce_ex__": "Any",
     "__bool__": "builtins.bool",
     "__int__": "builtins.int",
     "__float__": "builtins.float",
@@ -153,10 +161,12 @@ def parameter_type(name: str, default: Any) -> str:
         if name in MANY:
             return MANY[name]
         return f"{known} | None" if known else "Any"
+    if name == "p":  # of norms: a number or a name
+        return "Any"
     if isinstance(default, bool | str):
         return BUILTIN[type(default)]
     if isinstance(default, int | float):
-        return known or ("builtins.int" if name in MANY else "Number")
+        return f"{known} | {BUILTIN[type(default)]}" if known and "Sequence" in known else known or "Number"
     return known or "Any"
 
 
@@ -239,7 +249,7 @@ def own_members() -> list[str]:
     lines: dict[str, str] = {}
     pattern = re.compile(r"((?:    @[\w.]+\n)*)    def (\w+)\(([^)]*)\):")
     for decorators, name, parameters in pattern.findall(body):
-        if name in METHODS or name in ("__cinit__", "__init__", "__dealloc__"):
+        if name in METHODS or name in ("__cinit__", "__init__", "__dealloc__", "__getbuffer__", "__releasebuffer__"):
             continue
         if name.startswith("_") and not name.startswith("__"):
             continue
@@ -255,9 +265,9 @@ def own_members() -> list[str]:
             typed = [re.sub(r"=(?! )", " = ", p) for p in typed]
             typed = [re.sub(r" = (?!None|True|False|-?\d)\S+", " = ...", p) for p in typed]
             binary = name.startswith("__") and len(typed) == 2 and name not in RESULTS
-            lines[name] = (
-                f"    def {name}({', '.join(typed)}) -> {RESULTS.get(name, 'Tensor' if binary else 'Any')}: ...\n"
-            )
+            kind = RESULTS.get(name, "Tensor" if binary else "Any")
+            ignored = f"  # type: ignore[{IGNORED[name]}]" if name in IGNORED else ""
+            lines[name] = f"    def {name}({', '.join(typed)}) -> {kind}: ...{ignored}\n"
     return [lines[name] for name in sorted(lines)]
 
 
