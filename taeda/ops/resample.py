@@ -7,13 +7,16 @@ Interpolation is done one dimension at a time, the last first: each output is a 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import warnings
 from typing import NamedTuple
 
 from .. import _core
 from .._core import Tensor
+from ..kernels import gridsample
 from ..kernels import resample as kernels
+from ..kernels import target
 from .table import composite, primitive
 
 
@@ -258,67 +261,148 @@ def interpolate(
 
 # ---- sampling -------------------------------------------------------------------------------------------------------------
 
-
-def _unnormalise(x: Tensor, size: int, align_corners: bool) -> Tensor:
-    """Coordinates in [-1, 1] as positions in pixels."""
-    return (x + 1) * ((size - 1) / 2) if align_corners else ((x + 1) * size - 1) / 2
+_TAPS = {"bilinear": 2, "nearest": 1, "bicubic": 4}
 
 
-def _reflect(x: Tensor, low2: int, high2: int) -> Tensor:
-    """Positions reflected between ``low2 / 2`` and ``high2 / 2``."""
-    if low2 == high2:
-        return x * 0
-    low, span = low2 / 2, (high2 - low2) / 2
-    x = (x - low).abs()
-    extra = x.fmod(span)
-    flips = (x / span).floor()
-    return (extra + low).where(flips.fmod(2) == 0, span - extra + low)
+def _tables(
+    input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Index, weight and weight's derivatives of every tap of every point."""
+    dims = input.dim() - 2
+    n, points = grid.shape[0], math.prod(grid.shape[1:-1])
+    taps = _TAPS[mode] ** dims
+    dtype = _core.dtype_by_name(gridsample.WEIGHTS[grid.dtype.name])
+    index = _core.empty((n, taps, points), _core.int64)
+    weight = _core.empty((n, taps, points), dtype)
+    derivative = _core.empty((n, taps, dims, points), dtype)
+    address = gridsample.table(grid.dtype.name, mode, padding_mode, align_corners, dims)
+    vectors = n * -(-points // _vector(dtype))
+    _core.launch(address, (index, weight, derivative, grid), (points, *input.shape[2:]), vectors, 256)
+    return index, weight, derivative
 
 
-def _position(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    """Where to sample along one dimension, after padding by border or reflection."""
-    x = _unnormalise(x, size, align_corners)
-    return _padded(x, size, padding_mode, align_corners)
+def _vector(dtype) -> int:
+    """Points of one vector, as the kernels have it."""
+    width = target.host().vector_bytes
+    return max(min(width // dtype.itemsize, 2 * (width // 8)), 1)
 
 
-def _padded(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    if padding_mode == "reflection":
-        x = _reflect(x, 0, 2 * (size - 1)) if align_corners else _reflect(x, -1, 2 * size - 1)
-    return x if padding_mode == "zeros" else x.clamp(0, size - 1)
-
-
-def _pick(input: Tensor, positions: list[Tensor]) -> Tensor:
-    """``input`` at integer positions (outermost dimension first), zero outside: ``(N, C, points)``."""
-    inside, flat = None, None
-    for x, size in zip(positions, input.shape[2:], strict=True):
-        ok = (x >= 0) & (x <= size - 1)
-        inside = ok if inside is None else inside & ok
-        i = x.clamp(0, size - 1).to(_core.int64)
-        flat = i if flat is None else flat * size + i
+@primitive(method=False, out=False, name="_grid_sampler")
+def grid_sampler(input, grid, mode, padding_mode, align_corners):
+    """:func:`grid_sample` on checked arguments."""
+    input, grid = input.contiguous(), grid.contiguous()
     n, c = input.shape[:2]
-    index = flat.reshape(n, 1, -1).expand(n, c, -1)
-    picked = input.flatten(2).gather(2, index)
-    return picked * inside.reshape(n, 1, -1).to(input.dtype)
+    points, plane = math.prod(grid.shape[1:-1]), math.prod(input.shape[2:])
+    out = _core.empty((n, c, *grid.shape[1:-1]), input.dtype)
+    if out.numel() == 0:
+        return out
+    index, weight, _ = _tables(input, grid, mode, padding_mode, align_corners)
+    taps = index.shape[1]
+    grain = max(1, 16384 // (points * taps))
+    _core.launch(
+        gridsample.sample(input.dtype.name), (out, input, index, weight), (points, plane, taps, c), n * c, grain
+    )
+    return out
 
 
-def _linear_taps(x: Tensor) -> list[tuple[Tensor, Tensor]]:
-    low = x.detach().floor()
-    part = x - low
-    return [(low, 1 - part), (low + 1, part)]
+@grid_sampler.vjp_all("input", "grid")
+def _(g, input, grid, mode, padding_mode, align_corners, needs):
+    if _core.is_grad_enabled():
+        return _gradients_in_ops(g, input, grid, mode, padding_mode, align_corners)
+    g, input, grid = g.contiguous(), input.contiguous(), grid.contiguous()
+    n, c = input.shape[:2]
+    points, plane, dims = math.prod(grid.shape[1:-1]), math.prod(input.shape[2:]), input.dim() - 2
+    d_input, d_grid = (
+        input.new_zeros(input.shape) if needs[0] else None,
+        grid.new_zeros(grid.shape) if needs[1] else None,
+    )
+    if g.numel() == 0:
+        return d_input, d_grid
+    index, weight, derivative = _tables(input, grid, mode, padding_mode, align_corners)
+    taps = index.shape[1]
+    args = (points, plane, taps, c)
+    if needs[0]:
+        grain = max(1, 16384 // (points * taps))
+        _core.launch(gridsample.scatter(input.dtype.name), (d_input, g, index, weight), args, n * c, grain)
+    if needs[1]:
+        vectors = n * -(-points // _vector(weight.dtype))
+        grain = max(1, 16384 // (c * taps * _vector(weight.dtype)))
+        tensors = (d_grid, input, g, index, derivative)
+        _core.launch(gridsample.slope(input.dtype.name, dims), tensors, args, vectors, grain)
+    return d_input, d_grid
 
 
-def _cubic_taps(x: Tensor, a: float = -0.75) -> list[tuple[Tensor, Tensor]]:
-    base = x.detach().floor()
-    p = x - base
-    q = 1 - p
+def _gradients_in_ops(g, input, grid, mode, padding_mode, align_corners):
+    """The gradients in differentiable ops, for second derivatives: taps as tensors ``(N, points)``."""
+    n, c = input.shape[:2]
+    sizes = input.shape[2:]
+    flat, image = g.flatten(2), input.flatten(2)
+    points = [p.reshape(n, -1) for p in reversed(grid.unbind(-1))]
+    axes = [_axis_in_ops(p, s, mode, padding_mode, align_corners) for p, s in zip(points, sizes, strict=True)]
+    d_image, d_points = image.new_zeros(image.shape), [None] * len(sizes)
+    for chosen in itertools.product(*axes):
+        index, inside = None, None
+        for (at, _, _), size in zip(chosen, sizes, strict=True):
+            ok = (at >= 0) & (at <= size - 1)
+            inside = ok if inside is None else inside & ok
+            i = at.clamp(0, size - 1).to(_core.int64)
+            index = i if index is None else index * size + i
+        index = index.unsqueeze(1).expand(n, c, -1)
+        weights = [w for _, w, _ in chosen]
+        visible = inside.to(g.dtype)
+        d_image = d_image.scatter_add(
+            2, index, flat * (math.prod(weights[1:], start=weights[0]) * visible).unsqueeze(1)
+        )
+        along = (image.gather(2, index) * flat).sum(1) * visible
+        for k, (_, _, slope) in enumerate(chosen):
+            term = along * slope
+            for j, w in enumerate(weights):
+                term = term * w if j != k else term
+            d_points[k] = term if d_points[k] is None else d_points[k] + term
+    from .joining import stack
 
-    def near(t):
-        return ((a + 2) * t - (a + 3)) * t * t + 1
+    return d_image.reshape(input.shape), stack(d_points[::-1], -1).reshape(grid.shape)
 
-    def far(t):
-        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
-    return [(base - 1, far(p + 1)), (base, near(p)), (base + 1, near(q)), (base + 2, far(q + 1))]
+def _axis_in_ops(x, size, mode, padding_mode, align_corners):
+    """(position, weight, derivative of the weight by the grid's coordinate) of each tap along one dimension."""
+    scale = (size - 1) / 2 if align_corners else size / 2
+    raw = (x + 1) * scale if align_corners else ((x + 1) * size - 1) / 2
+
+    def padded(at):
+        """Positions after padding, and the derivative of that."""
+        if padding_mode == "zeros":
+            return at, at * 0 + 1
+        one, slope = at.detach() * 0 + 1, at.detach() * 0 + 1
+        if padding_mode == "reflection":
+            low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+            if span <= 0:
+                return at * 0, one * 0
+            slope = one.where(at >= low, -one)
+            moved = (at - low).abs()
+            flips = (moved.detach() / span).floor()
+            rest, odd = moved - flips * span, flips.fmod(2) != 0
+            at = (span - rest).where(odd, rest) + low
+            slope = (-slope).where(odd, slope)
+        inside = (at > 0) & (at < size - 1)
+        return at.clamp(0, size - 1), slope * inside.to(slope.dtype)
+
+    if mode == "bicubic":
+        base = raw.detach().floor()
+        p, a = raw - base, -0.75
+        taps = []
+        for k, (t, sign) in enumerate(((p + 1, 1), (p, 1), (1 - p, -1), (2 - p, -1))):
+            if k in (1, 2):
+                w, d = ((a + 2) * t - (a + 3)) * t * t + 1, (3 * (a + 2) * t - 2 * (a + 3)) * t
+            else:
+                w, d = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a, (3 * a * t - 10 * a) * t + 8 * a
+            taps.append((padded(base + (k - 1))[0], w, sign * scale * d))
+        return taps
+    at, slope = padded(raw)
+    if mode == "nearest":
+        return [(at.detach().round(), at.detach() * 0 + 1, at.detach() * 0)]
+    base = at.detach().floor()
+    return [(base, 1 - (at - base), -scale * slope), (base + 1, at - base, scale * slope)]
 
 
 def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
@@ -380,34 +464,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
             stacklevel=2,
         )
         align_corners = False
-    sizes = input.shape[2:]
-    n, c = input.shape[:2]
-    shape = (n, c, *grid.shape[1:-1])
-    points = [p.reshape(n, -1) for p in reversed(grid.unbind(-1))]  # outermost dimension first
-    if mode == "bicubic":
-        ys, xs = (_cubic_taps(_unnormalise(p, s, align_corners)) for p, s in zip(points, sizes, strict=True))
-        total = None
-        for y, wy in ys:
-            line = None
-            for x, wx in xs:
-                at = [_padded(p, s, padding_mode, align_corners) for p, s in zip((y, x), sizes, strict=True)]
-                term = _pick(input, at) * wx.unsqueeze(1)
-                line = term if line is None else line + term
-            total = line * wy.unsqueeze(1) if total is None else total + line * wy.unsqueeze(1)
-        return total.reshape(shape)
-    where = [_position(p, s, padding_mode, align_corners) for p, s in zip(points, sizes, strict=True)]
-    if mode == "nearest":
-        return _pick(input, [x.detach().round() for x in where]).reshape(shape)
-    corners = [([], None)]
-    for x in where:
-        corners = [
-            ([*at, i], w if weight is None else weight * w) for at, weight in corners for i, w in _linear_taps(x)
-        ]
-    total = None
-    for at, weight in corners:
-        term = _pick(input, at) * weight.unsqueeze(1)
-        total = term if total is None else total + term
-    return total.reshape(shape)
+    return grid_sampler(input, grid, mode, padding_mode, bool(align_corners))
 
 
 def _base(size: int, align_corners: bool, like: Tensor) -> Tensor:
