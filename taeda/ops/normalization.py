@@ -5,6 +5,7 @@ Where a second derivative is asked for, the first is written out in public ops i
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _core
@@ -30,10 +31,6 @@ def _require_float(name, x):
             f"{name}(): expected a floating-point tensor, got {x.dtype} of shape {tuple(x.shape)}. Convert it first, "
             f"as in x.float()"
         )
-
-
-def _names(*tensors):
-    return tuple(None if t is None else t.dtype.name for t in tensors)
 
 
 def _pointers(*tensors):
@@ -100,51 +97,55 @@ def _like(g, input):
 
 def _affine_gradient(g, input, n, mean, rstd, weight, bias, needs):
     """Gradients of weight and bias (None where not needed): sums over all rows, in fixed blocks of rows."""
-    if not ((weight is not None and needs[1]) or (bias is not None and needs[2])):
+    want_w, want_b = weight is not None and needs[1], bias is not None and needs[2]
+    if not (want_w or want_b):
         return None, None
-    shape = input.shape[input.dim() - n :]
-    width = math.prod(shape)
-    dw, db = _column_sums(_like(g, input).contiguous(), input.contiguous(), mean, rstd, width)
-    dw = dw.reshape(shape).to(weight.dtype) if weight is not None and needs[1] else None
-    db = db.reshape(shape).to(bias.dtype) if bias is not None and needs[2] else None
-    return dw, db
+    dw, db = _column_sums(_like(g, input).contiguous(), input.contiguous(), mean, rstd, input.shape[input.dim() - n :])
+    return _in_dtype(dw, weight) if want_w else None, _in_dtype(db, bias) if want_b else None
+
+
+def _in_dtype(x, like):
+    return x if x.dtype is like.dtype else x.to(like.dtype)
 
 
 _ROWS = 1024  # that one block of a column sum adds
 
 
-def _column_sums(g, x, mean, rstd, width):
-    """Sums over rows of ``g * (x - mean) * rstd`` and of ``g``, for ``[rows, width]`` contiguous operands."""
-    acc = rstd.dtype
-    rows = rstd.numel()
-    blocks = max(-(-rows // _ROWS), 1)
-    whole = blocks if rows % _ROWS == 0 else blocks - 1
-    parts = empty((2, blocks, width), acc)
-    if not width:
-        return parts.sum(1).unbind(0)
-    address = kernels.affine_backward((acc.name, acc.name, *_names(g, x, mean, rstd)), True, 1, "s")
-    item, size = acc.itemsize, x.dtype.itemsize
+@functools.lru_cache(4096)
+def _column_plan(rows, width, dtypes):
+    """How the sums over ``rows`` are launched: the kernel, and per launch its arguments and where its operands start."""
+    names = [None if d is None else d.name for d in dtypes]
+    item, size = dtypes[-1].itemsize, dtypes[0].itemsize
+    address = kernels.affine_backward((names[-1], names[-1], *names), True, 1, "s")
     lanes = max(target.host().vector_bytes // item, 1)
-    units = -(-width // lanes)
-    outs = (0, 0, width * item, item)
+    blocks = max(-(-rows // _ROWS), 1)
+    whole = rows // _ROWS
+    launches = []
     for start, count, n in ((0, whole, _ROWS), (whole, blocks - whole, rows - whole * _ROWS)):
-        if not count:
-            continue
-        step = (width * size, 0, n * width * size, size)
-        moment = (item, 0, n * item, 0)
-        args = (n, 1, width, *outs, *outs, *step, *step, *moment, *moment)
-        top = start * _ROWS
-        tensors = (
-            parts.data_ptr() + start * width * item,
-            parts.data_ptr() + (blocks + start) * width * item,
-            g.data_ptr() + top * width * size,
-            x.data_ptr() + top * width * size,
-            0 if mean is None else mean.data_ptr() + top * item,
-            rstd.data_ptr() + top * item,
-        )
-        grain = max(8, _PIECE // (n * lanes + 1) // 8 * 8)
-        launch(address, tensors, args, count * units, grain)
-    return parts.sum(1).unbind(0) if blocks > 1 else (parts[0, 0], parts[1, 0])
+        if count and width:
+            out, moment = (0, 0, width * item, item), (item, 0, n * item, 0)
+            every = (width * size, 0, n * width * size, size)
+            args = (n, 1, width, *out, *out, *every, *every, *moment, *moment)
+            grain = max(8, _PIECE // (n * lanes + 1) // 8 * 8)
+            offsets = (start * width * item, start * _ROWS * width * size, start * _ROWS * item)
+            launches.append((args, count * -(-width // lanes), grain, offsets))
+    return address, blocks, launches
+
+
+def _column_sums(g, x, mean, rstd, shape):
+    """Sums over rows of ``g * (x - mean) * rstd`` and of ``g``, of sizes ``shape``, for contiguous operands."""
+    acc = rstd.dtype
+    dtypes = (g.dtype, x.dtype, None if mean is None else mean.dtype, acc)
+    address, blocks, launches = _column_plan(rstd.numel(), math.prod(shape), dtypes)
+    sizes = shape if blocks == 1 else (blocks, *shape)
+    dw, db = empty(sizes, acc), empty(sizes, acc)
+    for args, units, grain, (out, every, moment) in launches:
+        tensors = (dw, db, g, x, 0 if mean is None else mean, rstd)
+        if out or every:
+            starts = (out, out, every, every, moment, moment)
+            tensors = tuple(t if t.__class__ is int else t.data_ptr() + o for t, o in zip(tensors, starts, strict=True))
+        launch(address, tensors, args, units, grain)
+    return (dw, db) if blocks == 1 else (dw.sum(0), db.sum(0))
 
 
 def _layer_norm_gradient(g, input, n, weight, bias, eps):
@@ -213,43 +214,78 @@ HELPERS["normalized_shape_error"] = _check_normalized
 
 
 # ---- group norm -----------------------------------------------------------------------------------------------------
-@primitive(method=False, out=False, name="_group_norm")
-def _fused_group_norm(input, num_groups, weight, bias, eps):
-    x = input.contiguous()
-    shape = _Groups(x, num_groups)
-    y = empty_like(x)
-    names = _names(y, x, weight, bias)
-    args = (*shape.sizes, *shape.every(x), *shape.every(x), *shape.affine(weight), *shape.affine(bias), float(eps))
-    if x.numel():
-        address = kernels.layer_norm(names, False, 2, "s")
-        launch(address, _pointers(y, x, weight, bias), args, shape.rows, shape.grain)
-    return y
-
-
 class _Groups:
     """Sizes and byte strides of ``[batch, groups, channels of a group, positions]``, a row being a group."""
 
-    def __init__(self, x, groups):
-        self.batch, channels = x.shape[0], x.shape[1]
+    def __init__(self, shape, groups):
+        self.batch, channels = shape[0], shape[1]
         self.groups, self.channels = groups, channels // groups
-        self.positions = math.prod(x.shape[2:])
+        self.positions = math.prod(shape[2:])
         self.rows = self.batch * groups
-        count = self.channels * self.positions
-        self.grain = max(1, _PIECE // (count + 1))
-        self.sizes = (self.positions, self.channels, groups)
+        self.count = self.channels * self.positions
+        self.grain = max(1, _PIECE // (self.count + 1))
+        self.flat = self.positions == 1  # then the row is one dimension, the channels of the group
+        self.sizes = (self.channels, 1, groups) if self.flat else (self.positions, self.channels, groups)
+        self.key = (False, 1, "c") if self.flat else (False, 2, "s")
 
-    def every(self, x):
-        item = x.dtype.itemsize
-        count = self.channels * self.positions
-        return (item, self.positions * item, self.groups * count * item, count * item)
+    def every(self, dtype):
+        item = dtype.itemsize
+        return (item, self.positions * item, self.groups * self.count * item, self.count * item)
 
-    def affine(self, x):
-        item = 0 if x is None else x.dtype.itemsize
-        return (0, item, 0, self.channels * item)
+    def affine(self, dtype):
+        item = 0 if dtype is None else dtype.itemsize
+        return (item, 0, 0, self.channels * item) if self.flat else (0, item, 0, self.channels * item)
 
-    def stats(self, x):
-        item = x.dtype.itemsize
-        return (0, 0, self.groups * item, item)
+    def stats(self, dtype):
+        return (0, 0, self.groups * dtype.itemsize, dtype.itemsize)
+
+
+def _signature(x):
+    return None if x is None else (x.shape, x.dtype)
+
+
+def _dtypes(*signatures):
+    return [None if s is None else s[1] for s in signatures]
+
+
+def _dtype_names(*dtypes):
+    return tuple(None if d is None else d.name for d in dtypes)
+
+
+@functools.lru_cache(4096)
+def _group_plan(shape, dtype, groups, weight, bias):
+    """How group norm of these sizes and dtypes is launched, once the arguments are found to fit."""
+    if groups < 1 or len(shape) < 2 or shape[1] % groups:
+        raise RuntimeError(
+            f"group_norm(): expected input of at least 2 dimensions whose number of channels is divisible by num_groups, "
+            f"but got input of shape {list(shape)} and num_groups={groups}"
+        )
+    _check_channels("group_norm", shape, weight=weight, bias=bias)
+    rows = _Groups(shape, groups)
+    w, b = _dtypes(weight, bias)
+    address = kernels.layer_norm(_dtype_names(dtype, dtype, w, b), *rows.key)
+    every = rows.every(dtype)
+    return address, (*rows.sizes, *every, *every, *rows.affine(w), *rows.affine(b)), rows.rows, rows.grain
+
+
+@primitive(method=False, out=False, name="_group_norm")
+def _fused_group_norm(input, num_groups, weight, bias, eps):
+    plan = _group_plan(input.shape, input.dtype, num_groups, _signature(weight), _signature(bias))
+    x = input.contiguous()
+    y = empty_like(x)
+    if x.numel():
+        address, args, rows, grain = plan
+        launch(address, _pointers(y, x, weight, bias), (*args, float(eps)), rows, grain)
+    return y
+
+
+@functools.lru_cache(4096)
+def _group_backward_plan(shape, dtype, groups, weight):
+    rows, acc = _Groups(shape, groups), _working(dtype)
+    address = kernels.layer_norm_backward(_dtype_names(dtype, acc, acc, dtype, dtype, weight), *rows.key)
+    every, stats = rows.every(dtype), rows.stats(acc)
+    args = (*rows.sizes, *every, *stats, *stats, *every, *every, *rows.affine(weight))
+    return address, args, rows.rows, rows.grain
 
 
 @_fused_group_norm.vjp_all("input", "weight", "bias")
@@ -257,35 +293,50 @@ def _(g, input, num_groups, weight, bias, eps, needs):
     if is_grad_enabled():
         return _group_norm_gradient(g, input, num_groups, weight, bias, eps)
     x, g = input.contiguous(), _like(g, input).contiguous()
-    shape = _Groups(x, num_groups)
-    acc = _working(x.dtype)
+    shape, dtype, acc = x.shape, x.dtype, _working(x.dtype)
     dx = empty_like(x)
-    mean, rstd = empty((shape.batch, num_groups), acc), empty((shape.batch, num_groups), acc)
-    every, stats = shape.every(x), shape.stats(mean)
+    mean, rstd = empty((shape[0], num_groups), acc), empty((shape[0], num_groups), acc)
     if x.numel():
-        address = kernels.layer_norm_backward(_names(dx, mean, rstd, x, g, weight), False, 2, "s")
-        args = (*shape.sizes, *every, *stats, *stats, *every, *every, *shape.affine(weight), float(eps))
-        launch(address, _pointers(dx, mean, rstd, x, g, weight), args, shape.rows, shape.grain)
+        plan = _group_backward_plan(shape, dtype, num_groups, None if weight is None else weight.dtype)
+        address, args, rows, grain = plan
+        launch(address, _pointers(dx, mean, rstd, x, g, weight), (*args, float(eps)), rows, grain)
     dw = db = None
     if (weight is not None and needs[1]) or (bias is not None and needs[2]):
-        dw, db = _channel_sums(g, x, mean, rstd, shape)
-        dw = dw.to(weight.dtype) if weight is not None and needs[1] else None
-        db = db.to(bias.dtype) if bias is not None and needs[2] else None
+        dw, db = _channel_sums(g, x, mean, rstd, num_groups)
+        dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+        db = _in_dtype(db, bias) if bias is not None and needs[2] else None
     return dx, dw, db
 
 
-def _channel_sums(g, x, mean, rstd, shape):
+@functools.lru_cache(4096)
+def _channel_plan(shape, dtype, groups):
+    """How the sums per channel are launched: as rows of batch and positions, or as columns where there is one position."""
+    rows, acc = _Groups(shape, groups), _working(dtype)
+    names = _dtype_names(acc, acc, dtype, dtype, acc, acc)
+    item, size, channels = acc.itemsize, dtype.itemsize, shape[1]
+    out = (0, 0, rows.channels * item, item)
+    if rows.flat:
+        address = kernels.affine_backward(names, True, 1, "s")
+        every = (channels * size, 0, rows.channels * size, size)
+        moment = (groups * item, 0, item, 0)
+        lanes = max(target.host().vector_bytes // item, 1)
+        units = groups * -(-rows.channels // lanes)
+        args = (rows.batch, 1, rows.channels, *out, *out, *every, *every, *moment, *moment)
+        return address, args, units, max(8, _PIECE // (rows.batch * lanes + 1) // 8 * 8)
+    address = kernels.affine_backward(names, False, 2, "s")
+    every = (size, channels * rows.positions * size, rows.channels * rows.positions * size, rows.positions * size)
+    moment = (0, groups * item, item, 0)
+    args = (rows.positions, rows.batch, rows.channels, *out, *out, *every, *every, *moment, *moment)
+    return address, args, channels, max(1, _PIECE // (rows.batch * rows.positions + 1))
+
+
+def _channel_sums(g, x, mean, rstd, groups):
     """Sums over batch and positions of ``g * (x - mean) * rstd`` and of ``g``, one per channel."""
-    acc, channels = rstd.dtype, shape.groups * shape.channels
-    dw, db = empty((channels,), acc), empty((channels,), acc)
-    item, size = acc.itemsize, x.dtype.itemsize
-    address = kernels.affine_backward((acc.name, acc.name, *_names(g, x, mean, rstd)), False, 2, "s")
-    out = (0, 0, shape.channels * item, item)
-    every = (size, channels * shape.positions * size, shape.channels * shape.positions * size, shape.positions * size)
-    moment = (0, shape.groups * item, item, 0)
-    args = (shape.positions, shape.batch, shape.channels, *out, *out, *every, *every, *moment, *moment)
-    grain = max(1, _PIECE // (shape.batch * shape.positions + 1))
-    launch(address, (dw, db, g, x, mean, rstd), args, channels, grain)
+    dw, db = empty((x.shape[1],), rstd.dtype), empty((x.shape[1],), rstd.dtype)
+    if not x.numel():
+        return dw.zero_(), db.zero_()
+    address, args, total, grain = _channel_plan(x.shape, x.dtype, groups)
+    launch(address, (dw, db, g, x, mean, rstd), args, total, grain)
     return dw, db
 
 
@@ -305,12 +356,12 @@ def _group_norm_gradient(g, input, groups, weight, bias, eps):
     return dx.reshape(input.shape).to(input.dtype), dw, db
 
 
-def _check_channels(name, input, channels, **tensors):
-    for label, x in tensors.items():
-        if x is not None and tuple(x.shape) != (channels,):
+def _check_channels(name, shape, **signatures):
+    for label, found in signatures.items():
+        if found is not None and tuple(found[0]) != (shape[1],):
             raise RuntimeError(
-                f"{name}(): expected {label} to be a vector of size {channels}, the number of channels of the input of "
-                f"shape {list(input.shape)}, but got shape {list(x.shape)}"
+                f"{name}(): expected {label} to be a vector of size {shape[1]}, the number of channels of the input of "
+                f"shape {list(shape)}, but got shape {list(found[0])}"
             )
 
 
@@ -326,14 +377,6 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
         cudnn_enabled: accepted for compatibility.
     """
     _require_float("group_norm", input)
-    if input.dim() < 2:
-        raise RuntimeError(f"group_norm(): expected at least 2 dimensions, got input of shape {list(input.shape)}")
-    if num_groups < 1 or input.shape[1] % num_groups:
-        raise RuntimeError(
-            f"group_norm(): expected number of channels in input to be divisible by num_groups, but got input of shape "
-            f"{list(input.shape)} and num_groups={num_groups}"
-        )
-    _check_channels("group_norm", input, input.shape[1], weight=weight, bias=bias)
     return _fused_group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -341,63 +384,85 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
 class _Channels:
     """Sizes and byte strides of ``[batch, channels, positions]``, a row being a channel."""
 
-    def __init__(self, x):
-        self.batch, self.channels = x.shape[0], x.shape[1]
-        self.positions = math.prod(x.shape[2:])
-        count = self.batch * self.positions
+    def __init__(self, shape, dtype):
+        batch, self.channels = shape[0], shape[1]
+        self.positions = math.prod(shape[2:])
+        self.size = dtype.itemsize
+        count = batch * self.positions
         self.columns = self.positions == 1  # then channels are neighbours in memory
         if self.columns:
-            self.sizes = (self.batch, 1, self.channels)
-            lanes = max(target.host().vector_bytes // (8 if x.dtype.itemsize == 8 else 4), 1)
+            self.sizes = (batch, 1, self.channels)
+            lanes = max(target.host().vector_bytes // (8 if dtype.itemsize == 8 else 4), 1)
             self.units = -(-self.channels // lanes)
             self.grain = max(4, _PIECE // (count * lanes + 1) // 4 * 4)
         else:
-            self.sizes = (self.positions, self.batch, self.channels)
+            self.sizes = (self.positions, batch, self.channels)
             self.units = self.channels
             self.grain = max(1, _PIECE // (count + 1))
 
-    def every(self, x):
-        item = x.dtype.itemsize
+    def every(self):
         if self.columns:
-            return (self.channels * item, 0, 0, item)
-        return (item, self.channels * self.positions * item, 0, self.positions * item)
+            return (self.channels * self.size, 0, 0, self.size)
+        return (self.size, self.channels * self.positions * self.size, 0, self.positions * self.size)
 
-    def each(self, x):
-        return (0, 0, 0, 0 if x is None else x.dtype.itemsize)
+    def plan(self, kernel, operands, *key):
+        """What a launch needs; ``operands`` are dtypes, in a tuple those of every element, else one per channel."""
+        names, args = [], list(self.sizes)
+        for d in operands:
+            whole = type(d) is tuple
+            d = d[0] if whole else d
+            names.append(None if d is None else d.name)
+            args += self.every() if whole else (0, 0, 0, 0 if d is None else d.itemsize)
+        address = kernel(tuple(names), self.columns, 1 if self.columns else 2, *key)
+        return address, tuple(args), self.units, self.grain
 
-    def key(self, *tensors):
-        return _names(*tensors), self.columns, 1 if self.columns else 2
+
+@functools.lru_cache(4096)
+def _batch_plan(shape, dtype, training, mean, var, weight, bias):
+    """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
+    if len(shape) < 2:
+        raise RuntimeError(f"batch_norm(): expected at least 2 dimensions, got input of shape {list(shape)}")
+    _check_channels("batch_norm", shape, running_mean=mean, running_var=var, weight=weight, bias=bias)
+    if training and shape[0] * math.prod(shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+    if not training and (mean is None or var is None):
+        raise RuntimeError("batch_norm(): expected running_mean and running_var to be defined when training=False")
+    rows, acc = _Channels(shape, dtype), _working(dtype)
+    m, v, w, b = _dtypes(mean, var, weight, bias)
+    if training:
+        return rows.plan(kernels.batch_norm, ((dtype,), acc, acc, m, v, (dtype,), w, b))
+    return rows.plan(kernels.batch_norm_eval, ((dtype,), (dtype,), m, v, w, b))
 
 
-def _batch_norm_forward(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    x = input.contiguous()
-    shape = _Channels(x)
-    y = empty_like(x)
-    acc = _working(x.dtype)
-    every, each = shape.every(x), shape.each
-    if not training:
-        if x.numel():
-            address = kernels.batch_norm_eval(*shape.key(y, x, running_mean, running_var, weight, bias))
-            rows = (*each(running_mean), *each(running_var), *each(weight), *each(bias))
-            args = (*shape.sizes, *every, *every, *rows, float(eps))
-            tensors = _pointers(y, x, running_mean, running_var, weight, bias)
-            launch(address, tensors, args, shape.units, shape.grain)
-        return y, empty((0,), acc), empty((0,), acc)
-    mean, rstd = empty((shape.channels,), acc), empty((shape.channels,), acc)
-    tensors = (y, mean, rstd, running_mean, running_var, x, weight, bias)
-    if x.numel():
-        rows = (*each(mean), *each(rstd), *each(running_mean), *each(running_var))
-        args = (*shape.sizes, *every, *rows, *every, *each(weight), *each(bias), float(eps), float(momentum))
-        launch(kernels.batch_norm(*shape.key(*tensors)), _pointers(*tensors), args, shape.units, shape.grain)
-        for moved in (running_mean, running_var):
-            if moved is not None:
-                _core.bump(moved)
-    return y, mean, rstd
+@functools.lru_cache(4096)
+def _batch_backward_plan(shape, dtype, training, weight):
+    rows, acc = _Channels(shape, dtype), _working(dtype)
+    operands = ((dtype,), acc, acc, (dtype,), (dtype,), acc, acc, weight)
+    return rows.plan(kernels.batch_norm_backward, operands, training)
 
 
 @primitive(method=False, out=False, outputs=("y", "mean", "rstd"), differentiable=[0], name="_batch_norm")
 def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    return _batch_norm_forward(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    signatures = map(_signature, (running_mean, running_var, weight, bias))
+    plan = _batch_plan(input.shape, input.dtype, training, *signatures)
+    x = input.contiguous()
+    y = empty_like(x)
+    acc = _working(x.dtype)
+    channels = (x.shape[1],) if training else (0,)
+    mean, rstd = empty(channels, acc), empty(channels, acc)
+    if not x.numel():
+        return y, mean, rstd
+    address, args, units, grain = plan
+    if training:
+        tensors = (y, mean, rstd, running_mean, running_var, x, weight, bias)
+        launch(address, _pointers(*tensors), (*args, float(eps), float(momentum)), units, grain)
+        for moved in (running_mean, running_var):
+            if moved is not None:
+                _core.bump(moved)
+    else:
+        tensors = (y, x, running_mean, running_var, weight, bias)
+        launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)
+    return y, mean, rstd
 
 
 @_fused_batch_norm.vjp_all("input", "weight", "bias")
@@ -405,21 +470,19 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
     if is_grad_enabled():
         return _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, training, eps)
     x, g = input.contiguous(), _like(g, input).contiguous()
-    shape = _Channels(x)
     acc = _working(x.dtype)
     if not training:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
-    dx, dw, db = empty_like(x), empty((shape.channels,), acc), empty((shape.channels,), acc)
-    tensors = (dx, dw, db, g, x, mean, rstd, weight)
-    every, each = shape.every(x), shape.each
+    channels = (x.shape[1],)
+    dx, dw, db = empty_like(x), empty(channels, acc), empty(channels, acc)
     if x.numel():
-        address = kernels.batch_norm_backward(*shape.key(*tensors), bool(training))
-        rows = (*every, *each(dw), *each(db), *every, *every, *each(mean), *each(rstd), *each(weight))
-        launch(address, _pointers(*tensors), (*shape.sizes, *rows), shape.units, shape.grain)
+        plan = _batch_backward_plan(x.shape, x.dtype, training, None if weight is None else weight.dtype)
+        address, args, units, grain = plan
+        launch(address, _pointers(dx, dw, db, g, x, mean, rstd, weight), args, units, grain)
     else:
         dw, db = dw.zero_(), db.zero_()
-    dw = dw.to(weight.dtype) if weight is not None and needs[1] else None
-    return dx, dw, db.to(bias.dtype) if bias is not None and needs[2] else None
+    dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+    return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
 
 
 def _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, training, eps):
@@ -457,18 +520,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         eps: added to the variance.
     """
     _require_float("batch_norm", input)
-    if input.dim() < 2:
-        raise RuntimeError(f"batch_norm(): expected at least 2 dimensions, got input of shape {list(input.shape)}")
-    channels = input.shape[1]
-    named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
-    _check_channels("batch_norm", input, channels, **named)
-    if training:
-        if input.shape[0] * math.prod(input.shape[2:]) == 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    elif running_mean is None or running_var is None:
-        raise RuntimeError("batch_norm(): expected running_mean and running_var to be defined when training=False")
     momentum = 0.0 if momentum is None else momentum
-    return _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
 
 
 @composite(method=False)
@@ -492,7 +545,6 @@ def instance_norm(
     channels = input.shape[1]
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    _check_channels("instance_norm", input, channels, weight=weight, bias=bias)
     if running_mean is not None or running_var is not None:
         _move_statistics(input, running_mean, running_var, momentum)
     return _fused_group_norm(input, channels, weight, bias, eps)
