@@ -219,17 +219,15 @@ def permutation(int64_t n, generator=None):
 
 
 # ---- samples ---------------------------------------------------------------------------------------------------------
-cdef int check_row(const float* p32, const double* p64, int64_t n) except -1:
+cdef int refuse_row(const float* p32, const double* p64, int64_t n, double total) except -1:
     cdef int64_t i
-    cdef bint good = True
-    if p32 != NULL:
-        for i in range(n):
-            good &= p32[i] >= 0 and p32[i] <= 3.4028234663852886e38
-    else:
-        for i in range(n):
-            good &= p64[i] >= 0 and p64[i] <= 1.7976931348623157e308
-    if not good:
-        raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
+    cdef double x
+    for i in range(n):
+        x = p32[i] if p32 != NULL else p64[i]
+        if not (x >= 0 and x <= 1.7976931348623157e308):
+            raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
+    if not total > 0:
+        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
     return 0
 
 
@@ -238,17 +236,20 @@ cdef double cumulate(const float* p32, const double* p64, int64_t n, char* out) 
     cdef int64_t i
     cdef float s32 = 0
     cdef double s64 = 0
+    cdef int negative = 0
     if p32 != NULL:
         for i in range(n):
             s32 += p32[i]
+            negative |= p32[i] < 0
             (<float*>out)[i] = s32
         s64 = s32
     else:
         for i in range(n):
             s64 += p64[i]
+            negative |= p64[i] < 0
             (<double*>out)[i] = s64
-    if not s64 > 0:
-        raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
+    if negative or not (s64 > 0 and s64 <= 1.7976931348623157e308):
+        refuse_row(p32, p64, n, s64)
     return s64
 
 
@@ -272,7 +273,6 @@ def choose(Tensor p, Tensor out, generator=None):
         for r in range(rows):
             p32 = <float*>p.ptr + r * n if single else NULL
             p64 = NULL if single else <double*>p.ptr + r * n
-            check_row(p32, p64, n)
             total = cumulate(p32, p64, n, sums)
             for k in range(draws):
                 u = next_unit(g)
