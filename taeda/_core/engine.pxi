@@ -105,8 +105,16 @@ cdef object _zeros(tuple meta):
     return HELPERS["zeros"](meta[0], DTYPES[<int>meta[1]])
 
 
+cdef bint keeps_tensors(list items) except -1:
+    for item in items:
+        if type(item) is Saved or PyList_Check(item) and keeps_tensors(<list>item):
+            return True
+    return False
+
+
 cdef inline int release_node(Node node) except -1:
-    if node.args is not None or node.outs is not None:
+    """Let go of the tensors that the node keeps; one that keeps none can be used again."""
+    if node.outs is not None or node.args is not None and keeps_tensors(node.args):
         node.released = True
         node.args = None
         node.outs = None
@@ -172,12 +180,19 @@ cdef int add_to_leaf(Tensor leaf, Tensor g, bint create_graph) except -1:
             g.base = None
             leaf.grad_ = g
         else:
-            leaf.grad_ = HELPERS["clone"](g)
+            leaf.grad_ = HELPERS["clone"](g) if create_graph else copy_like(leaf, g)
     elif create_graph:
         leaf.grad_ = add_gradients(leaf.grad_, g)
     else:
         add_into(leaf.grad_, g)
     return 0
+
+
+cdef Tensor copy_like(Tensor leaf, Tensor g):
+    """A copy of ``g`` in memory of its own, laid out as ``leaf``."""
+    cdef Tensor t = empty_strided_like(g.code, leaf) if is_dense(leaf) else empty_tensor(g.code, g.nd, g.sizes)
+    copy_into(t, g)
+    return t
 
 
 cdef int STEAL_LIMIT = 4

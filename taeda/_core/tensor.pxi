@@ -501,6 +501,7 @@ cdef class Tensor:
         """Take this tensor out of the graph."""
         if self.base is not None:
             raise RuntimeError("can't detach views in-place: use detach() instead")
+        self.grad_fn_ = None
         self.leaf_grad = False
         self.nr = 0
         return self

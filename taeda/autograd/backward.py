@@ -9,10 +9,15 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops.joining import stack
+from .graph import GradientEdge
 
 
 def _as_tuple(x: Any) -> tuple:
-    return (x,) if isinstance(x, Tensor) or x is None else tuple(x)
+    return tuple(x) if isinstance(x, (tuple, list)) and not isinstance(x, GradientEdge) else (x,)
+
+
+def _wants_grad(x: Any) -> bool:
+    return isinstance(x, GradientEdge) or x.requires_grad
 
 
 def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
@@ -22,6 +27,11 @@ def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
         raise RuntimeError(f"{name}: got {len(outputs)} tensors and {len(grads)} gradients")
     made = []
     for out, g in zip(outputs, grads, strict=True):
+        if isinstance(out, GradientEdge):
+            if not isinstance(g, Tensor):
+                raise RuntimeError(f"{name}: a GradientEdge has no sizes: pass its gradient, got {type(g).__name__}")
+            made.append(g)
+            continue
         if g is None:
             if not out.requires_grad:
                 made.append(None)
@@ -58,7 +68,7 @@ def _one(out: Tensor) -> Tensor:
 
 def _check_outputs(outputs: tuple) -> None:
     for i, out in enumerate(outputs):
-        if not out.requires_grad:
+        if not _wants_grad(out):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
 
 
@@ -84,7 +94,7 @@ def backward(
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         for i, x in enumerate(inputs):
-            if not x.requires_grad:
+            if not _wants_grad(x):
                 raise RuntimeError(f"One of the differentiated Tensors (inputs[{i}]) does not require grad")
     grads = _initial_gradients(tensors, grad_tensors, "backward")
     _check_outputs(tensors)
@@ -130,7 +140,7 @@ def grad(
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True")
         allow_unused = True
     for i, x in enumerate(inputs):
-        if not x.requires_grad:
+        if not _wants_grad(x):
             raise RuntimeError(f"One of the differentiated Tensors does not require grad (inputs[{i}])")
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
@@ -145,7 +155,7 @@ def grad(
                     f"One of the differentiated Tensors appears to not have been used in the graph (inputs[{i}]). Set "
                     f"allow_unused=True if this is the desired behavior."
                 )
-            if materialize_grads:
+            if materialize_grads and isinstance(inputs[i], Tensor):
                 result[i] = inputs[i].new_zeros(inputs[i].shape)
     return tuple(result)
 

@@ -187,7 +187,8 @@ def _copy_back(function: Callable, name: str) -> None:
     """The in-place form of something that is computed out of place."""
 
     def form(input, *args, **kwargs):
-        return input.copy_(function(input, *args, **kwargs))
+        recorded = isinstance(input, Tensor) and input.requires_grad and _core.is_grad_enabled()
+        return input.copy_(function(input.clone() if recorded else input, *args, **kwargs))
 
     form.__name__ = form.__qualname__ = name + "_"
     form.__doc__ = f"In-place form of :func:`{name}`."

@@ -1,0 +1,247 @@
+"""Hooks on tensors, leaves and nodes: order, replacing, removal, ``retain_grad``."""
+
+import pytest
+
+import taeda
+
+
+def leaf(*values):
+    return taeda.tensor(values, dtype=taeda.float64, requires_grad=True)
+
+
+def test_tensor_hook_sees_and_replaces():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.sum().backward()
+    assert seen == [[1.0, 1.0], [10.0, 10.0]]
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_leaf_hook_runs_once_on_the_whole_gradient():
+    x = leaf(1.0)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.item()) or g * 2)
+    (x * 2 + x * 3 + x.exp() * 0).sum().backward()
+    assert seen == [5.0]
+    assert x.grad.item() == 10.0
+
+
+def test_hooks_can_be_removed():
+    x = leaf(1.0)
+    calls = []
+    handles = [x.register_hook(lambda g, i=i: calls.append(i)) for i in range(3)]
+    handles[1].remove()
+    handles[1].remove()
+    (x * 2).sum().backward()
+    assert calls == [0, 2]
+    with x.register_hook(lambda g: calls.append("inside")):
+        (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert calls == [0, 2, 0, 2, "inside", 0, 2]
+
+
+def test_handles_that_are_dropped_leave_their_hooks():
+    x = leaf(1.0)
+    calls = []
+    for i in range(20):
+        x.register_hook(lambda g, i=i: calls.append(i))
+    (x * 2).sum().backward()
+    assert calls == list(range(20))
+
+
+def test_a_hook_may_register_or_remove_hooks():
+    x = leaf(1.0)
+    calls = []
+
+    def first(g):
+        calls.append("first")
+        handle.remove()
+        x.register_hook(lambda g: calls.append("late"))
+
+    handle = x.register_hook(first)
+    (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert calls == ["first", "late"]
+
+
+def test_hooks_must_give_a_gradient_or_nothing():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.register_hook(lambda g: 3)
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'int'"):
+        y.sum().backward()
+    y = x * 2
+    y.register_hook(lambda g: taeda.ones(3, dtype=taeda.float64))
+    with pytest.raises(RuntimeError, match="changed the size"):
+        y.sum().backward()
+    y = x * 2
+    y.register_hook(lambda g: g.float())
+    with pytest.raises(RuntimeError, match="changed the type"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        taeda.ones(2).register_hook(print)
+
+
+def test_post_accumulate_hook():
+    x = leaf(1.0, 2.0)
+    seen = []
+
+    def step(p):
+        seen.append(p.grad.tolist())
+        with taeda.no_grad():
+            p.sub_(p.grad)
+        p.grad = None
+
+    handle = x.register_post_accumulate_grad_hook(step)
+    (x * x).sum().backward()
+    assert seen == [[2.0, 4.0]]
+    assert x.grad is None
+    assert x.tolist() == [-1.0, -2.0]
+    handle.remove()
+    x.sum().backward()
+    assert len(seen) == 1
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (x * 2).register_post_accumulate_grad_hook(step)
+
+
+def test_node_hooks():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    order = []
+    y.grad_fn.register_prehook(lambda outputs: order.append(("pre", outputs[0].tolist())) or (outputs[0] * 2,))
+    y.grad_fn.register_hook(lambda inputs, outputs: order.append(("post", inputs[0].tolist(), outputs[0].tolist())))
+    y.register_hook(lambda g: order.append(("tensor", g.tolist())))
+    y.sum().backward()
+    assert order == [("tensor", [1.0, 1.0]), ("pre", [1.0, 1.0]), ("post", [6.0, 6.0], [2.0, 2.0])]
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_node_hook_replaces_input_gradients():
+    x, w = leaf(1.0), leaf(2.0)
+    y = x * w
+    handle = y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 100, None))
+    y.sum().backward()
+    assert x.grad.item() == 200.0
+    assert w.grad is None
+    handle.remove()
+
+
+def test_node_of_a_leaf():
+    x = leaf(1.0, 2.0)
+    node = x.expand_as(x).grad_fn.next_functions[0][0]
+    assert node.variable is x
+    order = []
+    node.register_prehook(lambda outputs: order.append("pre"))
+    node.register_hook(lambda inputs, outputs: order.append((inputs, outputs[0].tolist(), x.grad.tolist())))
+    (x * 2).sum().backward()
+    assert order == ["pre", ((), [2.0, 2.0], [2.0, 2.0])]
+
+
+def test_retain_grad():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    y.retain_grad()
+    assert y.retains_grad
+    y.register_hook(lambda g: g * 5)
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [15.0, 15.0]
+    assert x.grad.tolist() == [30.0, 30.0]
+    z = x * 2
+    z.retain_grad()
+    (z * 3).sum().backward(retain_graph=True)
+    (z * 3).sum().backward()
+    assert z.grad.tolist() == [6.0, 6.0]
+    x.retain_grad()
+    assert not x.retains_grad
+    with pytest.raises(RuntimeError, match="requires_grad=False"):
+        taeda.ones(2).retain_grad()
+
+
+def test_retained_gradient_has_its_own_memory():
+    x, given = leaf(1.0, 2.0), taeda.ones(2, dtype=taeda.float64)
+    y = x.clone()
+    y.retain_grad()
+    y.backward(given)
+    y.grad.mul_(9)
+    assert given.tolist() == [1.0, 1.0]
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_retain_grad_follows_the_tensor_through_inplace_ops():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5.0, 5.0]
+    y = x * 2
+    y.retain_grad()
+    row = y[0:1]
+    row.retain_grad()
+    row.mul_(3)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5.0, 5.0]
+
+
+def test_hook_before_an_inplace_op_is_about_the_tensor_before_it():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.mul_(3)
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.sum().backward()
+    assert seen == [[1.0, 1.0], [3.0, 3.0]]
+
+
+def test_hooks_run_only_where_the_pass_goes():
+    x, w = leaf(1.0), leaf(2.0)
+    a, b = x * 2, w * 3
+    calls = []
+    a.register_hook(lambda g: calls.append("a"))
+    b.register_hook(lambda g: calls.append("b"))
+    x.register_hook(lambda g: calls.append("x"))
+    taeda.autograd.grad((a * b).sum(), w)
+    assert calls == ["b"]
+
+
+def test_hooks_apply_to_gradients_that_are_asked_for():
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    z = (y * 3).sum()
+    (g,) = taeda.autograd.grad(z, y, retain_graph=True)
+    assert g.item() == 30.0
+    (g,) = taeda.autograd.grad(z, x)
+    assert g.item() == 60.0
+
+
+def test_hooks_take_part_in_higher_derivatives():
+    x = leaf(2.0)
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    (g,) = taeda.autograd.grad(y.sum(), x, create_graph=True)
+    assert g.item() == 8.0
+    (second,) = taeda.autograd.grad(g.sum(), x)
+    assert second.item() == 8.0
+
+
+def test_error_in_a_hook_leaves_everything_usable():
+    x = leaf(1.0)
+    y = x * 2
+
+    def fail(g):
+        raise KeyError("on purpose")
+
+    handle = y.register_hook(fail)
+    with pytest.raises(KeyError, match="on purpose"):
+        y.sum().backward()
+    assert taeda.is_grad_enabled()
+    handle.remove()
+    (x * 3).sum().backward()
+    assert x.grad.item() == 3.0
