@@ -109,9 +109,9 @@ class Reader:
                 outer.append(stack)
                 stack = []
             elif op == 0x74:  # t TUPLE
-                items = tuple(stack)
+                whole = tuple(stack)
                 stack = outer.pop()
-                stack.append(items)
+                stack.append(whole)
             elif op == 0x58:  # X BINUNICODE
                 stack.append(str(take(int.from_bytes(take(4), "little")), "utf-8", "surrogatepass"))
             elif op == 0x6A:  # j LONG_BINGET

@@ -22,7 +22,14 @@ def _attributes(t: Tensor) -> dict | None:
 
 
 def rebuild(
-    cls: type, storage: Any, dtype: Any, sizes: tuple, strides: tuple, offset: int, requires_grad: bool, state: dict | None
+    cls: type,
+    storage: Any,
+    dtype: Any,
+    sizes: tuple,
+    strides: tuple,
+    offset: int,
+    requires_grad: bool,
+    state: dict | None,
 ) -> Tensor:
     """The tensor of a pickle: ``cls`` over a window of ``storage``."""
     t = _core.from_storage(storage, dtype, sizes, strides, offset)
@@ -35,7 +42,7 @@ def rebuild(
     return t
 
 
-def _window(t: Tensor) -> tuple:
+def _window(t: Tensor) -> tuple[Any, tuple, tuple, int, bool]:
     return t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad
 
 

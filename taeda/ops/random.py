@@ -141,6 +141,8 @@ def log_normal_(input, mean=1.0, std=2.0, *, generator=None):
 
 def _integers(name: str, input: Tensor, low: int, high: int, generator: Any) -> None:
     """Uniform integers in [low, high)."""
+    least: float
+    most: float
     least, most = _INTEGER_RANGE.get(input.dtype.name, (0, 0))
     if input.dtype.is_complex:
         raise NotImplementedError(f"{name}: expected a real tensor, got {input.dtype}")

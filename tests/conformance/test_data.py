@@ -9,7 +9,7 @@ import taeda
 import taeda.utils.data
 
 torch = pytest.importorskip("torch")
-import torch.utils.data  # noqa: E402
+pytest.importorskip("torch.utils.data")
 
 BOTH = [taeda, torch]
 

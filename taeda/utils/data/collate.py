@@ -44,7 +44,7 @@ def _like_mapping(original: Any, items: dict) -> Any:
             made = copy.copy(original)
             made.update(items)
             return made
-        return type(original)(items)  # type: ignore[call-arg]
+        return type(original)(items)
     except TypeError:
         return items
 
@@ -56,7 +56,7 @@ def _like_sequence(original: Any, items: list) -> Any:
             for i, item in enumerate(items):
                 made[i] = item
             return made
-        return type(original)(items)  # type: ignore[call-arg]
+        return type(original)(items)
     except TypeError:
         return items
 

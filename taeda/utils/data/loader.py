@@ -99,7 +99,7 @@ class _Iterator:
 
     def _from_stream(self) -> Iterator[Any]:
         loader = self._loader
-        stream = iter(loader.dataset)  # type: ignore[arg-type]
+        stream = iter(loader.dataset)
         if loader.batch_sampler is None:
             for sample in stream:
                 yield loader.collate_fn(sample)

@@ -120,8 +120,8 @@ class WeightedRandomSampler(Sampler[int]):
     ):
         _check_count(num_samples)
         _check_flag("replacement", replacement)
-        weights = weights if isinstance(weights, _core.Tensor) else tensor(list(weights), dtype=_core.float64)
-        self.weights = weights.to(_core.float64)
+        given = weights if isinstance(weights, _core.Tensor) else tensor(list(weights), dtype=_core.float64)
+        self.weights = given.to(_core.float64)
         if self.weights.dim() != 1:
             raise ValueError(
                 f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
