@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations as _combinations
 from itertools import combinations_with_replacement as _combinations_with_replacement
+from itertools import pairwise
 
 from .. import _core
 from .._core import HELPERS, Tensor, moves
@@ -180,7 +181,7 @@ def tensor_split(input, indices_or_sections, dim=0):
         cuts = [0]
         for i in range(sections):
             cuts.append(cuts[-1] + short + (i < more))
-        pieces = list(zip(cuts[:-1], cuts[1:], strict=True))
+        pieces = list(pairwise(cuts))
     else:
         cuts = [int(i) for i in indices_or_sections]
         pieces = list(zip([0, *cuts], [*cuts, size], strict=True))

@@ -10,10 +10,12 @@ from taeda.kernels import scalar as s
 from taeda.kernels.build import compiler
 from taeda.kernels.copy import transpose
 from taeda.kernels.gemm import matmul
+from taeda.kernels.indexing import mask_positions, rows, search_sorted
 from taeda.kernels.ir import Function
 from taeda.kernels.pointwise import pointwise
 from taeda.kernels.reduce import reduce
 from taeda.kernels.softmax import softmax
+from taeda.kernels.sort import kth_rows, sort_rows, top_rows
 from taeda.kernels.target import ARM64, PTX, X86_64_AVX2, X86_64_AVX512
 
 CPUS = {"avx2": X86_64_AVX2, "avx512": X86_64_AVX512, "arm64": ARM64}
@@ -38,6 +40,17 @@ def kernels(target):
         yield "softmax", softmax.text(("float32", "float32"), False, target=target)
         yield "matmul", matmul.text("float32", target=target)
         yield "transpose", transpose.text(4, target=target)
+        for item in (1, 2, 4, 8, 16):
+            yield f"streamed transpose {item}", transpose.text(item, True, target=target)
+            yield f"rows {item}", rows.text(item, "get", "c", "wrap", target=target)
+            yield f"items {item}", rows.text(item, "get", "1", "plain", target=target)
+        yield "search", search_sorted.text("float32", False, "int64", target=target)
+        yield "masks", mask_positions.text(3, target=target)
+        for dtype in ("uint8", "float16", "float32", "float64"):
+            yield f"sort {dtype}", sort_rows.text(dtype, True, False, target=target)
+            yield f"sort few {dtype}", sort_rows.text(dtype, False, True, target=target)
+            yield f"top {dtype}", top_rows.text(dtype, True, target=target)
+            yield f"kth {dtype}", kth_rows.text(dtype, False, target=target)
 
 
 @pytest.mark.parametrize("name", CPUS)

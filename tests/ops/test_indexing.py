@@ -1,0 +1,202 @@
+"""Indexing, scatter and joins against NumPy, where no other library is needed to say what is right."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import taeda
+
+
+def both(*shape, seed=0):
+    a = np.random.default_rng(seed).standard_normal(shape).astype("f4")
+    return a, taeda.from_numpy(a.copy())
+
+
+@st.composite
+def indices(draw):
+    """A shape and an index for it: slices with any steps, None, ..., and at most one array of integers or mask."""
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    used, parts, advanced = 0, [], False
+    while used < len(shape):
+        size = shape[used]
+        kind = draw(st.sampled_from(["slice", "none", "array", "mask", "stop"]))
+        if kind == "none":
+            if len(parts) < 6:
+                parts.append(None)
+                continue
+            kind = "slice"
+        if kind == "stop" or (kind in ("array", "mask") and advanced):
+            break
+        if kind == "slice":
+            bound = st.none() | st.integers(-size - 1, size + 1)
+            step = draw(st.sampled_from([None, 1, 2, 3, -1, -2]))
+            parts.append(slice(draw(bound), draw(bound), step))
+        elif kind == "array":
+            count = draw(st.integers(0, 4))
+            parts.append(np.array([draw(st.integers(-size, size - 1)) for _ in range(count)], np.int64))
+            advanced = True
+        else:
+            parts.append(np.array([draw(st.booleans()) for _ in range(size)], bool))
+            advanced = True
+        used += 1
+    if draw(st.booleans()):
+        parts.append(Ellipsis)
+    return shape, tuple(parts)
+
+
+def ours(index):
+    return tuple(taeda.from_numpy(p.copy()) if isinstance(p, np.ndarray) else p for p in index)
+
+
+@settings(max_examples=200, deadline=None)
+@given(indices())
+def test_reading_is_numpys(case):
+    shape, index = case
+    a, t = both(*shape)
+    np.testing.assert_array_equal(t[ours(index)].numpy(), a[index])
+
+
+@settings(max_examples=200, deadline=None)
+@given(indices())
+def test_writing_is_numpys(case):
+    shape, index = case
+    a, t = both(*shape)
+    a[index] = 7
+    t[ours(index)] = 7
+    np.testing.assert_array_equal(t.numpy(), a)
+    a[index] = a[index] + 1
+    t[ours(index)] += 1
+    np.testing.assert_array_equal(t.numpy(), a)
+
+
+@settings(max_examples=100, deadline=None)
+@given(indices())
+def test_gradient_of_reading_counts_how_often_each_element_was_read(case):
+    shape, index = case
+    t = taeda.ones(shape, requires_grad=True)
+    t[ours(index)].sum().backward()
+    counts = np.zeros(shape, "f4")
+    np.add.at(counts, index, 1)
+    np.testing.assert_array_equal(t.grad.numpy(), counts)
+
+
+def test_nothing_is_written_when_an_index_is_bad():
+    a, t = both(4, 5)
+    bad = taeda.tensor([0, 1, 9])
+    rows = taeda.zeros(3, 5)
+    for write in (
+        lambda: t.__setitem__(bad, 0.0),
+        lambda: t.index_put_((bad,), rows),
+        lambda: t.index_add_(0, bad, rows),
+        lambda: t.index_copy_(0, bad, rows),
+        lambda: t.index_fill_(0, bad, 0.0),
+        lambda: t.scatter_(0, taeda.tensor([[0, 1, 2, 3, 4]]), 0.0),
+        lambda: t.put_(taeda.tensor([0, 99]), taeda.zeros(2)),
+        lambda: t.masked_scatter_(t > -9, taeda.zeros(3)),
+    ):
+        with pytest.raises((IndexError, RuntimeError)) as error:
+            write()
+        assert str(error.value)
+        np.testing.assert_array_equal(t.numpy(), a)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t[taeda.tensor([7])],
+        lambda t: t[taeda.tensor([0]), taeda.tensor([-9])],
+        lambda t: t.index_select(0, taeda.tensor([4])),
+        lambda t: t.take(taeda.tensor([20])),
+        lambda t: t[0, 0, 0],
+        lambda t: t[[0, 1], [0, 1, 2]],
+        lambda t: t[taeda.tensor([True, False])],
+        lambda t: t[0.5],
+    ],
+)
+def test_bad_indices_raise(call):
+    with pytest.raises(IndexError) as error:
+        call(taeda.zeros(4, 5))
+    assert str(error.value)
+
+
+def test_writing_from_the_tensor_itself():
+    a, t = both(6, 3)
+    order = np.array([5, 4, 3, 2, 1, 0])
+    t[taeda.from_numpy(order)] = t
+    np.testing.assert_array_equal(t.numpy(), a[order])
+
+
+def test_results_do_not_depend_on_threads():
+    taeda.manual_seed(0)
+    x, rows = taeda.randn(1000, 300), taeda.randn(5000, 300)
+    index = taeda.randint(0, 1000, (5000,))
+    along = taeda.randint(0, 1000, (1000, 300))
+    jobs = [
+        lambda: x.index_add(0, index, rows),
+        lambda: x.index_put((index,), rows),
+        lambda: x.scatter_add(0, along, x),
+        lambda: x.scatter(0, along, x),
+        lambda: x.gather(0, along),
+        lambda: x[:, index % 300],
+        lambda: x.sort(0)[1],
+        lambda: x.reshape(-1).sort()[0],
+        lambda: x.topk(5)[1],
+        lambda: x[x > 0],
+        lambda: x.t().contiguous(),
+        lambda: taeda.cat([x, x], 1),
+    ]
+    before = taeda.get_num_threads()
+    try:
+        taeda.set_num_threads(1)
+        single = [job().numpy() for job in jobs]
+        taeda.set_num_threads(3)
+        for job, expected in zip(jobs, single, strict=True):
+            np.testing.assert_array_equal(job().numpy(), expected)
+    finally:
+        taeda.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float16", "float32", "float64", "complex128"])
+def test_transposed_copies(dtype):
+    rng = np.random.default_rng(0)
+    for shape in ((3, 5, 7), (40, 33), (2, 16, 1, 9), (1, 70, 3)):
+        a = rng.integers(0, 100, shape).astype(dtype)
+        t = taeda.from_numpy(a)
+        order = tuple(reversed(range(len(shape))))
+        np.testing.assert_array_equal(t.permute(order).contiguous().numpy(), a.transpose(order))
+
+
+def test_views_of_masks_and_half_the_rows():
+    a, t = both(8, 9)
+    mask = a[::2, ::3] > 0
+    np.testing.assert_array_equal(t[::2, ::3][taeda.from_numpy(mask)].numpy(), a[::2, ::3][mask])
+    t[::-2][taeda.tensor([0, 2])] = 1.0
+    a[::-2][np.array([0, 2])] = 1.0
+    np.testing.assert_array_equal(t.numpy(), a)
+
+
+def test_joining_many_pieces():
+    pieces = [np.full((i % 3, 4), i, "f4") for i in range(50)]
+    joined = taeda.cat([taeda.from_numpy(p) for p in pieces])
+    np.testing.assert_array_equal(joined.numpy(), np.concatenate(pieces))
+    stacked = taeda.stack([taeda.full((2, 3), float(i)) for i in range(20)], 1)
+    np.testing.assert_array_equal(stacked.numpy(), np.stack([np.full((2, 3), i, "f4") for i in range(20)], 1))
+
+
+def test_embedding_gradient_is_summed_in_order():
+    weight = taeda.zeros(3, 2, requires_grad=True)
+    index = taeda.tensor([[0, 2], [0, 0]])
+    taeda.embedding(weight, index, padding_idx=2).sum().backward()
+    assert weight.grad.tolist() == [[3.0, 3.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_large_gathers_and_masks_agree_with_numpy():
+    rng = np.random.default_rng(0)
+    a, t = both(300, 400)
+    index = rng.integers(-300, 300, 7000)
+    np.testing.assert_array_equal(t[taeda.from_numpy(index)].numpy(), a[index])
+    columns = rng.integers(0, 400, 1000)
+    np.testing.assert_array_equal(t[:, taeda.from_numpy(columns)].numpy(), a[:, columns])
+    np.testing.assert_array_equal(taeda.nonzero(t > 1).numpy(), np.argwhere(a > 1))
+    np.testing.assert_array_equal(t.flatten()[taeda.from_numpy(index) % 1000].numpy(), a.flatten()[index % 1000])

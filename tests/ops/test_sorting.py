@@ -1,0 +1,105 @@
+"""Sorting and what follows from it, against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import taeda
+
+NUMBERS = st.sampled_from(["float32", "float64", "int64", "int32", "uint8", "int16"])
+
+
+@st.composite
+def rows(draw):
+    dtype = draw(NUMBERS)
+    elements = (
+        {"elements": st.sampled_from([0.0, -0.0, 1.5, -2.0, float("inf"), float("nan"), 3.0])}
+        if dtype[0] == "f"
+        else {}
+    )
+    return draw(hnp.arrays(dtype, hnp.array_shapes(min_dims=1, max_dims=3, max_side=90), **elements))
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows(), st.booleans())
+def test_sort_is_stable(a, descending):
+    t = taeda.from_numpy(a.copy())
+    for dim in range(a.ndim):
+        values, indices = taeda.sort(t, dim, descending)
+        if descending:
+            flipped = np.flip(a, dim)
+            order = a.shape[dim] - 1 - np.flip(np.argsort(flipped, dim, kind="stable"), dim)
+        else:
+            order = np.argsort(a, dim, kind="stable")
+        np.testing.assert_array_equal(indices.numpy(), order)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(a, order, dim))
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows(), st.integers(0, 90), st.booleans())
+def test_topk_is_the_start_of_sort(a, k, largest):
+    t = taeda.from_numpy(a.copy())
+    k = min(k, a.shape[-1])
+    values, indices = t.topk(k, largest=largest)
+    expected = t.sort(descending=largest)
+    np.testing.assert_array_equal(indices.numpy(), expected.indices[..., :k].numpy())
+    np.testing.assert_array_equal(values.numpy(), expected.values[..., :k].numpy())
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows())
+def test_order_statistics(a):
+    t = taeda.from_numpy(a.copy())
+    ordered = t.sort().values
+    n = a.shape[-1]
+    for k in {1, n // 2 + 1, n}:
+        np.testing.assert_array_equal(t.kthvalue(k).values.numpy(), ordered[..., k - 1].numpy())
+    if not np.isnan(a.astype("f8")).any():
+        np.testing.assert_array_equal(t.median(-1).values.numpy(), ordered[..., (n - 1) // 2].numpy())
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows())
+def test_unique(a):
+    if np.isnan(a.astype("f8")).any():
+        a = np.nan_to_num(a)
+    values, inverse, counts = taeda.unique(taeda.from_numpy(a.copy()), return_inverse=True, return_counts=True)
+    expected = np.unique(a, return_inverse=True, return_counts=True)
+    np.testing.assert_array_equal(values.numpy(), expected[0])
+    np.testing.assert_array_equal(inverse.numpy(), expected[1].reshape(a.shape))
+    np.testing.assert_array_equal(counts.numpy(), expected[2])
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows(), rows())
+def test_searchsorted(a, b):
+    a = np.sort(np.nan_to_num(a).reshape(-1))
+    b = np.clip(np.nan_to_num(b), -100, 100).astype(a.dtype)
+    for side in ("left", "right"):
+        got = taeda.searchsorted(taeda.from_numpy(a), taeda.from_numpy(b), side=side)
+        np.testing.assert_array_equal(got.numpy(), np.searchsorted(a, b, side))
+
+
+def test_bad_arguments():
+    x = taeda.zeros(3, 4)
+    for call in (
+        lambda: x.topk(5),
+        lambda: x.kthvalue(0),
+        lambda: x.kthvalue(5),
+        lambda: taeda.bincount(taeda.tensor([-1])),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+    with pytest.raises(IndexError):
+        x.sort(2)
+
+
+def test_gradients_go_to_where_values_came_from():
+    x = taeda.tensor([3.0, 1.0, 2.0], requires_grad=True)
+    (x.sort().values * taeda.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [100.0, 1.0, 10.0]
+    x.grad = None
+    x.median().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 1.0]
