@@ -107,6 +107,7 @@ from .ops.comparison import (
     ne as not_equal,
     signbit,
 )
+from .ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .ops.conversion import cpu, cuda, is_same_size, resize_as_, resolve_conj, resolve_neg
 from .ops.creation import (
     _fill as fill_,
@@ -133,10 +134,10 @@ from .ops.creation import (
     tril_indices,
     triu,
     triu_indices,
-    vander,
     zeros,
     zeros_like,
 )
+from .ops.ctc import ctc_loss
 from .ops.einsum import einsum, kron, tensordot
 from .ops.elementary import (
     acos,
@@ -225,6 +226,28 @@ from .ops.joining import (
     vstack,
     vstack as row_stack,
 )
+from .ops.linalg import (
+    _cholesky_method as cholesky,
+    _det_method as det,
+    _svd_method as svd,
+    cholesky_inverse,
+    cholesky_solve,
+    cross,
+    logdet,
+    matrix_exp,
+    qr,
+    triangular_solve,
+    vander,
+)
+from .ops.loss import (
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    kl_div,
+    margin_ranking_loss,
+    poisson_nll_loss,
+    triplet_margin_loss,
+)
 from .ops.matmul import (
     addbmm,
     addmm,
@@ -244,7 +267,7 @@ from .ops.matmul import (
     outer as ger,
     vdot,
 )
-from .ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from .ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, native_layer_norm, rms_norm
 from .ops.pointwise import (
     abs,
     abs as absolute,
@@ -384,6 +407,43 @@ from .ops.sorting import (
     unique_consecutive,
 )
 from .ops.special import digamma, erf, erfc, erfinv, lgamma, mvlgamma, polygamma
+from .ops.statistics import (
+    bartlett_window,
+    blackman_window,
+    cdist,
+    corrcoef,
+    cov,
+    gradient,
+    hamming_window,
+    hann_window,
+    isin,
+    kaiser_window,
+    nanquantile,
+    pdist,
+    quantile,
+    trace,
+    unravel_index,
+)
+from .ops.view_copies import (
+    alias_copy,
+    as_strided_copy,
+    diagonal_copy,
+    expand_copy,
+    permute_copy,
+    select_copy,
+    slice_copy,
+    split_copy,
+    split_with_sizes_copy,
+    squeeze_copy,
+    t_copy,
+    transpose_copy,
+    unbind_copy,
+    unfold_copy,
+    unsqueeze_copy,
+    view_as_complex_copy,
+    view_as_real_copy,
+    view_copy,
+)
 from .ops.views import (
     adjoint,
     as_strided,
@@ -420,8 +480,9 @@ from .ops.views import (
     view_as_real,
 )
 from .ops.table import can_cast
+from .ops.linalg import inv as inverse, pinv as pinverse, slogdet
 from ._print import get_printoptions, printoptions, set_printoptions
-from . import autograd, linalg, random
+from . import autograd, fft, linalg, random, special
 from .autograd import (
     enable_grad,
     inference_mode,

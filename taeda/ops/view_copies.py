@@ -1,0 +1,36 @@
+"""The ``_copy`` forms of views: the same elements in memory of their own."""
+
+from __future__ import annotations
+
+from . import views
+from .table import composite
+
+
+def _copying(view, name):
+    def function(input, *args, **kwargs):
+        made = view(input, *args, **kwargs)
+        return tuple(x.clone() for x in made) if isinstance(made, tuple) else made.clone()
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"A copy of what :func:`{name.removesuffix('_copy')}` views."
+    return composite(method=False)(function)
+
+
+alias_copy = _copying(views.view_alias, "alias_copy")
+as_strided_copy = _copying(views.as_strided, "as_strided_copy")
+diagonal_copy = _copying(views.diagonal, "diagonal_copy")
+expand_copy = _copying(views.expand, "expand_copy")
+permute_copy = _copying(views.permute, "permute_copy")
+select_copy = _copying(views.select, "select_copy")
+slice_copy = _copying(views.slice_view, "slice_copy")
+split_copy = _copying(views.split, "split_copy")
+split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy")
+squeeze_copy = _copying(views.squeeze, "squeeze_copy")
+t_copy = _copying(views.t, "t_copy")
+transpose_copy = _copying(views.transpose, "transpose_copy")
+unbind_copy = _copying(views.unbind, "unbind_copy")
+unfold_copy = _copying(views.unfold, "unfold_copy")
+unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
+view_as_complex_copy = _copying(views.view_as_complex, "view_as_complex_copy")
+view_as_real_copy = _copying(views.view_as_real, "view_as_real_copy")
+view_copy = _copying(views.view_, "view_copy")

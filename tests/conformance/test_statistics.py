@@ -1,0 +1,95 @@
+"""Statistics, distances, windows and copies of views against PyTorch."""
+
+import itertools
+
+import pytest
+
+import taeda
+from taeda.ops import statistics, view_copies
+
+torch = pytest.importorskip("torch")
+
+from tests.conformance.peer import close, ours  # noqa: E402
+
+
+def data(*shape, seed=0):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def both(name, *args, module=statistics, **kwargs):
+    leaves = [a.clone().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
+    mine = [ours(a) for a in leaves]
+    want = getattr(torch, name)(*leaves, **kwargs)
+    got = getattr(module, name)(*mine, **{k: ours(v) for k, v in kwargs.items()})
+    close(got, want, rtol=1e-9, atol=1e-10)
+    wants, gots = (want, got) if isinstance(want, (tuple, list)) else ((want,), (got,))
+    for w, g in zip(wants, gots, strict=True):
+        if w.requires_grad:
+            close(
+                taeda.autograd.grad((g**2).sum(), mine[0], retain_graph=True),
+                torch.autograd.grad((w**2).sum(), leaves[0], retain_graph=True),
+                rtol=1e-8,
+                atol=1e-9,
+            )
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_quantiles(name, interpolation):
+    x = data(3, 7)
+    for q, dim, keepdim in itertools.product((0.3, [0.0, 0.25, 1.0]), (None, 0, -1), (False, True)):
+        q = torch.tensor(q, dtype=torch.float64).item() if isinstance(q, float) else torch.tensor(q, dtype=torch.float64)
+        both(name, x, q, dim, keepdim, interpolation=interpolation)
+    x[1, 2] = float("nan")
+    close(
+        getattr(statistics, name)(ours(x), 0.5, 1, interpolation=interpolation),
+        getattr(torch, name)(x, 0.5, 1, interpolation=interpolation),
+    )
+
+
+def test_matrices():
+    both("trace", data(4, 4))
+    for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
+        both("cdist", data(2, 3, 5), data(2, 4, 5, seed=1), p)
+    both("pdist", data(5, 3))
+    both("cov", data(3, 6))
+    both("cov", data(6))
+    both("cov", data(3, 6), correction=0, fweights=torch.tensor([1, 2, 1, 3, 1, 1]), aweights=data(6, seed=3).abs())
+    both("corrcoef", data(3, 6))
+
+
+def test_sets_and_indices():
+    x = torch.tensor([[3, 1], [4, 1]])
+    for invert in (False, True):
+        both("isin", x, torch.tensor([1, 4]), invert=invert)
+        both("isin", x, 1, invert=invert)
+        both("isin", 3, x, invert=invert)
+    both("unravel_index", torch.tensor([0, 5, 11]), (3, 4))
+
+
+def test_gradient():
+    for order in (1, 2):
+        both("gradient", data(4, 5), edge_order=order)
+        both("gradient", data(4, 5), spacing=0.5, dim=1, edge_order=order)
+        both("gradient", data(5), spacing=(torch.tensor([0.0, 1.0, 3.0, 4.0, 8.0], dtype=torch.float64),), edge_order=order)
+
+
+@pytest.mark.parametrize("name", ["hann", "hamming", "blackman", "bartlett", "kaiser"])
+def test_windows(name):
+    for n, periodic in itertools.product((0, 1, 2, 7, 8), (True, False)):
+        got = getattr(statistics, f"{name}_window")(n, periodic, dtype=taeda.float64)
+        close(got, getattr(torch, f"{name}_window")(n, periodic, dtype=torch.float64), rtol=1e-9, atol=1e-12)
+        assert getattr(statistics, f"{name}_window")(n, periodic).dtype is taeda.float32
+
+
+def test_copies_of_views():
+    x = data(3, 4)
+    for name, args in {
+        "transpose_copy": (0, 1), "permute_copy": ((1, 0),), "view_copy": ((12,),), "expand_copy": ((2, 3, 4),),
+        "squeeze_copy": (), "unsqueeze_copy": (1,), "select_copy": (0, 1), "slice_copy": (0, 1, 3), "diagonal_copy": (),
+        "unbind_copy": (), "split_copy": (2,), "unfold_copy": (0, 2, 1), "t_copy": (), "alias_copy": (),
+    }.items():  # fmt: skip
+        both(name, x, *args, module=view_copies)
+        made = getattr(view_copies, name)(ours(x), *args)
+        for part in made if isinstance(made, tuple) else (made,):
+            assert part.untyped_storage() is not ours(x).untyped_storage()
