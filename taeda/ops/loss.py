@@ -525,9 +525,7 @@ def _positive(x):
 @composite(method=False)
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
-    near = input.masked_fill(target != 1, 0)
-    far = _positive(margin - input).masked_fill(target == 1, 0)
-    loss = near + far.masked_fill(target != -1, 0) if not (target == -1).all() else far
+    loss = _positive(margin - input).masked_fill(target == 1, 0) + input.masked_fill(target == -1, 0)
     return _reduced(loss, size_average, reduce, reduction)
 
 
@@ -613,8 +611,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueError(f"only p == 1 and p == 2 supported, got p={p}")
     if weight is not None and weight.dim() != 1:
         raise ValueError(f"weight must be one-dimensional, got shape {tuple(weight.shape)}")
-    single = input.dim() == 1
-    x, t = (input.unsqueeze(0), target.reshape(1)) if single else (input, target)
+    single = input.dim() < 2
+    x, t = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     at = t.unsqueeze(1)
     terms = _positive(margin - x.gather(1, at) + x)
     terms = terms if p == 1 else terms.square()

@@ -167,6 +167,17 @@ def _sum_lead(x, lead):
     return x.sum(lead) if lead else x
 
 
+@composite(method=False)
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """:func:`layer_norm`, with the mean and the inverse deviation of each row."""
+    n = _check_normalized("layer_norm", input, normalized_shape, weight, bias)
+    dims = tuple(range(-n, 0))
+    x = input.to(_working(input.dtype))
+    mean = x.mean(dims, True)
+    rstd = ((x - mean).square().mean(dims, True) + eps).rsqrt()
+    return layer_norm(input, normalized_shape, weight, bias, eps), mean.to(input.dtype), rstd.to(input.dtype)
+
+
 @primitive(method=False, out=False, name="_rms_norm")
 def _fused_rms_norm(input, dims, weight, eps):
     return _rms_norm(input, dims, (weight,), None, eps)
@@ -205,6 +216,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
         eps: added to the mean square; the machine epsilon of the dtype that is computed in by default.
     """
     n = _check_normalized("rms_norm", input, normalized_shape, weight)
+    if input.dtype.is_complex:
+        scale = (input.square().mean(tuple(range(-n, 0)), True) + (2.0**-23 if eps is None else eps)).rsqrt()
+        return input * scale if weight is None else input * scale * weight
     if eps is None:
         eps = 2.0**-52 if input.dtype.itemsize == 8 else 2.0**-23
     return _fused_rms_norm(input, n, weight, eps)
@@ -420,8 +434,10 @@ class _Channels:
 @functools.lru_cache(4096)
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
     """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
-    if len(shape) < 2:
+    if len(shape) < 2 and math.prod(shape):
         raise RuntimeError(f"batch_norm(): expected at least 2 dimensions, got input of shape {list(shape)}")
+    if len(shape) < 2:  # no elements: PyTorch lets it pass
+        return None
     _check_channels("batch_norm", shape, running_mean=mean, running_var=var, weight=weight, bias=bias)
     if training and shape[0] * math.prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
@@ -448,7 +464,7 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
     x = input.contiguous()
     y = empty_like(x)
     acc = _working(x.dtype)
-    channels = (x.shape[1],) if training else (0,)
+    channels = (x.shape[1],) if training and x.dim() > 1 else (0,)
     mean, rstd = empty(channels, acc), empty(channels, acc)
     if not x.numel():
         return y, mean, rstd

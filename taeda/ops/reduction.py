@@ -6,7 +6,7 @@ import builtins
 import math
 from collections import namedtuple
 
-from .._core import HELPERS, Tensor, get_default_dtype
+from .._core import HELPERS, Tensor, get_default_dtype, is_grad_enabled
 from .._core.reduce import Reducer
 from .table import OPS, composite, primitive
 
@@ -496,7 +496,10 @@ def _(g, out, input, dim, keepdim):
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
     if input.dtype.is_complex:
-        result = sum(input.exp(), dim, keepdim).log()
+        top = input.real.detach().amax(dim, True) if input.numel() else input.real.sum(dim, True)
+        top = top.masked_fill(top.isinf(), 0)
+        result = sum((input - top).exp(), dim, True).log() + top
+        result = result if keepdim else result.reshape(sum(top, dim).shape)
         return result if out is None else out.copy_(result)
     if not input.dtype.is_floating_point:
         input = input.to(get_default_dtype())
@@ -585,10 +588,42 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         dim: an int or a tuple of ints; all dimensions by default.
     """
     if p == "nuc":
-        return OPS["_nuclear_norm"](input if dtype is None else input.to(dtype), dim, keepdim)
+        return _nuclear(input if dtype is None else input.to(dtype), dim, keepdim)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', got {p!r}")
     return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+
+
+def _nuclear(input, dim, keepdim):
+    """The sum of the singular values of matrices in two dimensions."""
+    if dim is None and input.dim() == 2:
+        dim = (0, 1)
+    if dim is None or isinstance(dim, int) or len(dim) != 2:
+        raise RuntimeError(
+            f"norm(): p='nuc' expected dim to be a 2-tuple, got dim={dim} for shape {tuple(input.shape)}"
+        )
+    first, second = (d % input.dim() for d in dim)
+    out = _nuclear_norm(input.movedim((first, second), (-2, -1)))[0]
+    return unreduce(out, input.shape, dim, False) if keepdim else out
+
+
+@primitive(method=False, out=False, outputs=("norm", "slope"), differentiable=[0])
+def _nuclear_norm(input):
+    """The nuclear norm of the last two dimensions, and its gradient, by NumPy's singular value decomposition."""
+    import numpy as np
+
+    from .._core.exchange import from_numpy
+
+    u, values, v = np.linalg.svd(input.detach().resolve_conj().numpy(), full_matrices=False)
+    norm, slope = values.sum(-1), u @ v
+    return from_numpy(np.asarray(norm)).to(input.dtype.to_real()), from_numpy(slope).to(input.dtype)
+
+
+@_nuclear_norm.vjp_all("input")
+def _(g, slope, input):
+    if is_grad_enabled():
+        raise RuntimeError("norm(p='nuc') cannot be differentiated twice; build it from singular values instead")
+    return (g.unsqueeze(-1).unsqueeze(-1) * slope,)
 
 
 @composite()

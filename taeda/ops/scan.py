@@ -140,11 +140,23 @@ def _(g, input, out, dim):
     return (positive - negative,)
 
 
+def _complex_log_sums(x, dim):
+    """One step after another, each on the scale of its larger part."""
+    sums = []
+    for item in x.split(1, dim):
+        if sums:
+            top = sums[-1].real.maximum(item.real).detach()
+            top = top.masked_fill(top.isinf(), 0)
+            item = ((sums[-1] - top).exp() + (item - top).exp()).log() + top
+        sums.append(item)
+    return OPS["cat"](sums, dim)
+
+
 @composite()
 def logcumsumexp(input, dim, *, out=None):
     """``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
     if input.dtype.is_complex:
-        result = input.exp().cumsum(dim).log()
+        result = _complex_log_sums(input, dim) if input.dim() and input.numel() else input.clone()
         return result if out is None else out.copy_(result)
     if not input.dtype.is_floating_point:
         input = input.to(get_default_dtype())
@@ -163,6 +175,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return input.clone() if out is None else out.copy_(input)
     parts = [x for x in (prepend, input, append) if x is not None]
     if len(parts) > 1:
         input = OPS["cat"]([x if x.dim() else x.expand(_one_thick(input, dim)) for x in parts], dim)
