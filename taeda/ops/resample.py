@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from ..kernels import gridsample
+from ..kernels import gridsample, target
 from ..kernels import resample as kernels
-from ..kernels import target
 from .table import composite, primitive
 
 

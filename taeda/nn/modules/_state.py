@@ -34,10 +34,14 @@ class StateMixin:
 
     _version: int = 1
 
+    if TYPE_CHECKING:  # attributes of the Module that this is mixed into
+
+        def __getattr__(self, name: str) -> Any: ...
+
     # ---- hooks ------------------------------------------------------------------------------------------------------
     def register_state_dict_post_hook(self, hook: Callable):
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict``; it may change it in place."""
-        hook._from_public_api = True
+        hook._from_public_api = True  # type: ignore[attr-defined]
         return _hooks.add(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..parameter import is_lazy
 
 __all__ = ["LazyModuleMixin"]
@@ -14,6 +16,10 @@ class LazyModuleMixin:
     """
 
     cls_to_become: type | None = None
+
+    if TYPE_CHECKING:  # attributes of the Module that this is mixed into
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    __constants__ = ("reduction",)
+    __constants__: tuple[str, ...] = ("reduction",)
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__()

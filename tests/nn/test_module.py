@@ -1,0 +1,231 @@
+"""Module: where failures happen is told, registries are plain dicts, and what else PyTorch does not promise."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import pytest
+
+import taeda
+from taeda import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.qkv = nn.Linear(width, 3 * width)
+
+    def forward(self, x):
+        return self.qkv(x)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attn = Attention()
+
+    def forward(self, x):
+        return self.attn(x)[..., :5]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(*[Block() for _ in range(3)])
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
+def test_wrong_width_names_path_shapes_and_line():
+    with pytest.raises(RuntimeError) as caught:
+        Net()(taeda.zeros(2, 4))
+    text = str(caught.value)
+    assert "blocks.1.attn.qkv" in text
+    assert "(2, 5)" in text and "(12, 4)" in text
+    assert "test_module.py" in text and "return self.qkv(x)" in text
+    assert "Linear(in_features=4, out_features=12, bias=True) of Net" in text
+
+
+def test_line_of_the_caller_where_the_layer_is_ours():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(5, 6))
+    with pytest.raises(RuntimeError, match=r"module: 1 = Linear.* of Sequential(.|\n)*model\(taeda.zeros\(2, 3\)\)"):
+        model(taeda.zeros(2, 3))
+
+
+def test_own_exceptions_keep_their_text():
+    class Inner(nn.Module):
+        def forward(self, x):
+            raise ValueError("mine")
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Identity(), Inner()])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+
+    with pytest.raises(ValueError) as caught:
+        Outer()(1)
+    assert str(caught.value) == "mine"
+    (note,) = caught.value.__notes__
+    assert "layers.1 = Inner() of Outer" in note and 'raise ValueError("mine")' in note
+
+
+def test_control_flow_passes_through():
+    class Stop(nn.Module):
+        def forward(self, x):
+            raise StopIteration(x)
+
+    with pytest.raises(StopIteration) as caught:
+        nn.Sequential(Stop())(3)
+    assert caught.value.value == 3 and not hasattr(caught.value, "__notes__")
+
+
+def test_failure_keeps_no_module_alive():
+    model = Net()
+    gone = weakref.ref(model)
+    try:
+        model(taeda.zeros(2, 4))
+    except RuntimeError as error:
+        kept = error.with_traceback(None)
+        kept.__context__ = None
+    del model
+    gc.collect()
+    assert gone() is None
+    assert "blocks.1" in str(kept)
+
+
+def test_registries_are_the_truth():
+    layer = nn.Linear(2, 2)
+    replacement = nn.Parameter(taeda.zeros(2, 2))
+    layer._parameters["weight"] = replacement
+    assert layer.weight is replacement
+    assert layer(taeda.ones(1, 2)).tolist() == [layer.bias.tolist()]
+    del layer._parameters["weight"]
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'weight'"):
+        layer.weight  # noqa: B018
+    layer.weight = taeda.ones(2, 2)  # a plain tensor now: an attribute as any other
+    assert "weight" in layer.__dict__ and not list(layer.state_dict()) == ["weight", "bias"]
+
+
+def test_memory_goes_with_the_last_name():
+    gc.disable()
+    try:
+        model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        parts = [weakref.ref(model), weakref.ref(model[0]), weakref.ref(model[0].weight)]
+        del model
+        assert [p() for p in parts] == [None] * 3
+    finally:
+        gc.enable()
+
+
+class Mixin:
+    pass
+
+
+class Mixed(Mixin, nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.w = nn.Parameter(taeda.ones(n))
+
+    def forward(self, x):
+        return x * self.w
+
+
+class Forwarding(nn.Module):
+    """Asks its child for what it lacks."""
+
+    def __init__(self):
+        super().__init__()
+        self._modules["inner"] = nn.Linear(2, 3)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inner, name)
+
+
+def test_mixins_and_own_getattr():
+    m = Mixed(2)
+    assert copy.deepcopy(m)(taeda.ones(2)).tolist() == [1, 1]
+    assert pickle.loads(pickle.dumps(m)).w.tolist() == [1, 1]
+    f = Forwarding()
+    assert f.out_features == 3 and f.inner.in_features == 2
+    f.own = nn.Parameter(taeda.ones(1))
+    assert f.own.item() == 1
+    with pytest.raises(AttributeError, match="nope"):
+        f.nope  # noqa: B018
+    assert not hasattr(m, "nope")
+
+
+def test_module_as_dict_subclass_and_slots():
+    class Table(nn.Module, dict):  # a class with a layout of its own
+        pass
+
+    t = Table()
+    t["a"] = 1
+    t.layer = nn.ReLU()
+    assert t["a"] == 1 and [n for n, _ in t.named_children()] == ["layer"]
+
+
+def test_arguments_of_every_kind():
+    class Sum(nn.Module):
+        def forward(self, *args, scale=1, **more):
+            return (sum(args) + sum(more.values())) * scale
+
+    m = Sum()
+    assert m() == 0
+    assert m(*range(20)) == 190
+    assert m(1, 2, scale=10, x=4) == 70
+    m.forward = lambda x: -x
+    assert m(3) == -3
+
+
+def test_missing_forward_and_init():
+    with pytest.raises(NotImplementedError, match="forward"):
+        nn.Module()(1)
+
+    class Forgot(nn.Module):
+        def __init__(self):
+            self.layer = nn.ReLU()
+
+    with pytest.raises(AttributeError, match="before Module.__init__"):
+        Forgot()
+
+
+def test_deep_model_names():
+    model = nn.Identity()
+    for _ in range(100):
+        model = nn.Sequential(model)
+    assert len(list(model.modules())) == 101
+    model.to(taeda.float64).train(False)
+    assert len(model.state_dict()) == 0
+    assert model(3) == 3
+
+
+def test_load_many_small_tensors_quickly():
+    model = nn.ModuleList([nn.Linear(1, 1) for _ in range(500)])
+    state = {k: v + 1 for k, v in model.state_dict().items()}
+    assert str(model.load_state_dict(state)) == "<All keys matched successfully>"
+    assert float(model[7].weight) == pytest.approx(float(state["7.weight"]))
+
+
+def test_errors_when_loading_say_what_to_mend():
+    with pytest.raises(RuntimeError) as caught:
+        nn.Linear(2, 3).load_state_dict({"weight": taeda.zeros(3, 4), "bia": taeda.zeros(3)})
+    text = str(caught.value)
+    for part in (
+        "Missing key(s)",
+        '"bias"',
+        "Unexpected key(s)",
+        '"bia"',
+        "size mismatch for weight",
+        "[3, 4]",
+        "[3, 2]",
+    ):
+        assert part in text

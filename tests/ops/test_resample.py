@@ -1,0 +1,150 @@
+"""Interpolation and sampling: adjoints, second derivatives, special values, errors."""
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda.nn import functional as F
+
+MODES = [
+    ("nearest", 1),
+    ("nearest-exact", 2),
+    ("linear", 1),
+    ("bilinear", 2),
+    ("bicubic", 2),
+    ("trilinear", 3),
+    ("area", 2),
+]
+
+
+def draw(*shape, dtype=taeda.float64, seed=0):
+    return taeda.tensor(np.random.default_rng(seed).standard_normal(shape).tolist(), dtype=dtype).reshape(shape)
+
+
+@pytest.mark.parametrize(("mode", "n"), MODES)
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.3])
+def test_gradient_is_the_adjoint(mode, n, factor):
+    """``<A x, y> = <x, A' y>``: interpolation is linear, so this is the whole of its derivative."""
+    x = draw(2, 3, *range(6, 6 + n)).requires_grad_(True)
+    out = F.interpolate(x, scale_factor=factor, mode=mode)
+    y = draw(*out.shape, seed=1)
+    (g,) = taeda.autograd.grad((out * y).sum(), x)
+    assert float((out * y).sum()) == pytest.approx(float((x * g).sum()), rel=1e-10)
+
+
+@pytest.mark.parametrize(("mode", "n"), MODES)
+def test_constants_stay_constant(mode, n):
+    x = taeda.full((1, 2, *range(5, 5 + n)), 3.0)
+    for size in (3, 5, 11):
+        np.testing.assert_allclose(F.interpolate(x, size=size, mode=mode).numpy(), 3.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16, taeda.float32])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_narrow_dtypes(mode, dtype):
+    x = draw(1, 2, 6, 7)
+    want = F.interpolate(x, size=(9, 4), mode=mode).numpy()
+    got = F.interpolate(x.to(dtype), size=(9, 4), mode=mode)
+    assert got.dtype is dtype
+    tolerance = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 5e-2}[dtype.name]
+    np.testing.assert_allclose(got.double().numpy(), want, rtol=tolerance, atol=tolerance)
+
+
+def test_whole_numbers_and_views():
+    x = taeda.arange(12).reshape(1, 1, 3, 4)
+    assert F.interpolate(x, scale_factor=2, mode="nearest")[0, 0, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    y = draw(1, 4, 5, 6).transpose(2, 3)
+    np.testing.assert_array_equal(
+        F.interpolate(y, size=(3, 8), mode="bilinear").numpy(),
+        F.interpolate(y.contiguous(), size=(3, 8), mode="bilinear").numpy(),
+    )
+    same = F.interpolate(x, size=(3, 4))
+    assert same.data_ptr() != x.data_ptr()
+    assert F.interpolate(draw(0, 3, 4, 4), scale_factor=2).shape == (0, 3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        ({"size": 3, "scale_factor": 2}, ValueError),
+        ({}, ValueError),
+        ({"size": (3,)}, ValueError),
+        ({"size": 3, "align_corners": True}, ValueError),
+        ({"size": 3, "mode": "linear"}, NotImplementedError),
+        ({"size": 3, "mode": "strange"}, NotImplementedError),
+        ({"size": 0}, RuntimeError),
+        ({"size": 3, "antialias": True}, ValueError),
+        ({"size": 3, "recompute_scale_factor": True}, ValueError),
+    ],
+)
+def test_errors(args, error):
+    with pytest.raises(error):
+        F.interpolate(draw(1, 2, 4, 4), **args)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_sampling_gradients(mode, padding_mode, align_corners):
+    """Against differences, and the differentiable gradients against the kernels'."""
+    image = draw(2, 2, 4, 5).requires_grad_(True)
+    grid = (draw(2, 3, 2, 2, seed=1) * 0.9).requires_grad_(True)
+    weight = draw(2, 2, 3, 2, seed=2)
+
+    def loss(i, g):
+        return (F.grid_sample(i, g, mode, padding_mode, align_corners) * weight).sum()
+
+    fused = taeda.autograd.grad(loss(image, grid), (image, grid))
+    in_ops = taeda.autograd.grad(loss(image, grid), (image, grid), create_graph=True)
+    for a, b in zip(fused, in_ops, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-9)
+    if mode != "nearest":
+        step = 1e-6
+        with taeda.no_grad():
+            for index in ((0, 1, 1, 0), (1, 2, 0, 1)):
+                moved = [grid.clone(), grid.clone()]
+                moved[0][index] += step
+                moved[1][index] -= step
+                slope = (float(loss(image, moved[0])) - float(loss(image, moved[1]))) / (2 * step)
+                assert slope == pytest.approx(float(fused[1][index]), rel=1e-4, abs=1e-6)
+
+
+def test_sampling_second_derivative():
+    image = draw(1, 2, 4, 4).requires_grad_(True)
+    grid = (draw(1, 2, 3, 2, seed=1) * 0.4).requires_grad_(True)
+    (g,) = taeda.autograd.grad(
+        (F.grid_sample(image, grid, "bicubic", align_corners=True) ** 2).sum(), grid, create_graph=True
+    )
+    (g * g).sum().backward()
+    got = grid.grad[0, 1, 2, 0]
+    step = 1e-5
+    values = []
+    for sign in (1, -1):
+        moved = grid.detach().clone()
+        moved[0, 1, 2, 0] += sign * step
+        moved.requires_grad_(True)
+        (h,) = taeda.autograd.grad(
+            (F.grid_sample(image.detach(), moved, "bicubic", align_corners=True) ** 2).sum(), moved
+        )
+        values.append(float((h * h).sum()))
+    assert (values[0] - values[1]) / (2 * step) == pytest.approx(float(got), rel=1e-4)
+
+
+def test_points_outside_do_not_read():
+    image = taeda.full((1, 1, 2, 2), float("nan"))
+    grid = taeda.full((1, 1, 1, 2), 5.0)
+    assert F.grid_sample(image, grid, align_corners=False).item() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("image", "grid", "options"),
+    [
+        ((1, 2, 3, 3), (2, 3, 3, 2), {}),
+        ((1, 2, 3, 3), (1, 3, 3, 3), {}),
+        ((1, 2, 3), (1, 3, 2), {}),
+        ((1, 2, 3, 3, 3), (1, 2, 2, 2, 3), {"mode": "bicubic"}),
+    ],
+)
+def test_sampling_errors(image, grid, options):
+    with pytest.raises(RuntimeError):
+        F.grid_sample(draw(*image), draw(*grid), align_corners=False, **options)
