@@ -108,6 +108,18 @@ def erfinv_at(w):
     return y / x
 
 
+def far_bessel(order, y):
+    """``I(x) exp(-x) sqrt(x)`` at ``x = 1 / y``, by the asymptotic series where it is exact enough."""
+    x = 1 / y
+    if x < 200:
+        return mp.besseli(order, x) * mp.exp(-x) * mp.sqrt(x)
+    total = term = mp.mpf(1)
+    for k in range(1, 60):
+        term *= -(4 * order**2 - (2 * k - 1) ** 2) / (k * 8 * x)
+        total += term
+    return total / mp.sqrt(2 * mp.pi)
+
+
 def lgamma_at(u):
     """``lgamma(z) / ((z - 1) (z - 2))`` at ``z = u + 1.75``."""
     z = u + mp.mpf(1.75)
@@ -167,6 +179,11 @@ FITS = {
     # erfinv(x) = x p(w - 2.5), w = -log(1 - x^2) to 5, and x p(sqrt(w) - 4.2) beyond. Halley's method does the rest.
     "ERFINV_NEAR": (lambda u: erfinv_at(u + 2.5), lambda u: 1, -2.5 + TINY, 2.5, (None, 13, None)),
     "ERFINV_FAR": (lambda u: erfinv_at((u + 4.2) ** 2), lambda u: 1, -1.97, 2.0, (None, 13, None)),
+    # I0(x) = p(x^2) and I1(x) = x p(x^2) to 8; beyond, exp(x) / sqrt(x) p(1 / x)
+    "I0": (even(lambda x: mp.besseli(0, x)), even(lambda x: 1 / mp.besseli(0, x)), TINY, 64, (None, 16, 10)),
+    "I1": (even(lambda x: mp.besseli(1, x) / x), even(lambda x: x / mp.besseli(1, x)), TINY, 64, (None, 16, 10)),
+    "I0_FAR": (lambda y: far_bessel(0, y), lambda y: 1 / far_bessel(0, y), 1e-6, 1 / 8, (None, 24, 8)),
+    "I1_FAR": (lambda y: far_bessel(1, y), lambda y: 1 / far_bessel(1, y), 1e-6, 1 / 8, (None, 24, 8)),
     # lgamma(z) = (z - 1) (z - 2) p(z - 1.75)
     "LGAMMA": (lgamma_at, lambda u: 1 / lgamma_at(u), -0.75 - TINY, 0.75 - TINY, (None, 25, 13)),
     # lgamma(y) = (y - 1/2) log(y) - y + log(2 pi) / 2 + p(1 / y^2) / y, from 7.5 on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .. import _core
 from ..kernels import scalar as s
 from ._lazy import np
 from .elementary import exp, sigmoid, tanh
@@ -128,6 +129,29 @@ def prelu(input, weight):
     elif weight.dim() == 1 and input.dim() != 1:
         weight = weight.reshape([])
     return prelu_kernel(input, weight)
+
+
+@composite(method=False)
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    """:func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the mean.
+
+    Raises:
+        RuntimeError: ``lower`` is above ``upper``.
+    """
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower bound should be at most the upper bound, got {lower} and {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2)
+    negative = input.detach() <= 0
+    slopes = input.new_empty([int(negative.sum())], dtype=_core.float64).uniform_(lower, upper, generator=generator)
+    drawn = (input.detach() * 0 + 1).masked_scatter(negative, slopes.to(input.dtype))
+    return mul(input, drawn)
+
+
+@composite(method=False)
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
+    """In-place form of :func:`rrelu`."""
+    return input.copy_(rrelu(input, lower, upper, training, generator))
 
 
 @pointwise(method=False, operands=1, dtypes=REAL)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+from .._core import install
 from ..kernels import scalar as s
 from ._lazy import np
 from .elementary import exp, log
-from .pointwise import add, mul, neg, sub, times_itself, true_divide
-from .table import alias, composite, pointwise
+from .pointwise import add, mul, neg, sub, times_itself, true_divide, where_nonzero
+from .table import METHODS, alias, composite, pointwise
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -77,9 +78,7 @@ def digamma(input):
     return s.digamma(input)
 
 
-@pointwise(
-    method=False, inplace=False, promote="float", dtypes=("float",), domain=((1.5, 4), (0.5, 4)), second=False
-)
+@pointwise(method=False, inplace=False, promote="float", dtypes=("float",), domain=((1.5, 4), (0.5, 4)), second=False)
 def zeta(input, other):
     """Hurwitz's zeta function, the sum of ``(k + other) ** -input`` over k from 0; infinite at ``input`` 1.
 
@@ -104,7 +103,16 @@ def polygamma(n, input, *, out=None):
     return result if out is None else out.copy_(result)
 
 
-@composite()
+def _polygamma_method(input, n):
+    """The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
+    return polygamma(n, input)
+
+
+METHODS["polygamma"] = _polygamma_method
+install("polygamma", _polygamma_method)
+
+
+@composite(inplace=True)
 def mvlgamma(input, p):
     """The logarithm of the multivariate gamma function of dimension ``p``."""
     constant = 0.25 * p * (p - 1) * math.log(math.pi)
@@ -116,6 +124,49 @@ def mvlgamma(input, p):
 
 alias(lgamma, "gammaln", method=False)
 alias(digamma, "psi", method=False)
+
+
+# ---- Bessel functions -----------------------------------------------------------------------------------------------
+
+
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.i0(*x))
+def i0(input):
+    """The modified Bessel function of the first kind of order 0."""
+    return s.i0(input)
+
+
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
+def i0e(input):
+    """:func:`i0` times ``exp(-|input|)``, which does not overflow."""
+    return s.i0e(input)
+
+
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
+def i1(input):
+    """The modified Bessel function of the first kind of order 1."""
+    return s.i1(input)
+
+
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
+def i1e(input):
+    """:func:`i1` times ``exp(-|input|)``, which does not overflow."""
+    return s.i1e(input)
+
+
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
+def i1_over(input, other):
+    """``other / input``, a half where ``input`` is 0: what I1(x) / x is."""
+    return s.select(input == 0, s.like(input, 0.5), other / input)
+
+
+i1_over.vjp(
+    input=lambda g, input, other: neg(mul(g, where_nonzero(input, true_divide(other, times_itself(input))))),
+    other=lambda g, input: where_nonzero(input, true_divide(g, input)),
+)
+i0.vjp(input=lambda g, input: mul(g, i1(input)))
+i0e.vjp(input=lambda g, input, out: mul(g, sub(i1e(input), mul(input.sgn(), out))))
+i1.vjp(input=lambda g, input, out: mul(g, sub(i0(input), i1_over(input, out))))
+i1e.vjp(input=lambda g, input, out: mul(g, sub(sub(i0e(input), mul(input.sgn(), out)), i1_over(input, out))))
 
 
 # ---- entropy --------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ TOLERANCE = {
     "complex128": 1e-11,
 }
 
-UNARY = """abs absolute neg negative sgn sign square sqrt rsqrt reciprocal floor ceil trunc fix frac round exp
+UNARY = """i0 abs absolute neg negative sgn sign square sqrt rsqrt reciprocal floor ceil trunc fix frac round exp
 exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sinc
 sigmoid logit deg2rad rad2deg erf erfc erfinv lgamma digamma angle isnan isinf isfinite isposinf
 isneginf isreal signbit logical_not bitwise_not relu conj_physical positive nan_to_num""".split()

@@ -107,6 +107,8 @@ UNARY = {
     "erfc": (mp.erfc, -30, 30, 1, 4),
     "erfinv": (lambda x: mp.erfinv(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 4),
     "lgamma": (lambda x: mp.loggamma(x) if x else mp.inf, 0, 1e30, 1, 4),
+    "i0": (lambda x: mp.besseli(0, x), -80, 80, 1, 5),
+    "i1": (lambda x: mp.besseli(1, x), -80, 80, 1, 5),
     "digamma": (lambda x: mp.digamma(x) if x else -mp.inf, 0, 1e30, 1, 6),
 }
 

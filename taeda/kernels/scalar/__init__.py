@@ -46,7 +46,7 @@ from .complex_functions import hypot, polar, truth
 from .complexes import Complex
 from .exponential import log_sigmoid, logaddexp2, xlog1py, xlogy
 from .remainders import divide, floor_divide, fmod, remainder, trunc_divide
-from .special import digamma, erf, erfc, erfcx, erfinv, gelu, gelu_slope, lgamma, ndtr, zeta
+from .special import digamma, erf, erfc, erfcx, erfinv, gelu, gelu_slope, i0, i0e, i1, i1e, lgamma, ndtr, zeta
 from .trigonometric import atan2
 
 
