@@ -120,7 +120,8 @@ def tile(input, *dims):
     return repeat(input, (1,) * (input.dim() - len(dims)) + dims)
 
 
-def _positions(repeats: Tensor, output_size) -> Tensor:
+@primitive(method=False, out=False)
+def _positions(repeats, output_size):
     """``i`` repeated ``repeats[i]`` times."""
     if repeats.dim() != 1:
         raise RuntimeError(f"repeat_interleave only accept 1D vector as repeat, got shape {list(repeats.shape)}")

@@ -206,7 +206,7 @@ def _empty_longs(shape) -> Tensor:
     return _core.empty(shape, _core.int64)
 
 
-@composite()
+@primitive(out=False)
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct values in ascending order.
 
@@ -229,7 +229,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _answer(core_indexing.mask_get(ordered, flags), numbers, lengths, return_inverse, return_counts)
 
 
-@composite()
+@primitive(out=False)
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """One element of each run of equal ones; arguments as for :func:`unique`."""
     if dim is not None:
@@ -245,7 +245,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _answer(core_indexing.mask_get(flat, flags), numbers, lengths, return_inverse, return_counts)
 
 
-@composite(method=False)
+@primitive(method=False, out=False)
 def unique_dim(input, dim, sorted=True, return_inverse=False, return_counts=False):
     """:func:`unique` slices along ``dim``; always gives all three results."""
     return _unique_slices(input, dim, True, True, False)
