@@ -133,7 +133,7 @@ def test_in_place_versions_are_counted():
     p.grad = taeda.ones(3)
     optimizer.step()
     assert p._version == before + 2
-    with pytest.raises(RuntimeError, match="modified by an in-?place"):
+    with pytest.raises(RuntimeError, match=r"modified by an in-?place"):
         loss.backward()
 
 
