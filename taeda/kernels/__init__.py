@@ -21,6 +21,7 @@ def _deferred(name: str) -> ModuleType:
     return module
 
 
+attention = _deferred("attention")
 conv = _deferred("conv")
 copy = _deferred("copy")
 ctc = _deferred("ctc")

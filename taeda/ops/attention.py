@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 
+from .. import _core
 from .._core import Tensor, bool_
-from .table import composite
+from ..kernels import attention as kernels
+from .table import composite, primitive
+
+_FUSED = {"float32": "float32", "float64": "float64", "float16": "float32", "bfloat16": "float32"}
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool) -> None:
@@ -33,6 +37,131 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
             f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype.name} and query.dtype: {query.dtype.name} instead."
         )
+
+
+# ---- the fused op: queries, keys and values of shape [batch, heads, positions, numbers] ---------------------------------
+
+
+def _along(x: Tensor, dtype) -> Tensor:
+    """``x`` in the kernels' dtype, its last dimension along memory."""
+    x = x.to(dtype)
+    return x if x.stride(3) == 1 or x.shape[3] == 1 else x.contiguous()
+
+
+def _positions_first(b: int, h: int, n: int, e: int, dtype) -> Tensor:
+    """A new ``[b, h, n, e]`` whose memory is ``[b, n, h, e]``: heads are joined again without a copy."""
+    return _core.strided_view(_core.empty((b, n, h, e), dtype), (b, h, n, e), (n * h * e, e, h * e, 1))
+
+
+def _strides(x: Tensor) -> tuple[int, int, int]:
+    item = x.element_size()
+    return x.stride(0) * item, x.stride(1) * item, x.stride(2) * item
+
+
+def _mask(mask: Tensor | None, dtype, shape: tuple) -> tuple[str, Tensor | None, tuple]:
+    """The kernels' kind of mask, the mask over every score, and its strides."""
+    if mask is None:
+        return "none", None, (0, 0, 0)
+    kind = "bool" if mask.dtype is bool_ else "add"
+    mask = mask if kind == "bool" else mask.to(dtype)
+    if mask.stride(-1) != 1 or mask.shape[-1] != shape[-1]:
+        mask = mask.expand((*mask.shape[:-1], shape[-1])).contiguous()
+    mask = mask.expand(shape)
+    return kind, mask, _strides(mask)
+
+
+def _arguments(q, k, v, out, mask_strides, causal, scale) -> tuple:
+    (_, h, n, e), (_, kh, s, _) = q.shape, k.shape
+    sizes = (n, s, e, v.shape[3], h, h // kh)
+    return (*sizes, *_strides(q), *_strides(k), *_strides(v), *_strides(out), *mask_strides, int(causal), float(scale))
+
+
+@primitive(method=False, out=False, outputs=("out", "log"), differentiable=[0])
+def _attention(query, key, value, mask, causal, scale):
+    """Attention, and the logarithm of each row's sum of exponentials."""
+    dtype = getattr(_core, _FUSED[query.dtype.name])
+    q, k, v = (_along(x, dtype) for x in (query, key, value))
+    (b, h, n, _), s, ev = q.shape, k.shape[2], v.shape[3]
+    out, log = _positions_first(b, h, n, ev, dtype), _core.empty((b, h, n), dtype)
+    kind, mask, mask_strides = _mask(mask, dtype, (b, h, n, s))
+    args = _arguments(q, k, v, out, mask_strides, causal, scale)
+    blocks = b * h * -(-n // kernels.QUERIES)
+    grain = max(1, (1 << 20) // (min(n, kernels.QUERIES) * s * (q.shape[3] + ev)))
+    address = kernels.attention(dtype.name, kind)
+    _core.launch(address, (out, log, q, k, v, 0 if mask is None else mask), args, blocks, grain)
+    return out.to(query.dtype), log
+
+
+@primitive(method=False, out=False, outputs=("query_grad", "key_grad", "value_grad"))
+def _attention_backward(grad, query, key, value, mask, out, log, causal, scale):
+    """Gradients of :func:`_attention` by its kernel. Not differentiable: see ``_attention_gradients``."""
+    dtype = getattr(_core, _FUSED[query.dtype.name])
+    g, q, k, v, o = (_along(x, dtype) for x in (grad, query, key, value, out))
+    (b, h, n, e), (_, kh, s, _), ev = q.shape, k.shape, v.shape[3]
+    dq, dk, dv = (_positions_first(*size, dtype) for size in ((b, h, n, e), (b, kh, s, e), (b, kh, s, ev)))
+    if causal and s > n:  # keys that no query sees
+        _core.zero(dk)
+        _core.zero(dv)
+    kind, mask, mask_strides = _mask(mask, dtype, (b, h, n, s))
+    args = _arguments(q, k, v, o, mask_strides, causal, scale)
+    args += (*_strides(g), *_strides(dq), *_strides(dk), *_strides(dv))
+    grain = max(1, (1 << 20) // (n * s * (e + ev) * (h // kh)))
+    tensors = (dq, dk, dv, _core.empty((b, h, n), dtype), q, k, v, 0 if mask is None else mask, o, g, log)
+    _core.launch(kernels.attention_backward(dtype.name, kind), tensors, args, b * kh, grain)
+    return dq.to(query.dtype), dk.to(query.dtype), dv.to(query.dtype)
+
+
+@_attention.vjp_all("query", "key", "value")
+def _attention_gradients(g, query, key, value, mask, causal, scale, out, log):
+    if not _core.is_grad_enabled():
+        return _attention_backward(g, query, key, value, mask, out, log, causal, scale)
+    # A derivative of the derivative is wanted: the same in public ops.
+    shared = query.shape[1] // key.shape[1]
+    k, v = key, value
+    if shared > 1:
+        k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
+    weights = _weights(query, k, mask, causal, scale)
+    dw = g @ v.transpose(-2, -1)
+    ds = weights * (dw - (dw * weights).sum(-1, keepdim=True)) * scale
+    dk, dv = ds.transpose(-2, -1) @ query, weights.transpose(-2, -1) @ g
+    if shared > 1:
+        dk, dv = (x.unflatten(1, (-1, shared)).sum(2) for x in (dk, dv))
+    return ds @ k, dk, dv
+
+
+def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """The weights in public ops."""
+    scores = (query * scale) @ key.transpose(-2, -1)
+    hidden = None
+    if causal:
+        from .creation import ones
+
+        hidden = ones((query.shape[-2], key.shape[-2]), dtype=bool_).triu(1)
+    elif mask is not None and mask.dtype is bool_:
+        hidden = ~mask
+    elif mask is not None:
+        scores = scores + mask
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, float("-inf"))
+    weights = scores.softmax(-1)
+    if mask is not None:  # a row that sees nothing is 0, not NaN
+        nothing = (scores == float("-inf")).all(-1, keepdim=True)
+        weights = weights.masked_fill(nothing, 0.0)
+    return weights
+
+
+def _fits(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> bool:
+    """Whether the fused op covers the call."""
+    if dropout_p > 0.0 or query.dtype.name not in _FUSED or not 2 <= query.dim() <= 4:
+        return False
+    if key.dim() != query.dim() or value.dim() != query.dim() or (mask is not None and mask.requires_grad):
+        return False
+    if key.shape[:-1] != value.shape[:-1] or query.shape[:-3] != key.shape[:-3]:
+        return False
+    heads = (query.shape[-3], key.shape[-3]) if query.dim() > 2 else (1, 1)
+    if not query.numel() or not key.numel() or not value.numel() or heads[0] % heads[1]:
+        return False
+    return max(query.shape[-1], value.shape[-1]) <= kernels.MAX_HEAD
 
 
 @composite(method=False)
@@ -63,25 +192,16 @@ def scaled_dot_product_attention(
                 f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
                 f"got {key.shape[-3]}, {value.shape[-3]} and {heads}"
             )
-        key = key.repeat_interleave(heads // key.shape[-3], -3)
-        value = value.repeat_interleave(heads // value.shape[-3], -3)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = (query * scale) @ key.transpose(-2, -1)
-    hidden = None
-    if is_causal:
-        from .creation import ones
-
-        hidden = ones((query.shape[-2], key.shape[-2]), dtype=bool_).triu(1)
-    elif attn_mask is not None and attn_mask.dtype is bool_:
-        hidden = ~attn_mask
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    if hidden is not None:
-        scores = scores.masked_fill(hidden, float("-inf"))
-    weights = scores.softmax(-1)
-    if attn_mask is not None:  # a row that sees nothing is 0, not NaN
-        nothing = (scores == float("-inf")).all(-1, keepdim=True)
-        weights = weights.masked_fill(nothing, 0.0)
+    if _fits(query, key, value, attn_mask, dropout_p) and (enable_gqa or query.shape[:-2] == key.shape[:-2]):
+        if query.dim() == 4:
+            return _attention(query, key, value, attn_mask, is_causal, scale)[0]
+        lead = (None,) * (4 - query.dim())
+        out = _attention(query[lead], key[lead], value[lead], attn_mask, is_causal, scale)[0]
+        return out[(0,) * len(lead)]
+    if enable_gqa:
+        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    weights = _weights(query, key, attn_mask, is_causal, scale)
     if dropout_p > 0.0:
         from .random import dropout
 

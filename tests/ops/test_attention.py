@@ -1,6 +1,7 @@
 """Scaled dot-product attention against its definition."""
 
 import numpy as np
+import pytest
 
 import taeda
 from taeda.autograd import gradcheck
@@ -37,3 +38,107 @@ def test_attention():
     assert np.allclose(shared, attention(a, b[:, [0, 0, 1, 1]], c[:, [0, 0, 1, 1]]))
     for options in ({}, {"is_causal": True}, {"attn_mask": taeda.from_numpy(mask)}):
         assert gradcheck(lambda *x, options=options: sdpa(*x, **options), (q, k, v))
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize(
+    "sizes",
+    [(2, 4, 2, 150, 100, 40, 24), (1, 2, 2, 70, 200, 64, 72), (2, 3, 3, 64, 64, 17, 130), (1, 2, 1, 1, 300, 8, 8)],
+)
+@pytest.mark.parametrize("kind", ["plain", "causal", "bool", "numbers"])
+def test_blocks(dtype, sizes, kind):
+    """Several blocks of queries and keys, and short last ones: the fused op against the same in public ops."""
+    taeda.manual_seed(0)
+    b, h, kh, n, s, e, ev = sizes
+    q, k, v = (taeda.randn(b, *x, dtype=dtype).requires_grad_() for x in ((h, n, e), (kh, s, e), (kh, s, ev)))
+    mask = None
+    if kind == "bool":
+        mask = taeda.rand(b, 1, n, s) > 0.7
+        mask[0, 0, 0] = False
+    elif kind == "numbers":
+        mask = taeda.randn(n, s, dtype=dtype)
+    causal = kind == "causal"
+    out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=True)
+    wide_k, wide_v = (x.repeat_interleave(h // kh, 1) for x in (k, v))
+    scores = q @ wide_k.mT / e**0.5
+    if causal:
+        scores = scores.masked_fill(taeda.ones(n, s, dtype=taeda.bool).triu(1), float("-inf"))
+    elif mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if kind == "bool" else scores + mask
+    weights = scores.softmax(-1)
+    if kind == "bool":
+        weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    want = weights @ wide_v
+    g = taeda.randn(*out.shape, dtype=dtype)
+    tolerance = 1e-4 if dtype == taeda.float32 else 1e-10
+    assert np.allclose(out.detach().numpy(), want.detach().numpy(), atol=tolerance)
+    for got, reference in zip(
+        taeda.autograd.grad(out, (q, k, v), g), taeda.autograd.grad(want, (q, k, v), g), strict=True
+    ):
+        assert np.allclose(got.numpy(), reference.numpy(), atol=10 * tolerance)
+
+
+def test_layouts():
+    """Heads cut out of one projection, and the joined result without a copy."""
+    taeda.manual_seed(0)
+    x = taeda.randn(2, 70, 3, 4, 16)
+    q, k, v = (x[:, :, i].transpose(1, 2) for i in range(3))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    plain = F.scaled_dot_product_attention(*(t.contiguous() for t in (q, k, v)), is_causal=True)
+    assert taeda.equal(out, plain)
+    assert out.transpose(1, 2).is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+def test_half_precision(dtype):
+    """Computed in float32, rounded once."""
+    taeda.manual_seed(0)
+    q, k, v = (taeda.randn(1, 2, 80, 32).to(dtype) for _ in range(3))
+    out = F.scaled_dot_product_attention(q, k, v)
+    want = F.scaled_dot_product_attention(q.float(), k.float(), v.float())
+    assert out.dtype == dtype and np.allclose(out.float().numpy(), want.numpy(), atol=1e-2)
+
+
+def test_unusual_ranks_and_dropout():
+    """Two, three and five dimensions, broadcast batches; dropout of everything leaves nothing."""
+    taeda.manual_seed(0)
+    q = taeda.randn(2, 3, 4, 10, 8)
+    whole = F.scaled_dot_product_attention(q, q, q)
+    assert np.allclose(F.scaled_dot_product_attention(*[q[1, 2, 3]] * 3).numpy(), whole[1, 2, 3].numpy(), atol=1e-5)
+    assert np.allclose(F.scaled_dot_product_attention(*[q[1, 2]] * 3).numpy(), whole[1, 2].numpy(), atol=1e-5)
+    shared = F.scaled_dot_product_attention(q[0], q[0, :1], q[0, :1])
+    assert shared.shape == (3, 4, 10, 8)
+    assert not F.scaled_dot_product_attention(q, q, q, dropout_p=1.0).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda x: F.scaled_dot_product_attention(x, x[..., :4], x), "same last dimension"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x[:, :, :3]), "differ in length"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x.double()), "same dtype"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x, x, is_causal=True), "is_causal"),
+        (lambda x: F.scaled_dot_product_attention(x, x[:, :3], x[:, :3], enable_gqa=True), "must divide"),
+    ],
+)
+def test_errors(call, says):
+    """RuntimeError, with shapes."""
+    with pytest.raises(RuntimeError, match=says):
+        call(taeda.rand(2, 4, 6, 8))
+
+
+def test_threads_do_not_change_a_bit():
+    """Forward and gradients."""
+    taeda.manual_seed(0)
+    before = taeda.get_num_threads()
+    q, k, v = (taeda.randn(3, 4, 130, 32).requires_grad_() for _ in range(3))
+    results = []
+    try:
+        for n in (1, 2, 3):
+            taeda.set_num_threads(n)
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            results.append([out, *taeda.autograd.grad(out.sum(), (q, k, v))])
+    finally:
+        taeda.set_num_threads(before)
+    for other in results[1:]:
+        assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))

@@ -1,0 +1,349 @@
+"""Scaled dot-product attention in tiles: the matrix of scores is never in memory as a whole.
+
+A task of the forward kernel takes a block of queries past all keys, block by block, with the running maximum and sum of
+each row (Milakov & Gimelshein 2018, https://arxiv.org/abs/1805.02867; Dao et al. 2022, https://arxiv.org/abs/2205.14135).
+It keeps the logarithm of each row's sum of exponentials, from which the backward kernel computes the weights again. The
+products are those of :mod:`taeda.kernels.gemm`, on blocks in the thread's stack.
+"""
+
+from __future__ import annotations
+
+import math
+
+from . import scalar as s
+from .build import kernel
+from .gemm import Block, _pack_copy, _pack_transpose, smaller
+from .ir import BOOL, I64, PTR, TYPES, Function, Helper, Type, Value
+
+#: Queries and keys of a block: one panel of the product for float32 with AVX-512.
+QUERIES, KEYS = 64, 64
+#: Most numbers per head that the kernels take: a packed block of keys is that deep.
+MAX_HEAD = 256
+
+#: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per head of
+#: keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention is causal.
+#: ``scale`` is a double.
+ATTENTION_ARGS = tuple(
+    "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale".split()
+)
+
+
+class _Tiles:
+    """Products of blocks: the tiles of one dtype, and the stack that the blocks live in."""
+
+    def __init__(self, f: Function, t: Type):
+        self.f, self.t = f, t
+        self.block = Block(f, t)
+        self.lanes, self.width = self.block.lanes, self.block.width
+        self.copy = _pack_copy(f, t, self.block.shape.vectors)
+        self.turn = _pack_transpose(f, t, self.block.shape.vectors)
+        self.item = f.i64(t.bytes)
+        self.row = f.i64(KEYS * t.bytes)  # of a block of scores
+
+    def scratch(self, rows: int, columns: int) -> Value:
+        return self.f.scratch(rows * columns * self.t.bytes)
+
+    def panel(self, depth: int) -> Value:
+        """Room for every panel of a packed block of ``KEYS`` columns."""
+        panels = -(-KEYS // self.width)
+        return self.scratch((depth + self.lanes) * panels, self.width)
+
+    def pack_turned(self, to: Value, source: Value, stride: Value, depth: Value, columns: Value) -> None:
+        """Pack the transpose of ``columns`` rows of ``depth`` numbers."""
+        f = self.f
+        with f.loop(0, columns, self.width) as P:
+            at = f.offset(to, P.index * (depth + self.lanes) * self.t.bytes)
+            left = smaller(f, columns - P.index, self.width)
+            f.call(self.turn, at, f.offset(source, P.index * stride), stride, depth, left)
+
+    def times_packed(
+        self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, n: Value
+    ) -> None:
+        """``c = a @ b`` for rows of ``a`` along memory and ``b`` from :meth:`pack_turned`."""
+        f = self.f
+        self.block.context.set(k=depth, a_m=a_m, a_k=self.item, a_tile=a_m * self.block.shape.rows)
+        self.block.context.set(b_k=f.i64(self.width * self.t.bytes))
+        self.block.set_c(f.const(BOOL, True), f.i64(0), c, c_m, c, c_m)
+        with f.loop(0, n, self.width) as P:
+            at = f.offset(b, P.index * (depth + self.lanes) * self.t.bytes)
+            self.block.multiply(a, at, P.index, smaller(f, n - P.index, self.width), m, f.i64(0))
+
+    def add_product(
+        self,
+        first: Value,
+        c: Value,
+        c_m: Value,
+        a: Value,
+        a_m: Value,
+        a_k: Value,
+        m: Value,
+        depth: Value,
+        b: Value,
+        b_k: Value,
+        n: Value,
+        room: Value,
+    ) -> None:
+        """``c += a @ b`` (``c = a @ b`` where ``first``) for rows of ``b`` as they lie in memory."""
+        f = self.f
+        in_place = f.vector_bytes > 16  # elsewhere the tiles cannot read a short panel without reading past it
+        self.block.context.set(k=depth, a_m=a_m, a_k=a_k, a_tile=a_m * self.block.shape.rows)
+        self.block.context.set(b_k=b_k if in_place else f.i64(self.width * self.t.bytes))
+        self.block.set_c(first, f.i64(0), c, c_m, c, c_m)
+        with f.loop(0, n, self.width) as P:
+            columns, at = smaller(f, n - P.index, self.width), f.offset(b, P.index * self.t.bytes)
+            if not in_place:
+                f.call(self.copy, room, at, b_k, depth, columns)
+                at = room
+            self.block.multiply(a, at, P.index, columns, m, f.i64(0))
+
+
+def _sizes(f: Function) -> dict[str, Value]:
+    return {name: f.size(i) for i, name in enumerate(ATTENTION_ARGS)}
+
+
+def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, keys: Value) -> Value:
+    """How many of a block's keys the query ``row`` may see."""
+    upto = row + 1 - first_key
+    upto = f.select(upto < 0, f.i64(0), smaller(f, upto, keys))
+    return f.select(g["causal"] != 0, upto, keys)
+
+
+def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Value, mask: Value) -> Value:
+    """Scores of one register: scaled, and minus infinity where masked."""
+    lanes = f.lanes(t)
+    low = f.const(t, -math.inf, lanes)
+    x = f.load(at, t, lanes) * scale
+    if kind == "add":
+        x = x + f.load(mask_at, t, lanes, mask)
+    if kind == "bool":
+        mask = mask & f.load(mask_at, BOOL, lanes, mask)
+    return f.select(mask, x, low)
+
+
+def _top(f: Function, a: Value, b: Value) -> Value:
+    return f.select(b > a, b, a)
+
+
+def _softmax(f: Function, t: Type, kind: str) -> Helper:
+    """``softmax(scores, mask, sums, out, visible, keys, ev, first, scale)``: one row of a block of scores.
+
+    The scores become exponentials above the row's running maximum; ``sums`` holds that maximum and the running sum, and
+    what the row of ``out`` has so far is brought to the new maximum.
+    """
+
+    h = f.helper("softmax_row", PTR, PTR, PTR, PTR, I64, I64, I64, I64, PTR)
+    scores, mask_row, sums, out, visible, keys, ev, first, scale_at = h.params
+    lanes, item = h.lanes(t), t.bytes
+    mask_item = 1 if kind == "bool" else item
+    scale = h.load(scale_at, t)
+    low = h.const(t, -math.inf, lanes)
+
+    def score(i: Value) -> Value:
+        return _score(
+            h,
+            t,
+            kind,
+            scale,
+            h.offset(scores, i * item),
+            h.offset(mask_row, i * mask_item),
+            h.first(visible - i, lanes),
+        )
+
+    with h.loop(0, keys, lanes, carry=[low]) as L:
+        x = score(L.index)
+        h.store(h.offset(scores, L.index * item), x)
+        L.carry = [_top(h, L.carry[0], x)]
+    before = h.select(first != 0, h.const(t, -math.inf), h.load(sums, t))
+    top = _top(h, before, L.carry[0].reduce(lambda a, b: _top(h, a, b)))
+    # A row that has seen nothing yet keeps minus infinity, and exponentials of 0 difference would be 1: use 0 instead.
+    base = h.select(top == -math.inf, h.const(t, 0), top)
+    zero = h.const(t, 0, lanes)
+    with h.loop(0, keys, lanes, carry=[zero]) as L:
+        at = h.offset(scores, L.index * item)
+        x = h.load(at, t, lanes)
+        e = h.select(x == -math.inf, zero, s.exp(x - base))
+        h.store(at, e)
+        L.carry = [L.carry[0] + e]
+    total = L.carry[0].reduce(lambda a, b: a + b)
+    with h.branch(first != 0) as B:
+        h.store(h.offset(sums, item), total)
+        B.otherwise()
+        shrink = h.select(before == -math.inf, h.const(t, 0), s.exp(h.splat(before - base, lanes)).lane(0))
+        h.store(h.offset(sums, item), h.load(h.offset(sums, item), t) * shrink + total)
+        with h.loop(0, ev, lanes) as L:
+            at, left = h.offset(out, L.index * item), h.first(ev - L.index, lanes)
+            h.store(at, h.load(at, t, lanes, left) * shrink, left)
+    h.store(sums, top)
+    return h
+
+
+@kernel
+def attention(f: Function, dtype: str, kind: str) -> None:
+    """Output and log of the sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
+
+    Pointers: output, log-sums ``[b, heads, l]`` (contiguous), queries, keys, values, mask. The innermost strides are the
+    item size.
+    """
+    t = TYPES[dtype]
+    g = _sizes(f)
+    tiles = _Tiles(f, t)
+    softmax = _softmax(f, t, kind)
+    item, lanes = t.bytes, tiles.lanes
+    scores, keys_turned = tiles.scratch(QUERIES, KEYS), tiles.panel(MAX_HEAD)
+    room = tiles.scratch(KEYS, tiles.width)
+    sums = tiles.scratch(QUERIES, 2)
+    scale_at = f.scratch(8)
+    f.store(scale_at, f.scalar(len(ATTENTION_ARGS) - 1, t))
+    blocks = (g["l"] + QUERIES - 1) / QUERIES
+    with f.loop(f.begin, f.end) as T:
+        head, start = T.index / blocks, T.index % blocks * QUERIES
+        b, h = head / g["heads"], head % g["heads"]
+        rows = smaller(f, g["l"] - start, QUERIES)
+        q = f.offset(f.data(2), b * g["q_b"] + h * g["q_h"] + start * g["q_l"])
+        k = f.offset(f.data(3), b * g["k_b"] + h / g["shared"] * g["k_h"])
+        v = f.offset(f.data(4), b * g["v_b"] + h / g["shared"] * g["v_h"])
+        out = f.offset(f.data(0), b * g["o_b"] + h * g["o_h"] + start * g["o_l"])
+        mask = f.offset(f.data(5), b * g["m_b"] + h * g["m_h"] + start * g["m_l"])
+        end = f.select(g["causal"] != 0, smaller(f, start + rows, g["s"]), g["s"])
+        with f.loop(0, end, KEYS) as K:
+            keys = smaller(f, end - K.index, KEYS)
+            first = K.index == 0
+            tiles.pack_turned(keys_turned, f.offset(k, K.index * g["k_s"]), g["k_s"], g["e"], keys)
+            tiles.times_packed(scores, tiles.row, q, g["q_l"], rows, g["e"], keys_turned, keys)
+            mask_at = f.offset(mask, K.index * (1 if kind == "bool" else item))
+            with f.loop(0, rows) as R:
+                f.call(
+                    softmax,
+                    f.offset(scores, R.index * tiles.row),
+                    f.offset(mask_at, R.index * g["m_l"]),
+                    f.offset(sums, R.index * (2 * item)),
+                    f.offset(out, R.index * g["o_l"]),
+                    _visible(f, g, start + R.index, K.index, keys),
+                    keys,
+                    g["ev"],
+                    first.to(I64),
+                    scale_at,
+                )
+            values = f.offset(v, K.index * g["v_s"])
+            tiles.add_product(
+                first, out, g["o_l"], scores, tiles.row, tiles.item, rows, keys, values, g["v_s"], g["ev"], room
+            )
+        with f.loop(0, rows) as R:
+            top, total = (f.load(f.offset(sums, R.index * (2 * item) + i * item), t) for i in range(2))
+            nothing = total == 0
+            log = s.log(f.splat(total, lanes)).lane(0) + top
+            at = f.offset(f.data(1), (head * g["l"] + start + R.index) * item)
+            f.store(at, f.select(nothing, f.const(t, math.inf), log))
+            row, by = f.offset(out, R.index * g["o_l"]), f.select(nothing, f.const(t, 1), total)
+            with f.loop(0, g["ev"], lanes) as L:
+                into, left = f.offset(row, L.index * item), f.first(g["ev"] - L.index, lanes)
+                f.store(into, f.load(into, t, lanes, left) / by, left)
+
+
+#: The strides of ``attention_backward`` after :data:`ATTENTION_ARGS`: of the gradients of output, queries, keys and values.
+BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_s dv_b dv_h dv_s".split())
+
+
+def _weights(f: Function, t: Type, kind: str) -> Helper:
+    """``weights(scores, grads, mask, log, delta, visible, keys, scale)``: one row of a block.
+
+    ``scores`` become the weights, ``grads`` (of the weights) the gradients of the scores before scaling.
+    """
+
+    h = f.helper("weights_row", PTR, PTR, PTR, PTR, PTR, I64, I64, PTR)
+    scores, grads, mask_row, log_at, delta_at, visible, keys, scale_at = h.params
+    lanes, item = h.lanes(t), t.bytes
+    mask_item = 1 if kind == "bool" else item
+    scale, log, delta = h.load(scale_at, t), h.load(log_at, t), h.load(delta_at, t)
+    zero = h.const(t, 0, lanes)
+    with h.loop(0, keys, lanes) as L:
+        i = L.index
+        at, grad_at = h.offset(scores, i * item), h.offset(grads, i * item)
+        left = h.first(visible - i, lanes)
+        x = _score(h, t, kind, scale, at, h.offset(mask_row, i * mask_item), left)
+        weight = h.select((x == -math.inf) | (h.splat(log, lanes) == math.inf), zero, s.exp(x - log))
+        h.store(at, weight)
+        grad = weight * (h.load(grad_at, t, lanes) - delta) * scale
+        h.store(grad_at, h.select(left, grad, zero))
+    return h
+
+
+@kernel
+def attention_backward(f: Function, dtype: str, kind: str) -> None:
+    """Gradients of queries, keys and values. The range counts batches times heads of keys.
+
+    Pointers: dq, dk, dv, room for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient, log-sums.
+    """
+    t = TYPES[dtype]
+    g = {name: f.size(i) for i, name in enumerate(BACKWARD_ARGS)}
+    tiles = _Tiles(f, t)
+    weigh = _weights(f, t, kind)
+    item = t.bytes
+    scores, grads = tiles.scratch(QUERIES, KEYS), tiles.scratch(QUERIES, KEYS)
+    keys_turned, values_turned = tiles.panel(MAX_HEAD), tiles.panel(MAX_HEAD)
+    room = tiles.scratch(QUERIES, tiles.width)
+    scale_at = f.scratch(8)
+    f.store(scale_at, f.scalar(len(ATTENTION_ARGS) - 1, t))
+    key_heads = g["heads"] / g["shared"]
+
+    def at(i: int, name: str, b: Value, h: Value, position: Value, p: str = "l") -> Value:
+        return f.offset(f.data(i), b * g[f"{name}_b"] + h * g[f"{name}_h"] + position * g[f"{name}_{p}"])
+
+    zero = f.i64(0)
+    with f.loop(f.begin, f.end) as T:
+        b, kh = T.index / key_heads, T.index % key_heads
+        with f.loop(kh * g["shared"], (kh + 1) * g["shared"]) as H:
+            h = H.index
+            _delta(
+                f,
+                t,
+                g,
+                at(9, "g", b, h, zero),
+                at(8, "o", b, h, zero),
+                f.offset(f.data(3), (b * g["heads"] + h) * g["l"] * item),
+            )
+        with f.loop(0, g["s"], KEYS) as K:
+            keys = smaller(f, g["s"] - K.index, KEYS)
+            k, v = at(5, "k", b, kh, K.index, "s"), at(6, "v", b, kh, K.index, "s")
+            dk, dv = at(1, "dk", b, kh, K.index, "s"), at(2, "dv", b, kh, K.index, "s")
+            tiles.pack_turned(keys_turned, k, g["k_s"], g["e"], keys)
+            tiles.pack_turned(values_turned, v, g["v_s"], g["ev"], keys)
+            begin = f.select(g["causal"] != 0, K.index / QUERIES * QUERIES, zero)
+            with f.loop(zero, g["shared"]) as H, f.loop(begin, g["l"], QUERIES) as Q:
+                h, start = kh * g["shared"] + H.index, Q.index
+                rows = smaller(f, g["l"] - start, QUERIES)
+                q, grad = at(4, "q", b, h, start), at(9, "g", b, h, start)
+                dq = at(0, "dq", b, h, start)
+                tiles.times_packed(scores, tiles.row, q, g["q_l"], rows, g["e"], keys_turned, keys)
+                tiles.times_packed(grads, tiles.row, grad, g["g_l"], rows, g["ev"], values_turned, keys)
+                mask = f.offset(at(7, "m", b, h, start), K.index * (1 if kind == "bool" else item))
+                flat = ((b * g["heads"] + h) * g["l"] + start) * item
+                with f.loop(0, rows) as R:
+                    f.call(
+                        weigh,
+                        f.offset(scores, R.index * tiles.row),
+                        f.offset(grads, R.index * tiles.row),
+                        f.offset(mask, R.index * g["m_l"]),
+                        f.offset(f.data(10), flat + R.index * item),
+                        f.offset(f.data(3), flat + R.index * item),
+                        _visible(f, g, start + R.index, K.index, keys),
+                        keys,
+                        scale_at,
+                    )
+                fresh = (H.index == 0) & (start == begin)
+                add = tiles.add_product
+                add(fresh, dv, g["dv_s"], scores, tiles.item, tiles.row, keys, rows, grad, g["g_l"], g["ev"], room)
+                add(fresh, dk, g["dk_s"], grads, tiles.item, tiles.row, keys, rows, q, g["q_l"], g["e"], room)
+                add(K.index == 0, dq, g["dq_l"], grads, tiles.row, tiles.item, rows, keys, k, g["k_s"], g["e"], room)
+
+
+def _delta(f: Function, t: Type, g: dict[str, Value], grad: Value, out: Value, to: Value) -> None:
+    """``sum(grad * out)`` of each row: what the normalisation takes off the gradient of every weight."""
+    lanes, item = f.lanes(t), t.bytes
+    with f.loop(0, g["l"]) as R:
+        x, y = f.offset(grad, R.index * g["g_l"]), f.offset(out, R.index * g["o_l"])
+        with f.loop(0, g["ev"], lanes, carry=[f.const(t, 0, lanes)]) as L:
+            left, at = f.first(g["ev"] - L.index, lanes), L.index * item
+            a, b = f.load(f.offset(x, at), t, lanes, left), f.load(f.offset(y, at), t, lanes, left)
+            L.carry = [L.carry[0] + a * b]
+        f.store(f.offset(to, R.index * item), L.carry[0].reduce(lambda a, b: a + b))
