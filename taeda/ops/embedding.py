@@ -7,6 +7,7 @@ from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .indexing import masked_fill
+from .joining import cat
 from .scatter import index_add, index_reduce, scatter
 from .shape import _positions
 from .table import composite, primitive
@@ -173,10 +174,9 @@ def _bag_of_each(input, offsets, include_last_offset):
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {int(edges[-1])}"
         )
-    if not include_last_offset:
-        from .joining import cat
-
-        edges = cat((edges, edges.new_full((1,), n)), 0)
+    if include_last_offset:  # what the last offset says does not count: the last bag ends where the input does
+        edges = edges[:-1]
+    edges = cat((edges, edges.new_full((1,), n)), 0)
     lengths = edges[1:] - edges[:-1]
     return input, _positions(lengths, None), lengths.shape[0]
 

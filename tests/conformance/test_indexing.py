@@ -304,7 +304,13 @@ def test_gradients(expression):
             assert not a.any(), expression
 
 
-ASSIGN = ["a[i[:2]] = s[:2] * 2", "a[m] = s[m]", "a[m] = 3.0", "a[:, i[:1]] += s[:, :1]", "a[1:][:, L([0, 2])] = s[:2, :2]"]
+ASSIGN = [
+    "a[i[:2]] = s[:2] * 2",
+    "a[m] = s[m]",
+    "a[m] = 3.0",
+    "a[:, i[:1]] += s[:, :1]",
+    "a[1:][:, L([0, 2])] = s[:2, :2]",
+]
 
 
 @pytest.mark.parametrize("statement", ASSIGN)
@@ -319,3 +325,47 @@ def test_gradients_of_assignment(statement):
         results.append([None if g is None else g.numpy() for g in grads])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(0 if b is None else b, 0 if a is None else a, err_msg=statement)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("last", [False, True])
+def test_bags(mode, padding, last):
+    rng = np.random.default_rng(0)
+    table, index, offsets = rng.standard_normal((10, 4)), rng.integers(0, 10, 20), np.array([0, 3, 3, 9, 20])
+    factors = rng.standard_normal(20)
+    results = []
+    for lib in (torch, taeda):
+        weight = lib.from_numpy(table.copy()).requires_grad_()
+        sample = lib.from_numpy(factors.copy()).requires_grad_() if mode == "sum" else None
+        out = lib.nn.functional.embedding_bag(
+            lib.from_numpy(index),
+            weight,
+            lib.from_numpy(offsets),
+            mode=mode,
+            padding_idx=padding,
+            include_last_offset=last,
+            per_sample_weights=sample,
+        )
+        (out * out).sum().backward()
+        results.append(
+            [out.detach().numpy(), weight.grad.numpy(), *([sample.grad.numpy()] if sample is not None else [])]
+        )
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", [None, 1.0])
+@pytest.mark.parametrize("padding", [None, 3, -1])
+@pytest.mark.parametrize("by_frequency", [False, True])
+def test_embedding(norm, padding, by_frequency):
+    rng = np.random.default_rng(0)
+    table, index = rng.standard_normal((10, 4)), rng.integers(0, 10, (4, 5))
+    results = []
+    for lib in (torch, taeda):
+        weight = lib.from_numpy(table.copy()).requires_grad_()
+        out = lib.nn.functional.embedding(lib.from_numpy(index), weight, padding, norm, scale_grad_by_freq=by_frequency)
+        (out * out).sum().backward()
+        results.append([out.detach().numpy(), weight.grad.numpy(), weight.detach().numpy()])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-6)
