@@ -228,7 +228,7 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
                 position = next(i for i, a in enumerate(inputs) if a is out)
                 _check_dirty(out, len(outputs))
             elif out.requires_grad or any(out is a for a in inputs):  # passed through: the caller gets its own object
-                given = _core.HELPERS["alias_view"](out)
+                given = out.view_as(out)
                 views.append(given)
             elif out._base is not None:
                 views.append(out)

@@ -194,7 +194,7 @@ class _CopyOnWrite:
         self.copies = copies
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        target = kwargs.get("out") if "out" in kwargs else args[0] if args and (op.inplace or op.name == "copy_") else None
+        target = kwargs["out"] if "out" in kwargs else args[0] if args and "functional" in op.traits else None
         for t in target if isinstance(target, (tuple, list)) else (target,):
             if isinstance(t, Tensor):
                 self.preserve(t)

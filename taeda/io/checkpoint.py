@@ -73,10 +73,10 @@ def _tensor(stored: Any, offset: Any, sizes: Any, strides: Any, dtype: Any) -> T
         if size == 0:
             empty = True
         last += (size - 1) * stride
-    if not empty and (last + 1) * dtype.itemsize > stored.storage.nbytes:
+    if not empty and (last + 1) * dtype.itemsize > stored.storage.nbytes():
         raise UnpicklingError(
             f"a tensor in the file (sizes {sizes}, strides {strides}, offset {offset}, {dtype}) does not fit its "
-            f"storage of {stored.storage.nbytes} bytes"
+            f"storage of {stored.storage.nbytes()} bytes"
         )
     numel = 1
     for size in sizes:
@@ -84,7 +84,7 @@ def _tensor(stored: Any, offset: Any, sizes: Any, strides: Any, dtype: Any) -> T
     if numel >= 2**62:
         raise UnpicklingError(f"a tensor in the file has sizes {sizes}, which are too large")
     if empty:
-        offset = min(offset, stored.storage.nbytes // dtype.itemsize)
+        offset = min(offset, stored.storage.nbytes() // dtype.itemsize)
     return _core.from_storage(stored.storage, dtype, sizes, strides, offset)
 
 
@@ -545,7 +545,7 @@ class _Saver:
 
     def _storage(self, writer: Writer, x: Tensor, typed: bool) -> None:
         storage = x.untyped_storage()
-        key = (storage.data_ptr(), storage.nbytes)
+        key = (storage.data_ptr(), storage.nbytes())
         dtype = x.dtype if typed else None
         name, known, _ = self.storages.setdefault(key, (str(len(self.storages)), dtype, storage))
         if known is not dtype:
@@ -561,7 +561,7 @@ class _Saver:
             writer.name("torch.storage", "UntypedStorage")
         writer.write(name)
         writer.write("cpu")
-        writer.write(storage.nbytes // (x.dtype.itemsize if typed else 1))
+        writer.write(storage.nbytes() // (x.dtype.itemsize if typed else 1))
         writer.out += b"tQ"
 
 

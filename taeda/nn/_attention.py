@@ -79,7 +79,7 @@ def _project(
                 "use_separate_proj_weight is True but q_proj_weight, k_proj_weight or v_proj_weight is None"
             )
         biases = (None, None, None) if bias is None else bias.chunk(3)
-        return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), separate, biases, strict=True))  # type: ignore[return-value]
+        return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), separate, biases, strict=True))
     e = query.size(-1)
     if key is value:
         if query is key:
@@ -88,7 +88,7 @@ def _project(
         bq, bkv = (None, None) if bias is None else bias.split([e, 2 * e])
         return (linear(query, wq, bq), *linear(key, wkv, bkv).chunk(2, -1))
     biases = (None, None, None) if bias is None else bias.chunk(3)
-    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weight.chunk(3), biases, strict=True))  # type: ignore[return-value]
+    return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weight.chunk(3), biases, strict=True))
 
 
 def _extend(x: Tensor, extra: Tensor, dim: int) -> Tensor:

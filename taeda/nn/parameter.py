@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 import taeda
 from taeda import Tensor
@@ -31,13 +32,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = taeda.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
             return data.detach().as_subclass(cls).requires_grad_(requires_grad)
-        t = data.detach().requires_grad_(requires_grad)
+        t: Any = data.detach().requires_grad_(requires_grad)
         if type(t) is not type(data):
             raise RuntimeError(
                 f"Parameter: expected detach() of {type(data).__name__} to give the same class, got {type(t).__name__}; "
                 "define detach() or pass a plain Tensor"
             )
-        t._is_param = True
+        t._is_param = True  # type: ignore[union-attr]
         return t
 
     def __deepcopy__(self, memo):
@@ -77,7 +78,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
         if data is None:
             data = taeda.empty(0)
-        t = data.detach().requires_grad_(data.requires_grad)
+        t: Any = data.detach().requires_grad_(data.requires_grad)
         t.persistent = persistent
         t._is_buffer = True
         return t

@@ -489,7 +489,7 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
     acc = _working(x.dtype)
     if not training:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
-    channels = (x.shape[1],)
+    channels = (x.shape[1],) if x.dim() > 1 else (0,)
     dx, dw, db = empty_like(x), empty(channels, acc), empty(channels, acc)
     if x.numel():
         plan = _batch_backward_plan(x.shape, x.dtype, training, None if weight is None else weight.dtype)

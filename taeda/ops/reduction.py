@@ -6,7 +6,7 @@ import builtins
 import math
 from collections import namedtuple
 
-from .._core import HELPERS, Tensor, get_default_dtype, is_grad_enabled
+from .._core import HELPERS, Tensor, get_default_dtype
 from .._core.reduce import Reducer
 from .table import OPS, composite, primitive
 
@@ -285,8 +285,10 @@ def _min_along(input, dim, keepdim=False):
 _min_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
 
 
-def _extreme(full, along, pairwise, input, dim, keepdim, other, out):
+def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
     """The three meanings of max and min: of all elements, along a dimension, of two tensors."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if isinstance(dim, Tensor):
         dim, other = None, dim
     more = {} if out is None else {"out": out}
@@ -306,7 +308,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     """
     if dim.__class__ is int and out is None:
         return _max_along(input, dim, keepdim)
-    return _extreme(_full_max, _max_along, "maximum", input, dim, keepdim, other, out)
+    return _extreme("max", _full_max, _max_along, "maximum", input, dim, keepdim, other, out)
 
 
 @composite()
@@ -318,7 +320,7 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     """
     if dim.__class__ is int and out is None:
         return _min_along(input, dim, keepdim)
-    return _extreme(_full_min, _min_along, "minimum", input, dim, keepdim, other, out)
+    return _extreme("min", _full_min, _min_along, "minimum", input, dim, keepdim, other, out)
 
 
 def _position(name):
@@ -588,42 +590,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         dim: an int or a tuple of ints; all dimensions by default.
     """
     if p == "nuc":
-        return _nuclear(input if dtype is None else input.to(dtype), dim, keepdim)
+        if dim is None and input.dim() != 2:
+            raise RuntimeError(f"norm(): p='nuc' expected dim to be a 2-tuple, got None for shape {tuple(input.shape)}")
+        return OPS["matrix_norm"](input, "nuc", dim or (0, 1), keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', got {p!r}")
     return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
-
-
-def _nuclear(input, dim, keepdim):
-    """The sum of the singular values of matrices in two dimensions."""
-    if dim is None and input.dim() == 2:
-        dim = (0, 1)
-    if dim is None or isinstance(dim, int) or len(dim) != 2:
-        raise RuntimeError(
-            f"norm(): p='nuc' expected dim to be a 2-tuple, got dim={dim} for shape {tuple(input.shape)}"
-        )
-    first, second = (d % input.dim() for d in dim)
-    out = _nuclear_norm(input.movedim((first, second), (-2, -1)))[0]
-    return unreduce(out, input.shape, dim, False) if keepdim else out
-
-
-@primitive(method=False, out=False, outputs=("norm", "slope"), differentiable=[0])
-def _nuclear_norm(input):
-    """The nuclear norm of the last two dimensions, and its gradient, by NumPy's singular value decomposition."""
-    import numpy as np
-
-    from .._core.exchange import from_numpy
-
-    u, values, v = np.linalg.svd(input.detach().resolve_conj().numpy(), full_matrices=False)
-    norm, slope = values.sum(-1), u @ v
-    return from_numpy(np.asarray(norm)).to(input.dtype.to_real()), from_numpy(slope).to(input.dtype)
-
-
-@_nuclear_norm.vjp_all("input")
-def _(g, slope, input):
-    if is_grad_enabled():
-        raise RuntimeError("norm(p='nuc') cannot be differentiated twice; build it from singular values instead")
-    return (g.unsqueeze(-1).unsqueeze(-1) * slope,)
 
 
 @composite()
@@ -635,6 +607,8 @@ def dist(input, other, p=2):
 @composite()
 def renorm(input, p, dim, maxnorm):
     """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+    if input.dim() < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} (shape {tuple(input.shape)})")
     dims = [d for d in range(input.dim()) if d != dim % input.dim()]
     size = vector_norm(input, p, dims, True)
     factor = (maxnorm / (size + 1e-7)).masked_fill(size <= maxnorm, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from types import FrameType
 
 _PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("nn", "modules", "_explain.py"))
 _REWRITTEN = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
@@ -33,11 +34,11 @@ def _user_line(failure: BaseException) -> tuple[str, bool]:
     for frame, number in reversed(frames):
         if not _ours(frame.f_code.co_filename):
             return _line(frame, number), raised_here
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not _ours(frame.f_code.co_filename):
-            return _line(frame, frame.f_lineno), raised_here
-        frame = frame.f_back
+    caller: FrameType | None = sys._getframe(1)
+    while caller is not None:
+        if not _ours(caller.f_code.co_filename):
+            return _line(caller, caller.f_lineno), raised_here
+        caller = caller.f_back
     return "", raised_here
 
 

@@ -6,6 +6,7 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from taeda import Tensor
 from taeda.autograd import Function
@@ -66,7 +67,7 @@ def register_module_forward_hook(
     hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after every module's ``forward``."""
-    flags = {}
+    flags: dict[str, Any] = {}
     if with_kwargs:
         flags["kwargs"] = forward_hooks_with_kwargs
     if always_call:

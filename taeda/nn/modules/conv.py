@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import taeda
 from taeda import Tensor
@@ -313,6 +314,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
     """Takes ``in_channels`` from the first input."""
 
     _dims = 0
+    weight: Any
+    bias: Any
 
     def _lazy(self, out_channels: int, bias: bool, device, dtype) -> None:
         self.weight = UninitializedParameter(device=device, dtype=dtype)
@@ -322,7 +325,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()
+            super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args, **kwargs) -> None:
         if not self.has_uninitialized_params():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import taeda
 from taeda import Tensor
@@ -122,6 +123,9 @@ class LazyLinear(LazyModuleMixin, Linear):
     """A Linear that takes ``in_features`` from its first input."""
 
     cls_to_become = Linear
+
+    weight: Any
+    bias: Any
 
     def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(0, 0, False)

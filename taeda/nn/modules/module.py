@@ -69,6 +69,7 @@ class Module(StateMixin, ModuleBase):
     training: bool
     call_super_init = False
     _compiled_call_impl: Callable | None = None
+    _is_full_backward_hook: bool | None
 
     def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
@@ -404,10 +405,6 @@ class Module(StateMixin, ModuleBase):
                     else:
                         param.grad.requires_grad_(False)
                     param.grad.zero_()
-
-    def compile(self, *args, **kwargs) -> None:
-        """Compile ``forward`` in place with :func:`taeda.compile`."""
-        self.forward = taeda.compile(self.forward, *args, **kwargs)
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
     def register_forward_pre_hook(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import taeda
 from taeda import Tensor
@@ -60,8 +61,8 @@ class CrossMapLRN2d(LocalResponseNorm):
         return input * (self.k + self.alpha / self.size * sums) ** -self.beta
 
 
-def _shape(normalized_shape) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+def _shape(normalized_shape: Any) -> tuple[int, ...]:
+    return (int(normalized_shape),) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
 
 
 class LayerNorm(Module):

@@ -22,7 +22,7 @@ class _PadNd(Module):
     dimensions; a negative width crops.
     """
 
-    __constants__ = ("padding",)
+    __constants__: tuple[str, ...] = ("padding",)
     _dims = 0
     _mode = "constant"
 

@@ -131,7 +131,14 @@ class _AvgPoolNd(Module):
         divisor_override: divide by this instead (not in one dimension).
     """
 
-    __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+    __constants__: tuple[str, ...] = (
+        "kernel_size",
+        "stride",
+        "padding",
+        "ceil_mode",
+        "count_include_pad",
+        "divisor_override",
+    )
 
     def __init__(
         self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,

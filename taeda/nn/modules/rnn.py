@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from typing import Any
 
 import taeda
 from taeda import Tensor
@@ -74,7 +75,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             for suffix in ("", "_reverse")[:directions]:
                 width = input_size if layer == 0 else state * directions
-                shapes = {"weight_ih": (gates, width), "weight_hh": (gates, state)}
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, width), "weight_hh": (gates, state)}
                 if bias:
                     shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
                 if proj_size:
@@ -87,8 +88,9 @@ class RNNBase(Module):
         self.reset_parameters()
 
     @staticmethod
-    def _check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size) -> None:
-        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+    def _check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout: Any, proj_size) -> None:
+        is_number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
+        if not is_number or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
@@ -140,7 +142,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless ``input`` has the right dtype, dimensions and width."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype and not taeda.is_autocast_enabled():
+        if input.dtype != weight.dtype:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
@@ -313,7 +315,7 @@ class LSTM(RNNBase):
 class RNNCellBase(Module):
     """What the cells share: ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` for ``num_chunks`` gates."""
 
-    __constants__ = ("input_size", "hidden_size", "bias")
+    __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None) -> None:
         super().__init__()

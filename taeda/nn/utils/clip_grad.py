@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import types
 import warnings
 from collections.abc import Iterable
 
 import taeda
 from taeda import Tensor
+from taeda._core import is_mode_active
+from taeda._core.optim import alike, partial_norms, scale_all
+
+from ...kernels import optim as kernels
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
 def _list(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+_ORDERS = {1.0: "1", 2.0: "2", math.inf: "inf"}
+
+
+def _fused(tensors: list[Tensor]) -> bool:
+    """Whether one kernel can go over all of them."""
+    return alike(tensors) and tensors[0].is_floating_point() and not is_mode_active()
+
+
+def _fused_norm(tensors: list[Tensor], norm_type: float) -> Tensor:
+    order = _ORDERS[norm_type]
+    address = kernels.norm(tensors[0].dtype.name, order)
+    total = partial_norms(address, tensors, kernels.CHUNK, order == "inf")
+    return taeda.tensor(math.sqrt(total) if order == "2" else total, dtype=tensors[0].dtype)
 
 
 def get_total_norm(
@@ -32,12 +52,15 @@ def get_total_norm(
         RuntimeError: it is not finite, if asked for.
     """
     norm_type = float(norm_type)
+    tensors = _list(tensors)
+    if not tensors:
+        return taeda.tensor(0.0)
     with taeda.no_grad():
-        norms = [taeda.linalg.vector_norm(t, norm_type) for t in _list(tensors)]
-        if not norms:
-            return taeda.tensor(0.0)
-        dtype = norms[0].dtype
-        total = taeda.linalg.vector_norm(taeda.stack([n.to(dtype) for n in norms]), norm_type)
+        if norm_type in _ORDERS and _fused(tensors):
+            total = _fused_norm(tensors, norm_type)
+        else:
+            norms = [taeda.linalg.vector_norm(t, norm_type) for t in tensors]
+            total = taeda.linalg.vector_norm(taeda.stack([n.to(norms[0].dtype) for n in norms]), norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
@@ -52,10 +75,15 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale the gradients so that a total norm of ``total_norm`` becomes at most ``max_norm``."""
     with taeda.no_grad():
-        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for p in _list(parameters):
-            if p.grad is not None:
-                p.grad.mul_(factor.to(p.grad.dtype))
+        grads = [p.grad for p in _list(parameters) if p.grad is not None]
+        if _fused(grads):
+            factor = float(max_norm) / (float(total_norm) + 1e-6)
+            if not factor >= 1.0:  # a NaN reaches the gradients
+                scale_all(kernels.scale(grads[0].dtype.name), grads, kernels.CHUNK, factor)
+            return
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for grad in grads:
+            grad.mul_(scale.to(grad.dtype))
 
 
 def clip_grad_norm_(
