@@ -403,11 +403,11 @@ cdef class Storage:
 
     def __dealloc__(self):
         if self.owner is None and self.data != NULL:
-            release(self.data, self.nbytes)
+            release(self.data, self.capacity)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
-        PyBuffer_FillInfo(buffer, self, self.data, self.nbytes, 0, flags)
+        PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
         self.exports += 1
 
     def __releasebuffer__(self, Py_buffer* buffer):
@@ -417,8 +417,41 @@ cdef class Storage:
         """The address of the first byte."""
         return <uintptr_t>self.data
 
+    def nbytes(self):
+        """Size in bytes."""
+        return self.capacity
+
+    size = nbytes
+
     def __len__(self):
-        return self.nbytes
+        return self.capacity
+
+    def element_size(self):
+        """Bytes of an element: 1."""
+        return 1
+
+    @property
+    def device(self):
+        """Where it is."""
+        from .tensor import device
+
+        return device("cpu")
+
+    def resize_(self, size):
+        """Grow or shrink to ``size`` bytes, keeping the contents; gives the storage.
+
+        Tensors on it go on seeing the old bytes, which live as long as the storage: resize tensors rather than storages.
+        """
+        resize_storage(self, size)
+        return self
+
+    def tolist(self):
+        """The bytes as a list of ints."""
+        return list(bytes(self))
+
+    def clone(self):
+        """A copy."""
+        return self.__deepcopy__({})
 
     def __reduce_ex__(self, protocol):
         if protocol >= 5:
@@ -431,13 +464,13 @@ cdef class Storage:
         return self
 
     def __deepcopy__(self, memo):
-        cdef Storage made = new_storage(self.nbytes)
-        memcpy(made.data, self.data, self.nbytes)
+        cdef Storage made = new_storage(self.capacity)
+        memcpy(made.data, self.data, self.capacity)
         memo[id(self)] = made
         return made
 
     def __repr__(self):
-        return f"<Storage of {self.nbytes} bytes, version {self.version}>"
+        return f"<Storage of {self.capacity} bytes, version {self.version}>"
 
 
 def _filled(data):
@@ -475,7 +508,7 @@ cdef Storage new_storage(int64_t nbytes):
     if data == NULL:
         raise refuse(nbytes)
     storage.data = data
-    storage.nbytes = nbytes
+    storage.capacity = nbytes
     storage.resizable = True
     return storage
 
@@ -483,7 +516,7 @@ cdef Storage new_storage(int64_t nbytes):
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner):
     cdef Storage storage = Storage.__new__(Storage)
     storage.data = <char*>data
-    storage.nbytes = nbytes
+    storage.capacity = nbytes
     storage.owner = owner if owner is not None else ()  # None would mean that the allocator owns it
     return storage
 
@@ -492,24 +525,28 @@ cdef int resize_storage(Storage storage, int64_t nbytes) except -1:
     cdef char* data
     if not storage.resizable:
         raise RuntimeError(
-            f"resize: expected a storage of taeda's own, got one of {storage.nbytes} bytes that belongs to "
+            f"resize: expected a storage of taeda's own, got one of {storage.capacity} bytes that belongs to "
             f"{type(storage.owner).__name__}; clone the tensor first"
         )
     if storage.exports:
         raise BufferError(
-            f"resize: expected a storage of {storage.nbytes} bytes that nothing else uses, but a NumPy array or "
+            f"resize: expected a storage of {storage.capacity} bytes that nothing else uses, but a NumPy array or "
             "memoryview shares it; clone the tensor first"
         )
-    if nbytes >= 0 and class_of(nbytes) == class_of(storage.nbytes):
-        storage.nbytes = nbytes
+    if nbytes >= 0 and class_of(nbytes) == class_of(storage.capacity):
+        storage.capacity = nbytes
         return 0
     data = <char*>allocate(nbytes)
     if data == NULL:
         raise refuse(nbytes)
-    memcpy(data, storage.data, <size_t>min(nbytes, storage.nbytes))
-    release(storage.data, storage.nbytes)
+    memcpy(data, storage.data, <size_t>min(nbytes, storage.capacity))
+    cdef Storage old = Storage.__new__(Storage)
+    old.data, old.capacity = storage.data, storage.capacity
+    if storage.outgrown is None:
+        storage.outgrown = []
+    storage.outgrown.append(old)
     storage.data = data
-    storage.nbytes = nbytes
+    storage.capacity = nbytes
     return 0
 
 

@@ -510,7 +510,7 @@ cdef class Tensor:
     def data(self):
         """The same memory outside the graph, with a version counter of its own."""
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
-        t.storage = foreign_storage(self.storage.data, self.storage.nbytes, self.storage)
+        t.storage = foreign_storage(self.storage.data, self.storage.capacity, self.storage)
         t.storage.resizable = False
         return t
 

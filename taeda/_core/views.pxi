@@ -280,10 +280,10 @@ def view_as_strided(Tensor input, size, stride, storage_offset=None):
             high += (sizes[d] - 1) * strides[d]
         else:
             low += (sizes[d] - 1) * strides[d]
-    if count and (offset + low < 0 or (offset + high + 1) * item > input.storage.nbytes):
+    if count and (offset + low < 0 or (offset + high + 1) * item > input.storage.capacity):
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
                            f"{item} requiring a storage size of {(offset + high + 1) * item} are out of bounds for storage "
-                           f"of size {input.storage.nbytes}")
+                           f"of size {input.storage.capacity}")
     cdef Tensor t = alias_tensor(input, n, sizes, strides, 0)
     t.ptr = input.storage.data + offset * item
     return t

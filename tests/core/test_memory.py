@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 
+import taeda
 from taeda._core import memory
 
 
@@ -62,7 +63,7 @@ def test_empty_cache_gives_everything_unused_back():
     memory.empty_cache()
     stats = memory.memory_stats()
     assert stats["cached"] < 2 << 20  # partly used slabs at most
-    assert [s.nbytes for s in kept] == [100, 5000, 1 << 21]
+    assert [s.nbytes() for s in kept] == [100, 5000, 1 << 21]
     again = [memory._storage(1000) for _ in range(1000)]
     assert len({s.data_ptr() for s in again}) == 1000
 
@@ -75,7 +76,7 @@ def test_out_of_memory_fails_at_once_and_leaves_the_program_usable():
     with pytest.raises(memory.OutOfMemoryError):
         memory._storage((1 << 62) + 1)
     assert memory.memory_stats()["failures"] == failures + 2
-    assert memory._storage(1000).nbytes == 1000
+    assert memory._storage(1000).nbytes() == 1000
 
 
 def test_negative_sizes_are_refused():
@@ -91,7 +92,7 @@ def test_memory_limit():
         with pytest.raises(memory.OutOfMemoryError):
             memory._storage(4 << 20)
         del held
-        assert memory._storage(4 << 20).nbytes == 4 << 20
+        assert memory._storage(4 << 20).nbytes() == 4 << 20
     finally:
         memory.set_memory_limit(None)
 
@@ -125,20 +126,33 @@ def test_drifting_sizes_do_not_pile_up():
 
 def test_storage_properties_and_resize():
     storage = memory._storage(100)
-    assert (storage.nbytes, storage.version, storage.owner, storage.resizable) == (100, 0, None, True)
+    assert (storage.nbytes(), storage.version, storage.owner, storage.resizable) == (100, 0, None, True)
     assert storage.data_ptr() % 64 == 0
     assert weakref.ref(storage)() is storage
     before = allocated()
     memory._resize(storage, 128)
-    assert storage.nbytes == 128 and allocated() == before  # the same block
+    assert storage.nbytes() == 128 and allocated() == before  # the same block
     memory._resize(storage, 1 << 20)
-    assert storage.nbytes == 1 << 20
+    assert storage.nbytes() == 1 << 20
     memory._resize(storage, 0)
-    assert storage.nbytes == 0
+    assert storage.nbytes() == 0
     with pytest.raises(RuntimeError):
         memory._resize(storage, -5)
     with pytest.raises(AttributeError):
-        storage.nbytes = 3
+        storage.version = 3
+    assert storage.resize_(10) is storage
+    assert storage.size() == len(storage) == 10
+    assert storage.clone().tolist() == storage.tolist()
+    assert storage.device == taeda.device("cpu") and storage.element_size() == 1
+
+
+def test_a_view_of_a_resized_storage_stays_readable():
+    t = taeda.arange(4.0)
+    view = t[1:]
+    t.resize_(100_000)
+    assert t[:4].tolist() == [0.0, 1.0, 2.0, 3.0]
+    memory.empty_cache()
+    assert view.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_threads_share_the_allocator():
