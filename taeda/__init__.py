@@ -134,6 +134,7 @@ from .ops.creation import (
     tril_indices,
     triu,
     triu_indices,
+    vander,
     zeros,
     zeros_like,
 )
@@ -237,7 +238,6 @@ from .ops.linalg import (
     matrix_exp,
     qr,
     triangular_solve,
-    vander,
 )
 from .ops.loss import (
     binary_cross_entropy_with_logits,

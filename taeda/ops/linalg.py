@@ -819,12 +819,15 @@ def multi_dot(tensors):
 
 
 @composite(method=False)
-def vander(x, *, N=None):
+def linalg_vander(x, *, N=None):
     """Rows of powers ``1, x, x^2, ...``."""
     from .joining import stack
 
     n = x.shape[-1] if N is None else N
     return stack([x**k for k in range(n)], -1)
+
+
+vander = linalg_vander  # `taeda.vander`, whose powers fall, is another
 
 
 @composite(method=False)
