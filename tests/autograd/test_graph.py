@@ -1,0 +1,188 @@
+"""The graph from outside: nodes and edges, hooks on saved tensors and on several gradients."""
+
+import pytest
+
+import taeda
+from taeda import autograd
+from taeda.autograd import graph
+
+
+def leaf(*values):
+    return taeda.tensor(values, dtype=taeda.float64, requires_grad=True)
+
+
+def test_nodes():
+    x = leaf(1.0, 2.0)
+    y = (x * 2).exp()
+    node = y.grad_fn
+    assert isinstance(node, graph.Node)
+    assert node.name() == "ExpBackward0"
+    ((product, nr),) = node.next_functions
+    assert (product.name(), nr) == ("MulBackward0", 0)
+    assert product.next_functions[0][0].variable is x
+    assert product.next_functions[0][0] == (x + 1).grad_fn.next_functions[0][0]
+    assert node._saved_result.tolist() == y.tolist()
+    assert [name for name, _ in node.saved_items()] == ["out"]
+    assert node(taeda.ones(2, dtype=taeda.float64)).tolist() == y.tolist()
+    assert x.grad_fn is None
+    assert repr(node).startswith("<ExpBackward0 object at")
+
+
+def test_gradient_edges():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    edge = graph.get_gradient_edge(y)
+    assert edge.node is y.grad_fn
+    z = (y * y).sum()
+    (g,) = autograd.grad(z, edge, retain_graph=True)
+    assert g.tolist() == [6.0, 12.0]
+    (g,) = autograd.grad(z, graph.get_gradient_edge(x), retain_graph=True)
+    assert g.tolist() == [18.0, 36.0]
+    (g,) = autograd.grad(edge, x, taeda.ones(2, dtype=taeda.float64), retain_graph=True)
+    assert g.tolist() == [3.0, 3.0]
+    autograd.backward(edge, taeda.ones(2, dtype=taeda.float64))
+    assert x.grad.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        graph.get_gradient_edge(taeda.ones(2))
+    with pytest.raises(RuntimeError, match="has no sizes"):
+        autograd.backward(edge)
+    first, second = taeda.stack([x, x]).unbind(0)
+    assert graph.get_gradient_edge(second).output_nr == 1
+
+
+def test_an_edge_keeps_its_place_when_the_tensor_is_written():
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    edge = graph.get_gradient_edge(y)
+    y.mul_(5)
+    (g,) = autograd.grad(y.sum(), edge)
+    assert g.tolist() == [5.0, 5.0]
+
+
+def test_saved_tensors_hooks():
+    packed = []
+
+    def pack(t):
+        packed.append(t)
+        return t.tolist()
+
+    def unpack(values):
+        return taeda.tensor(values, dtype=taeda.float64) * 10
+
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    with graph.saved_tensors_hooks(pack, unpack):
+        y = x * w
+    assert len(packed) == 2
+    y.sum().backward()
+    assert x.grad.tolist() == [30.0, 40.0]
+    assert w.grad.tolist() == [10.0, 20.0]
+    (x * w).sum().backward()
+    assert len(packed) == 2
+
+
+def test_saved_tensors_hooks_nest():
+    x = leaf(2.0)
+    order = []
+    with graph.saved_tensors_hooks(lambda t: order.append("outer") or t, lambda t: t):
+        y = x.exp()
+        with graph.saved_tensors_hooks(lambda t: order.append("inner") or t, lambda t: t):
+            y = y.exp()
+        y = y.exp()
+    assert order == ["outer", "inner", "outer"]
+    y.backward()
+    (expected,) = autograd.grad(x.exp().exp().exp(), x)
+    assert x.grad.item() == expected.item()
+
+
+def test_packed_tensors_keep_their_place_in_the_graph():
+    x, w = leaf(0.5, 0.25), leaf(1.5, -0.5)
+
+    def copied(x, w):
+        with graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t.clone()):
+            h = (x * w).exp()
+            h[0].mul_(w[0])
+            return h * x
+
+    assert autograd.gradcheck(copied, (x, w))
+    assert autograd.gradgradcheck(copied, (x, w))
+    with graph.save_on_cpu():
+        y = (x * w).sin() * x
+    (g,) = autograd.grad(y.sum(), x, create_graph=True)
+    g.sum().backward()
+    assert x.grad is not None
+    assert w.grad is not None
+
+
+def test_saved_tensors_hooks_are_checked():
+    x = leaf(2.0)
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: "text"):
+        y = x.exp()
+    with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor but got result of type str"):
+        y.backward()
+    with pytest.raises(RuntimeError, match="modifying its input in place"), graph.saved_tensors_hooks(
+        lambda t: t.mul_(2), lambda t: t
+    ):
+        (x * 1) * (x * 1)
+    assert taeda.is_grad_enabled()
+
+
+def test_an_error_in_a_pack_hook_leaves_everything_usable():
+    x = leaf(2.0)
+
+    def fail(t):
+        raise KeyError("on purpose")
+
+    with pytest.raises(KeyError), graph.saved_tensors_hooks(fail, lambda t: t):
+        x.exp()
+    assert taeda.is_grad_enabled()
+    x.exp().backward()
+
+
+def test_disabling_saved_tensors_hooks():
+    with graph.disable_saved_tensors_hooks("not here"):
+        with pytest.raises(RuntimeError, match="not here"), graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            pass
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        with pytest.raises(RuntimeError, match="too late"), graph.disable_saved_tensors_hooks("too late"):
+            pass
+
+
+def test_multi_grad_hook_on_all():
+    a, b, c = leaf(1.0), leaf(2.0), leaf(3.0)
+    calls = []
+    handle = graph.register_multi_grad_hook((a, b, c), lambda grads: calls.append([None if g is None else g.item() for g in grads]))
+    (a * b).sum().backward()
+    (c * b).sum().backward(inputs=[b])
+    (a * b * c).sum().backward()
+    assert calls == [[2.0, 1.0, None], [None, 3.0, None], [6.0, 3.0, 2.0]]
+    handle.remove()
+    (a * b).sum().backward()
+    assert len(calls) == 3
+
+
+def test_multi_grad_hook_on_any():
+    a, b = leaf(1.0), leaf(2.0)
+    h = a * 5
+    calls = []
+    graph.register_multi_grad_hook((a, b, h), lambda g: calls.append(g.item()), mode="any")
+    (h * b).sum().backward()
+    (h * b).sum().backward()
+    assert len(calls) == 2
+    with pytest.raises(ValueError, match="mode"):
+        graph.register_multi_grad_hook((a,), print, mode="some")
+
+
+def test_mutation_of_saved_tensors():
+    x = leaf(1.0, 2.0)
+    with graph.allow_mutation_on_saved_tensors():
+        h = x * 1
+        y = (h * h).sum() + h.exp().sum()
+        h.mul_(100)
+        h[0] = 5
+        y.backward()
+    expected = [2 * v + taeda.tensor(v, dtype=taeda.float64).exp().item() for v in (1.0, 2.0)]
+    assert x.grad.tolist() == pytest.approx(expected)
+    with graph.allow_mutation_on_saved_tensors():
+        y = x.exp()
+    with pytest.raises(RuntimeError, match="outside of the 'allow_mutation_on_saved_tensors' context"):
+        y.sum().backward()
