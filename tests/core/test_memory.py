@@ -1,7 +1,5 @@
 """The caching allocator and Storage."""
 
-import subprocess
-import sys
 import threading
 import weakref
 
@@ -172,9 +170,6 @@ def test_threads_share_the_allocator():
     assert allocated() == before
 
 
-def test_cache_limit_from_the_environment():
+def test_cache_limit_from_the_environment(run_python):
     code = "from taeda._core import memory as m; print(m.memory_stats()['cache_limit'])"
-    out = subprocess.run(
-        [sys.executable, "-c", code], env={"TAEDA_CACHE_LIMIT": "12345"}, capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "12345"
+    assert int(run_python(code, TAEDA_CACHE_LIMIT="12345")) == 12345

@@ -1,10 +1,7 @@
 """The thread pool: pieces, threads, fork, exit."""
 
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,15 +45,12 @@ def test_every_element_once_and_pieces_by_shape_alone(threads, count, total, gra
     np.testing.assert_array_equal(starts, expected)
 
 
-def test_threads_are_started_when_first_needed(threads):
+def test_threads_are_started_when_first_needed(run_python):
     code = (
-        "from tests.core.test_pool import run, pool; a = pool.started_workers(); run(10, 100); "
-        "pool.set_num_threads(3); b = pool.started_workers(); run(100, 1); print(a, b, pool.started_workers())"
+        "import taeda; from taeda._core import pool; a = pool.started_workers(); taeda.ones(10).exp(); "
+        "pool.set_num_threads(3); b = pool.started_workers(); taeda.ones(1 << 22).exp(); print(a, b, pool.started_workers())"
     )
-    root = Path(__file__).parents[2]
-    out = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True, timeout=60)
-    assert out.stdout.split() == ["0", "0", "2"]
-    assert out.stderr == ""
+    assert run_python(code).split() == ["0", "0", "2"]
 
 
 @pytest.mark.parametrize("release_gil", [False, True])
@@ -109,10 +103,9 @@ def test_set_num_threads_refuses_nonsense():
 @pytest.mark.parametrize(
     "env, expected", [({"TAEDA_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5,2"}, 5)]
 )
-def test_environment_sets_the_number_of_threads(env, expected):
-    code = "from taeda._core import pool; print(pool.get_num_threads())"
-    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert int(out.stdout) == expected
+def test_environment_sets_the_number_of_threads(run_python, env, expected):
+    code = "import taeda; print(taeda.get_num_threads())"
+    assert int(run_python(code, **env)) == expected
 
 
 def test_affinity_and_quota(monkeypatch, tmp_path):
