@@ -347,6 +347,8 @@ def gradcheck(
         if not outputs:
             _check_constant(func, inputs, found, eps, atol)
             return True
+        if check_backward_ad and check_undefined_grad:
+            _check_undefined(found, outputs)
         if fast_mode and check_backward_ad and _check_fast(func, inputs, found, outputs, eps, rtol, atol):
             pass
         elif check_backward_ad:
@@ -355,8 +357,6 @@ def gradcheck(
             _check_forward(func, inputs, found, outputs, eps, rtol, atol)
         if check_backward_ad:
             _check_scaling(found, outputs)
-            if check_undefined_grad:
-                _check_undefined(found, outputs)
             if check_batched_grad:
                 _check_batched(found, outputs, rtol, atol)
     except GradcheckError:
