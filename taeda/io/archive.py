@@ -11,7 +11,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 ALIGNMENT = 64
@@ -112,12 +111,16 @@ class ArchiveWriter:
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
-@dataclass(slots=True)
 class _Entry:
-    checksum: int
-    size: int
-    header: int
-    plain: bool  # neither compressed nor encrypted
+    """What the directory says of a record; ``plain``: it is neither compressed nor encrypted."""
+
+    __slots__ = ("checksum", "header", "plain", "size")
+
+    def __init__(self, checksum: int, size: int, header: int, plain: bool):
+        self.checksum = checksum
+        self.size = size
+        self.header = header
+        self.plain = plain
 
 
 def _broken(what: str) -> RuntimeError:
