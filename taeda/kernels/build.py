@@ -13,6 +13,7 @@ import tempfile
 import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 from .ir import Function
 from .target import Target, host
@@ -62,7 +63,7 @@ class _Compiler:
             reloc="default" if gpu else "pic",
             codemodel="default" if gpu else "small",
         )
-        self._engine = None
+        self._engine: Any = None
 
     def _module(self, text: str):
         if self.target.triple.startswith("nvptx"):

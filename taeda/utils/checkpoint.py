@@ -248,15 +248,15 @@ class CheckpointFunction(Function):
         args = list(ctx.others)
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = t
-        args = detach_variable(tuple(args))
+        detached = detach_variable(tuple(args))
         with _generator(ctx.state), enable_grad():
-            outputs = ctx.run_function(*args)
+            outputs = ctx.run_function(*detached)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([o for o, _ in pairs], [g for _, g in pairs])
-        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in args))
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
 
 
 # ---- what users call ----------------------------------------------------------------------------------------------------
