@@ -13,10 +13,10 @@ left out, the mode and levels of the row-wise schedule, and ``affine``, how weig
 from __future__ import annotations
 
 from .build import kernel
-from .ir import F64, Function, Value
+from .ir import F64, I64, Function, Value
 from .pointwise import part
 from .reduce import add, compute
-from .rowwise import Operand, Row, rowwise
+from .rowwise import Operand, Row, Schedule, rowwise
 
 Dtypes = tuple[str | None, ...]
 
@@ -81,7 +81,7 @@ def layer_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affi
 
 @kernel
 def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
-    """Gradient of the input of :func:`layer_norm`, and its statistics, computed again while the row is at hand.
+    """Gradient of the input of :func:`layer_norm` over rows of two dimensions, and its statistics, computed again.
 
     Operands: dx, mean, rstd, x, g, weight. Parameter: eps.
     """
@@ -117,17 +117,15 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
 def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, stats: str) -> None:
     """Gradients of weight and bias: sums of ``g * (x - mean) * rstd`` and of ``g`` over rows of what shares a weight.
 
-    Operands: dw, db, g, x, mean, rstd. ``stats`` is the layout of mean and rstd (``s``: one value per vector); a mean
-    that is left out is 0 (RMS norm).
+    Operands: dw, db, g, x, mean, rstd. ``stats`` is the layout of mean and rstd (``s``: one value per vector).
     """
     working = compute(dtypes[3])
 
     def body(row: Row) -> None:
-        def step(acc, g, x, *moments):
-            centred = x if dtypes[4] is None else x - moments[0]
-            return f.fma(g, centred * moments[-1], acc[0]), acc[1] + g
+        def step(acc, g, x, mean, rstd):
+            return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
 
-        dw, db = row.fold([2, 3, *_given(dtypes, 4, 5)], [(working, 0.0)] * 2, step, add, unroll=4)
+        dw, db = row.fold([2, 3, 4, 5], [(working, 0.0)] * 2, step, add, unroll=4)
         row.put(0, dw)
         row.put(1, db)
 
@@ -156,24 +154,55 @@ def rms_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine
 
 
 @kernel
-def rms_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
-    """Gradient of the input of :func:`rms_norm`. Operands: dx, rstd, x, g, weight. Parameter: eps."""
-    working = compute(dtypes[2])
-    given = _given(dtypes, 4)
+def norm_backward(f: Function, dtypes: Dtypes, centred: bool) -> None:
+    """Gradients of :func:`layer_norm` (``centred``) or :func:`rms_norm`, statistics computed again on the way.
 
-    def body(row: Row) -> None:
-        rstd = _inverse_norm(row, 2, working)
-        row.put(1, rstd)
+    Operands: dx, dw and db per block of rows (may be left out), x, g, weight. Parameters: eps, number of rows, rows in a
+    block. ``[begin, end)`` are blocks: in each, the gradients of weight and bias add up while its rows are at hand.
+    """
+    working = compute(dtypes[3])
+    t = part(working)
+    operands = _operands(dtypes, False, "fwwffw", "c", working)
+    schedule = Schedule(f, operands, t, False, 1)
+    eps = schedule.param(0, F64).to(t)
+    rows, most = schedule.param(1, I64), schedule.param(2, I64)
+    affine, weight = _given(dtypes, 1, 2), _given(dtypes, 5)
+
+    def gradients(row: Row) -> None:
+        mean = _mean(row, 3, working) if centred else None
+        rstd = _inverse_root(f, _variance(row, 3, working, mean), eps) if centred else _inverse_norm(row, 3, working)
+
+        def normal(x: Value) -> Value:
+            return (x if mean is None else x - mean) * rstd
 
         def step(acc, g, x, *w):
-            return (f.fma(g * w[0] if w else g, x * rstd, acc[0]),)
+            g = g * w[0] if w else g
+            return f.fma(g, normal(x), acc[0]), acc[1] + g
 
-        (dot,) = row.fold([3, 2, *given], [(working, 0.0)], step, add)
-        slope = dot / row.size.to(part(working))
-        row.each([3, 2, *given], [0], lambda g, x, *w: ((g * w[0] if w else g) - x * rstd * slope) * rstd)
+        dot, total = row.fold([4, 3, *weight], [(working, 0.0)] * 2, step, add, unroll=4)
+        n = row.size.to(t)
+        slope, level = dot / n, total / n
 
-    operands = _operands(dtypes, columns, "frffw", affine, working)
-    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+        def fn(g, x, *more):
+            unit = normal(x)
+            dy = g * more[0] if weight else g
+            dx = (dy - level - unit * slope if centred else dy - unit * slope) * rstd
+            sums = dict(zip(affine, more[len(weight) :], strict=True))
+            return dx, *(f.fma(g, unit, v) if i == 1 else v + g for i, v in sums.items())
+
+        row.each([4, 3, *weight, *affine], [0, *affine], fn, fetch=[0, 3, 4])
+
+    with f.loop(f.begin, f.end) as B:
+        first = B.index * most
+        last = f.select(first + most < rows, first + most, rows)
+        shared = schedule.bases(B.index, f.i64(0))
+        if affine:
+            zero = f.const(t, 0.0)
+            Row(schedule, B.index, shared, schedule.lanes, None).each([], affine, lambda: (zero,) * len(affine))
+        with f.loop(first, last) as R:
+            own = schedule.bases(R.index, f.i64(0))
+            places = [shared[i] if i in (1, 2) else p for i, p in enumerate(own)]
+            gradients(Row(schedule, R.index, places, schedule.lanes, None))
 
 
 @kernel

@@ -396,7 +396,7 @@ class Schedule:
         """Bytes from a row of operand ``i`` to the next, where rows go on as they began."""
         return self.f.select(self.neighbours == 1, self.strides[i][2], self.strides[i][3])
 
-    def _bases(self, a: Value, b: Value) -> list[Value]:
+    def bases(self, a: Value, b: Value) -> list[Value]:
         """Where row ``(a, b)`` of each operand starts."""
         f, bases = self.f, []
         for i, (pointer, stride) in enumerate(zip(self.pointers, self.strides, strict=True)):
@@ -412,7 +412,7 @@ class Schedule:
         f, n = self.f, self.neighbours
         with f.loop(f.begin, f.end, carry=(f.begin / n, f.begin % n)) as L:
             a, b = L.carry
-            body(Row(self, a, self._bases(a, b), self.lanes, None))
+            body(Row(self, a, self.bases(a, b), self.lanes, None))
             b = b + 1
             full = b == n
             L.carry = (f.select(full, a + 1, a), f.select(full, 0, b))
@@ -428,9 +428,9 @@ class Schedule:
                 fits = (u + size <= whole) & (at + size <= f.end) & pending
                 step, pending = f.select(fits, f.i64(size), step), pending & ~fits
                 with f.when(fits):
-                    body(Row(self, a, self._bases(a, u * lanes), lanes * size, None))
+                    body(Row(self, a, self.bases(a, u * lanes), lanes * size, None))
             with f.when(pending):
-                body(Row(self, a, self._bases(a, u * lanes), lanes, n - u * lanes if lanes > 1 else None))
+                body(Row(self, a, self.bases(a, u * lanes), lanes, n - u * lanes if lanes > 1 else None))
             u = u + step
             full = u == units
             L.carry = (at + step, f.select(full, a + 1, a), f.select(full, 0, u))

@@ -39,9 +39,7 @@ def _pointers(*tensors):
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
 _layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww").affine
-_layer_norm_grad = Rowwise("layer_norm_backward", "normalize.layer_norm_backward", "fxrara", "ffw").last
 _rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw").last
-_rms_norm_grad = Rowwise("rms_norm_backward", "normalize.rms_norm_backward", "fxra", "ffw").last
 
 
 def _check_normalized(name, input, normalized_shape, *affine):
@@ -85,9 +83,7 @@ def _(g, input, normalized_shape, weight, bias, eps, needs):
     n = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
     if is_grad_enabled():
         return _layer_norm_gradient(g, input, n, weight, bias, eps)
-    dx, mean, rstd = _layer_norm_grad(input, n, (_like(g, input), weight), None, eps)
-    dw, db = _affine_gradient(g, input, n, mean, rstd, weight, bias, needs)
-    return dx, dw, db
+    return _norm_gradient(g, input, n, weight, bias, eps, needs, True)
 
 
 def _like(g, input):
@@ -95,57 +91,46 @@ def _like(g, input):
     return g if g.dtype is input.dtype else g.to(input.dtype)
 
 
-def _affine_gradient(g, input, n, mean, rstd, weight, bias, needs):
-    """Gradients of weight and bias (None where not needed): sums over all rows, in fixed blocks of rows."""
-    want_w, want_b = weight is not None and needs[1], bias is not None and needs[2]
-    if not (want_w or want_b):
-        return None, None
-    dw, db = _column_sums(_like(g, input).contiguous(), input.contiguous(), mean, rstd, input.shape[input.dim() - n :])
-    return _in_dtype(dw, weight) if want_w else None, _in_dtype(db, bias) if want_b else None
-
-
 def _in_dtype(x, like):
     return x if x.dtype is like.dtype else x.to(like.dtype)
 
 
-_ROWS = 1024  # that one block of a column sum adds
-
-
 @functools.lru_cache(4096)
-def _column_plan(rows, width, dtypes):
-    """How the sums over ``rows`` are launched: the kernel, and per launch its arguments and where its operands start."""
-    names = [None if d is None else d.name for d in dtypes]
-    item, size = dtypes[-1].itemsize, dtypes[0].itemsize
-    address = kernels.affine_backward((names[-1], names[-1], *names), True, 1, "s")
-    lanes = max(target.host().vector_bytes // item, 1)
-    blocks = max(-(-rows // _ROWS), 1)
-    whole = rows // _ROWS
-    launches = []
-    for start, count, n in ((0, whole, _ROWS), (whole, blocks - whole, rows - whole * _ROWS)):
-        if count and width:
-            out, moment = (0, 0, width * item, item), (item, 0, n * item, 0)
-            every = (width * size, 0, n * width * size, size)
-            args = (n, 1, width, *out, *out, *every, *every, *moment, *moment)
-            grain = max(8, _PIECE // (n * lanes + 1) // 8 * 8)
-            offsets = (start * width * item, start * _ROWS * width * size, start * _ROWS * item)
-            launches.append((args, count * -(-width // lanes), grain, offsets))
-    return address, blocks, launches
+def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
+    """How the gradients of layer norm and RMS norm are launched, in blocks of rows that depend on the sizes alone."""
+    acc = _working(dtype)
+    most = min(max(rows // 32, 8), 64)
+    dw, db = (acc if want else None for want in (want_w, want_b))
+    address = kernels.norm_backward(_dtype_names(dtype, dw, db, dtype, dtype, weight), centred)
+    size = dtype.itemsize
+    every, part = (size, 0, width * size, 0), (acc.itemsize, 0, width * acc.itemsize, 0)
+    row = (0 if weight is None else weight.itemsize, 0, 0, 0)
+    blocks = -(-rows // most)
+    args = (width, 1, 1, every, part, part, every, every, row)
+    flat = [x for item in args for x in (item if type(item) is tuple else (item,))]
+    return address, tuple(flat), (rows, most), blocks, max(1, _PIECE // (most * width + 1))
 
 
-def _column_sums(g, x, mean, rstd, shape):
-    """Sums over rows of ``g * (x - mean) * rstd`` and of ``g``, of sizes ``shape``, for contiguous operands."""
-    acc = rstd.dtype
-    dtypes = (g.dtype, x.dtype, None if mean is None else mean.dtype, acc)
-    address, blocks, launches = _column_plan(rstd.numel(), math.prod(shape), dtypes)
+def _norm_gradient(g, input, n, weight, bias, eps, needs, centred):
+    """Gradients of input, weight and bias (None where not needed)."""
+    x, g = input.contiguous(), _like(g, input).contiguous()
+    shape = input.shape[input.dim() - n :]
+    width = math.prod(shape)
+    want_w, want_b = weight is not None and needs[1], bias is not None and needs[2]
+    acc = _working(x.dtype)
+    dx = empty_like(x)
+    if not x.numel():
+        zeros = empty(shape, acc).zero_()
+        return dx, _in_dtype(zeros, weight) if want_w else None, _in_dtype(zeros, bias) if want_b else None
+    kind = None if weight is None else weight.dtype
+    plan = _norm_plan(x.numel() // width, width, x.dtype, kind, want_w, want_b, centred)
+    address, args, more, blocks, grain = plan
     sizes = shape if blocks == 1 else (blocks, *shape)
-    dw, db = empty(sizes, acc), empty(sizes, acc)
-    for args, units, grain, (out, every, moment) in launches:
-        tensors = (dw, db, g, x, 0 if mean is None else mean, rstd)
-        if out or every:
-            starts = (out, out, every, every, moment, moment)
-            tensors = tuple(t if t.__class__ is int else t.data_ptr() + o for t, o in zip(tensors, starts, strict=True))
-        launch(address, tensors, args, units, grain)
-    return (dw, db) if blocks == 1 else (dw.sum(0), db.sum(0))
+    dw, db = empty(sizes, acc) if want_w else None, empty(sizes, acc) if want_b else None
+    launch(address, _pointers(dx, dw, db, x, g, weight), (*args, float(eps), *more), blocks, grain)
+    if blocks > 1:
+        dw, db = (None if part is None else part.sum(0) for part in (dw, db))
+    return dx, _in_dtype(dw, weight) if want_w else None, _in_dtype(db, bias) if want_b else None
 
 
 def _layer_norm_gradient(g, input, n, weight, bias, eps):
@@ -187,9 +172,7 @@ def _fused_rms_norm(input, dims, weight, eps):
 def _(g, input, dims, weight, eps, needs):
     if is_grad_enabled():
         return _rms_norm_gradient(g, input, dims, weight, eps)
-    dx, rstd = _rms_norm_grad(input, dims, (_like(g, input), weight), None, eps)
-    dw = _affine_gradient(g, input, dims, None, rstd, weight, None, needs)[0] if weight is not None else None
-    return dx, dw
+    return _norm_gradient(g, input, dims, weight, None, eps, (*needs, False), False)[:2]
 
 
 def _rms_norm_gradient(g, input, n, weight, eps):
