@@ -217,3 +217,99 @@ def drop_grads(list params):
     cdef Tensor p
     for p in params:
         p.grad_ = None
+
+
+cdef class _Chunks:
+    """Addresses and chunks of many tensors, for kernels that go over all of them once."""
+
+    cdef int64_t* addresses
+    cdef int64_t* chunks
+    cdef double* partial
+    cdef int64_t n, total, grain
+
+    def __cinit__(self, list tensors, int64_t chunk):
+        cdef Py_ssize_t i, count = len(tensors)
+        cdef int64_t at, c = 0
+        cdef Tensor t
+        for t in tensors:
+            c += (t.count + chunk - 1) // chunk
+            self.total += t.count
+        self.addresses = <int64_t*>malloc((count + 1) * 8)
+        self.chunks = <int64_t*>malloc(c * 24 + 24)
+        self.partial = <double*>malloc(c * 8 + 8)
+        if self.addresses == NULL or self.chunks == NULL or self.partial == NULL:
+            raise MemoryError()
+        self.n = c
+        c = 0
+        for i in range(count):
+            t = <Tensor>tensors[i]
+            self.addresses[i] = <int64_t>t.ptr
+            at = 0
+            while at < t.count:
+                self.chunks[3 * c] = i
+                self.chunks[3 * c + 1] = at
+                self.chunks[3 * c + 2] = min(chunk, t.count - at)
+                at += chunk
+                c += 1
+        self.grain = max(1, self.n * SERIAL // max(self.total, 1))
+
+    def __dealloc__(self):
+        free(self.addresses)
+        free(self.chunks)
+        free(self.partial)
+
+    cdef int launch(self, kernel_t kernel) except -1:
+        cdef char* pointers[3]
+        pointers[0] = <char*>self.partial
+        pointers[1] = <char*>self.addresses
+        pointers[2] = <char*>self.chunks
+        if self.n == 0:
+            return 0
+        if self.n <= self.grain:
+            kernel(pointers, NULL, 0, self.n)
+        else:
+            with nogil:
+                parallel_for(kernel, pointers, NULL, self.n, self.grain)
+        return 0
+
+
+def alike(list tensors):
+    """Whether all are contiguous tensors of one dtype."""
+    cdef Py_ssize_t i
+    cdef int code
+    for i in range(len(tensors)):
+        if not isinstance(tensors[i], Tensor):
+            return False
+    if not tensors:
+        return False
+    code = (<Tensor>tensors[0]).code
+    for i in range(len(tensors)):
+        if (<Tensor>tensors[i]).code != code or not (<Tensor>tensors[i]).contiguous:
+            return False
+    return True
+
+
+def partial_norms(size_t kernel, list tensors, int64_t chunk, bint largest):
+    """The sum (or the largest) of the kernel's partial norms; chunks are added in order, so threads do not matter."""
+    cdef _Chunks work = _Chunks(tensors, chunk)
+    cdef double total = 0
+    cdef int64_t i
+    work.launch(<kernel_t>kernel)
+    for i in range(work.n):
+        if not largest:
+            total += work.partial[i]
+        elif not (work.partial[i] <= total):  # a NaN stays
+            total = work.partial[i]
+            if total != total:
+                break
+    return total
+
+
+def scale_all(size_t kernel, list tensors, int64_t chunk, double factor):
+    """Multiply every tensor by ``factor`` in place."""
+    cdef _Chunks work = _Chunks(tensors, chunk)
+    cdef Tensor t
+    work.partial[0] = factor
+    work.launch(<kernel_t>kernel)
+    for t in tensors:
+        t.storage.version += 1

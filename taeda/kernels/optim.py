@@ -82,3 +82,54 @@ def table(rule: Callable, nstates: Callable[[tuple], int], nscalars: int) -> ker
     build.__name__ = rule.__name__
     build.__doc__ = rule.__doc__
     return kernel(build)
+
+
+@kernel
+def norm(f: Function, dtype: str, order: str) -> None:
+    """Partial norms of many tensors: ``ptr = [partial (float64 per chunk), addresses, chunks]``, parallel over chunks.
+
+    ``order`` is ``"1"``, ``"2"`` (sums of squares) or ``"inf"``. Sums are kept in double precision.
+    """
+    t = TYPES[dtype]
+    lanes = f.lanes(F64)
+    partial, addresses, chunks = (f.data(i) for i in range(3))
+    with f.loop(f.begin, f.end, 1) as chunk:
+        entry = f.offset(chunks, chunk.index * 24)
+        first, count = f.load(f.offset(entry, 8), I64), f.load(f.offset(entry, 16), I64)
+        base = f.offset(f.load(f.offset(addresses, f.load(entry, I64) * 8), PTR), first * t.bytes)
+
+        def add(total: Value, at: Value, mask: Value | None) -> Value:
+            x = f.load(f.offset(base, at * t.bytes), t, lanes, mask)
+            x = (x.to(F32) if t in (F16, BF16) else x).to(F64)
+            if order == "2":
+                return f.fma(x, x, total)
+            x = basic.abs(x)
+            return total + x if order == "1" else basic.maximum(total, x)
+
+        zero = f.const(F64, 0.0, lanes)
+        step = 4 * lanes  # four sums hide the latency of the addition
+        whole = count - count % step
+        with f.loop(f.i64(0), whole, step, [zero] * 4) as body:
+            body.carry = tuple(add(total, body.index + i * lanes, None) for i, total in enumerate(body.carry))
+        combine = basic.maximum if order == "inf" else lambda a, b: a + b
+        total = combine(combine(body.carry[0], body.carry[1]), combine(body.carry[2], body.carry[3]))
+        with f.loop(whole, count, lanes, [total]) as tail:
+            tail.carry = (add(tail.carry[0], tail.index, f.first(count - tail.index, lanes)),)
+        f.store(f.offset(partial, chunk.index * 8), tail.carry[0].reduce(combine))
+
+
+@kernel
+def scale(f: Function, dtype: str) -> None:
+    """Multiply many tensors by one number: ``ptr = [factor (float64), addresses, chunks]``, parallel over chunks."""
+    t = TYPES[dtype]
+    work = F32 if t in (F16, BF16) else t
+    lanes = f.lanes(work)
+    addresses, chunks = f.data(1), f.data(2)
+    factor = f.splat(f.load(f.data(0), F64).to(work), lanes)
+    with f.loop(f.begin, f.end, 1) as chunk:
+        entry = f.offset(chunks, chunk.index * 24)
+        first, count = f.load(f.offset(entry, 8), I64), f.load(f.offset(entry, 16), I64)
+        base = f.offset(f.load(f.offset(addresses, f.load(entry, I64) * 8), PTR), first * t.bytes)
+        with f.loop(f.i64(0), count, lanes) as L:
+            place, mask = f.offset(base, L.index * t.bytes), f.first(count - L.index, lanes)
+            f.store(place, (f.load(place, t, lanes, mask).to(work) * factor).to(t), mask)

@@ -14,7 +14,7 @@ from ..kernels import recurrent as kernels
 from .activation import relu
 from .elementary import sigmoid, tanh
 from .joining import cat
-from .matmul import linear, matmul
+from .matmul import addmm, linear, matmul
 from .table import primitive
 from .views import chunk
 
@@ -158,10 +158,12 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     grain = max(1, _PIECE // hidden)
     width = gates.shape[1]
     batch = h.shape[0]
+    w = w_hh.t().contiguous() if len(sizes) > 1 else w_hh.t()  # once, rather than in the product of every step
     for start, n in _blocks(sizes, reverse):
         if not n:
             continue
-        inner = linear(h if n == batch else h[:n], w_hh, b_hh)
+        now = h if n == batch else h[:n]
+        inner = matmul(now, w) if b_hh is None else addmm(b_hh, now, w)
         at = start * hidden * item
         if mode == "LSTM":
             tensors = (p_out + at, h, c, p_saved + 4 * at, p_c + at, p_h + at, p_x + start * width * item, inner)

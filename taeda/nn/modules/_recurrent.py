@@ -34,10 +34,14 @@ def _direction(
     mode: str, x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor], bias: bool, sizes: list[int], reverse: bool
 ) -> tuple[Tensor, ...]:
     """One layer in one direction over rows ``(total, width)``: the output of every row, and the final state."""
-    gates = F.linear(x, weights[0], weights[2] if bias else None)
     if mode == "LSTM" and len(weights) == (5 if bias else 3):
+        gates = F.linear(x, weights[0], weights[2] if bias else None)
         return _projected(gates, state, weights, bias, sizes, reverse)
     b_hh = weights[3] if bias else None
+    b_ih = weights[2] if bias else None
+    if b_ih is not None and mode != "GRU":  # only the sum of the two counts: add it once for all steps
+        b_ih, b_hh = b_ih + b_hh, None
+    gates = F.linear(x, weights[0], b_ih)
     c = state[1] if mode == "LSTM" else None
     save = taeda.is_grad_enabled() and (gates.requires_grad or state[0].requires_grad or weights[1].requires_grad)
     results = recurrent_layer(mode, gates, state[0], c, weights[1], b_hh, tuple(sizes), reverse, save)
