@@ -93,6 +93,79 @@ def lstm_backward(f: Function, dtype: str) -> None:
 
 
 @kernel
+def lstm_cell(f: Function, dtype: str, save: bool) -> None:
+    """A single step: ``ptr = [h, c, gates, x, h, c]``; the gates are written if ``save``."""
+
+    def body(r: _Rows) -> None:
+        i, forget, g, o = (r.load(3, k, 4) + r.load(4, k, 4) for k in range(4))
+        i, forget, g, o = sigmoid(i), sigmoid(forget), tanh(g), sigmoid(o)
+        if save:
+            for k, gate in enumerate((i, forget, g, o)):
+                r.store(2, gate, k, 4)
+        c = f.fma(forget, r.load(5), i * g)
+        r.store(1, c)
+        r.store(0, o * tanh(c))
+
+    _each(f, dtype, body)
+
+
+@kernel
+def lstm_cell_backward(f: Function, dtype: str, has_h: bool, has_c: bool) -> None:
+    """``ptr = [gradient of the gates, of c, of the new h, of the new c, gates, c]``; absent gradients are zero."""
+
+    def body(r: _Rows) -> None:
+        i, forget, g, o = (r.load(4, k, 4) for k in range(4))
+        old = r.load(5)
+        t = tanh(f.fma(forget, old, i * g))
+        zero = f.const(r.work, 0.0, r.lanes)
+        dh = r.load(2) if has_h else zero
+        dc = f.fma(dh * o, 1.0 - t * t, r.load(3) if has_c else zero)
+        r.store(0, dc * g * i * (1.0 - i), 0, 4)
+        r.store(0, dc * old * forget * (1.0 - forget), 1, 4)
+        r.store(0, dc * i * (1.0 - g * g), 2, 4)
+        r.store(0, dh * t * o * (1.0 - o), 3, 4)
+        r.store(1, dc * forget)
+
+    _each(f, dtype, body)
+
+
+@kernel
+def gru_cell(f: Function, dtype: str, save: bool) -> None:
+    """A single step: ``ptr = [h, (r, z, n, hidden n), x, hidden, h]``; the second is written if ``save``."""
+
+    def body(r: _Rows) -> None:
+        reset = sigmoid(r.load(2, 0, 3) + r.load(3, 0, 3))
+        z = sigmoid(r.load(2, 1, 3) + r.load(3, 1, 3))
+        hidden = r.load(3, 2, 3)
+        n = tanh(f.fma(reset, hidden, r.load(2, 2, 3)))
+        if save:
+            for k, x in enumerate((reset, z, n, hidden)):
+                r.store(1, x, k, 4)
+        r.store(0, f.fma(r.load(4) - n, z, n))
+
+    _each(f, dtype, body)
+
+
+@kernel
+def gru_cell_backward(f: Function, dtype: str) -> None:
+    """``ptr = [gradient of x, of hidden, of h, of the new h, (r, z, n, hidden n), h]``."""
+
+    def body(r: _Rows) -> None:
+        reset, z, n, hidden = (r.load(4, k, 4) for k in range(4))
+        dh = r.load(3)
+        dn = dh * (1.0 - z) * (1.0 - n * n)
+        dr = dn * hidden * reset * (1.0 - reset)
+        dz = dh * (r.load(5) - n) * z * (1.0 - z)
+        for k, x in enumerate((dr, dz, dn)):
+            r.store(0, x, k, 3)
+        for k, x in enumerate((dr, dz, dn * reset)):
+            r.store(1, x, k, 3)
+        r.store(2, dh * z)
+
+    _each(f, dtype, body)
+
+
+@kernel
 def gru(f: Function, dtype: str, save: bool) -> None:
     """``ptr = [out, h state, (r, z, n, hidden n), old h, x, h]``; the second two are written if ``save``."""
 

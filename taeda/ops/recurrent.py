@@ -223,55 +223,62 @@ def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, rever
     return d_x, g_h, g_c, d_w, None if b_hh is None else d_h.sum(0)
 
 
-def cell(mode: str, x: Tensor, hidden: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, ...]:
-    """One fused step from gate inputs: the new state."""
-    if x.requires_grad or hidden.requires_grad or h.requires_grad or (c is not None and c.requires_grad):
-        return _cell(mode, x, hidden, h, c, True)[: 1 if c is None else 2]
-    return _cell(mode, x, hidden, h, c, False)[: 1 if c is None else 2]
+@primitive(method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell")
+def lstm_cell(x, hidden, c, save):
+    """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if ``save``."""
+    x, hidden, c = x.contiguous(), hidden.contiguous(), c.contiguous()
+    n, width = c.shape
+    h_new, c_new = empty((n, width), c.dtype), empty((n, width), c.dtype)
+    gates = empty((n, 4 * width if save else 0), c.dtype)
+    address = kernels.lstm_cell(c.dtype.name, save)
+    launch(address, (h_new, c_new, gates, x, hidden, c), (width,), n, _PIECE // width + 1)
+    return h_new, c_new, gates
 
 
-@primitive(method=False, out=False, outputs=("h_new", "c_new", "saved"), differentiable=(0, 1), name="_recurrent_cell")
-def _cell(mode, x, hidden, h, c, save):
-    dtype = h.dtype
-    n, width = h.shape
-    state = h.clone(memory_format=_core.contiguous_format)
-    inner = c.clone(memory_format=_core.contiguous_format) if c is not None else empty((0,), dtype)
-    saved = empty((n, (_SAVED[mode] + 2) * width if save else 0), dtype)
-    x, hidden = x.contiguous(), hidden.contiguous()
-    gates, block = saved.data_ptr(), n * width * dtype.itemsize
-    old_h, old_c = gates + _SAVED[mode] * block, gates + (_SAVED[mode] + 1) * block
-    if mode == "LSTM":
-        tensors = (state, state, inner, gates, old_c, old_h, x, hidden)
-    elif mode == "GRU":
-        tensors = (state, state, gates, old_h, x, hidden)
-    else:
-        tensors = (state, state, old_h, x, hidden)
-    launch(_forward_kernel(mode, dtype.name, save), tensors, (width,), n, max(1, _PIECE // max(width, 1)))
-    return state, inner, saved
-
-
-@_cell.vjp_all("x", "hidden", "h", "c")
-def _(g, h_new, saved, mode, x, hidden, h, c):
-    dh = g[0] if g[0] is not None else h_new.new_zeros(h_new.shape)
-    dc = None if c is None else g[1] if g[1] is not None else c.new_zeros(c.shape)
+@lstm_cell.vjp_all("x", "hidden", "c")
+def _(g, gates, x, hidden, c):
+    dh, dc = g[0], g[1]
     if is_grad_enabled():
-        dx, dhidden, direct, dc = _step_gradient(mode, x, hidden, (h,) if c is None else (h, c), dh, dc)
-        return dx, dhidden, direct, dc
-    n, width = h_new.shape
-    dtype = h_new.dtype
-    dh = dh.contiguous()
-    d_x = empty(x.shape, dtype)
-    gates, block = saved.data_ptr(), n * width * dtype.itemsize
-    old_h, old_c = gates + _SAVED[mode] * block, gates + (_SAVED[mode] + 1) * block
-    grain = max(1, _PIECE // max(width, 1))
-    zero = dh.new_zeros((n, width))
+        zero = c.new_zeros(c.shape)
+        dx, _, _, dc = _step_gradient(
+            "LSTM", x, hidden, (None, c), zero if dh is None else dh, zero if dc is None else dc
+        )
+        return dx, dx, dc
+    c = c.contiguous()
+    n, width = c.shape
+    d_x, d_c = empty((n, 4 * width), c.dtype), empty((n, width), c.dtype)
+    address = kernels.lstm_cell_backward(c.dtype.name, dh is not None, dc is not None)
+    given = tuple(0 if t is None else t.contiguous() for t in (dh, dc))
+    launch(address, (d_x, d_c, *given, gates, c), (width,), n, _PIECE // width + 1)
+    return d_x, d_x, d_c
+
+
+@primitive(method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell")
+def gru_cell(x, hidden, h, save):
+    """One step of a GRU from gate inputs ``x`` and ``hidden``: the new h, and what backward needs if ``save``."""
+    x, hidden, h = x.contiguous(), hidden.contiguous(), h.contiguous()
+    n, width = h.shape
+    h_new, saved = empty((n, width), h.dtype), empty((n, 4 * width if save else 0), h.dtype)
+    launch(kernels.gru_cell(h.dtype.name, save), (h_new, saved, x, hidden, h), (width,), n, _PIECE // width + 1)
+    return h_new, saved
+
+
+@gru_cell.vjp_all("x", "hidden", "h")
+def _(g, saved, x, hidden, h):
+    if is_grad_enabled():
+        return _step_gradient("GRU", x, hidden, (h,), g, None)[:3]
+    g, h = g.contiguous(), h.contiguous()
+    n, width = h.shape
+    d_x, d_hidden, d_h = empty((n, 3 * width), h.dtype), empty((n, 3 * width), h.dtype), empty((n, width), h.dtype)
+    tensors = (d_x, d_hidden, d_h, g, saved, h)
+    launch(kernels.gru_cell_backward(h.dtype.name), tensors, (width,), n, _PIECE // width + 1)
+    return d_x, d_hidden, d_h
+
+
+def cell(mode: str, x: Tensor, hidden: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, ...]:
+    """One step from gate inputs: the new state."""
     if mode == "LSTM":
-        dc = dc.clone(memory_format=_core.contiguous_format)
-        launch(kernels.lstm_backward(dtype.name), (d_x, dc, zero, dh, gates, old_c), (width,), n, grain)
-        return d_x, d_x, None, dc
+        return lstm_cell(x, hidden, c, x.requires_grad or hidden.requires_grad or c.requires_grad)[:2]
     if mode == "GRU":
-        d_h = empty(x.shape, dtype)
-        launch(kernels.gru_backward(dtype.name), (d_x, d_h, zero, dh, gates, old_h), (width,), n, grain)
-        return d_x, d_h, zero, None
-    launch(kernels.rnn_backward(dtype.name, mode == "RNN_RELU"), (d_x, zero, dh, h_new), (width,), n, grain)
-    return d_x, d_x, None, None
+        return gru_cell(x, hidden, h, x.requires_grad or hidden.requires_grad or h.requires_grad)[:1]
+    return step_in_ops(mode, x, hidden, (h,))

@@ -335,23 +335,33 @@ class RNNCellBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def _dims(self, name: str, t: Tensor) -> None:
-        if t.dim() not in (1, 2):
-            raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {t.dim()}D instead")
+    def _inputs(self, input: Tensor, states: tuple[Tensor, ...] | None, count: int) -> tuple[Tensor, ...]:
+        """A batch of inputs and of states, zero where there are none, whatever was given."""
+        for name, t in zip(("input", "hidden", "cell"), (input, *(states or ())), strict=False):
+            if t.dim() not in (1, 2):
+                raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {t.dim()}D instead")
+        x = input if input.dim() == 2 else input.unsqueeze(0)
+        if states is None:
+            states = (x.new_zeros((x.size(0), self.hidden_size)),) * count
+        elif input.dim() == 1:
+            states = tuple(s.unsqueeze(0) for s in states)
+        return (x, *states)
 
-    def _fits(self, input: Tensor, *states: Tensor) -> None:
-        """Raise unless the widths are right; only reached before the products would fail."""
-        if input.size(-1) != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {input.size(-1)} expected {self.input_size}")
-        for i, state in enumerate(states):
-            if input.size(0) != state.size(0):
-                raise RuntimeError(
-                    f"Input batch size {input.size(0)} doesn't match hidden{i} batch size {state.size(0)}"
-                )
-            if state.size(1) != self.hidden_size:
-                raise RuntimeError(
-                    f"hidden{i} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
-                )
+    def _gates(self, input: Tensor, *states: Tensor) -> tuple[Tensor, Tensor]:
+        """Gate inputs of the element and of the state.
+
+        Raises:
+            RuntimeError: batch or widths do not fit.
+        """
+        x = F.linear(input, self.weight_ih, self.bias_ih)
+        hidden = F.linear(states[0], self.weight_hh, self.bias_hh)
+        if x.shape != hidden.shape or states[-1].shape != states[0].shape:
+            width = (input.size(0), self.hidden_size)
+            raise RuntimeError(
+                f"{self._get_name()}: expected states of shape {width} for an input of shape {tuple(input.shape)}, got "
+                f"{', '.join(str(tuple(s.shape)) for s in states)}"
+            )
+        return x, hidden
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -384,21 +394,12 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        self._dims("input", input)
-        if hx is not None:
-            self._dims("hidden", hx)
         batched = input.dim() == 2
-        x = input if batched else input.unsqueeze(0)
-        if hx is None:
-            hx = x.new_zeros((x.size(0), self.hidden_size))
-        elif not batched:
-            hx = hx.unsqueeze(0)
-        self._fits(x, hx)
+        if hx is None or not batched or hx.dim() != 2:
+            input, hx = self._inputs(input, None if hx is None else (hx,), 1)
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        hidden = F.linear(hx, self.weight_hh, self.bias_hh)
-        mode = f"RNN_{self.nonlinearity.upper()}"
-        (result,) = cell(mode, F.linear(x, self.weight_ih, self.bias_ih), hidden, hx, None)
+        (result,) = cell(f"RNN_{self.nonlinearity.upper()}", *self._gates(input, hx), hx, None)
         return result if batched else result.squeeze(0)
 
 
@@ -409,20 +410,11 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        self._dims("input", input)
-        if hx is not None:
-            self._dims("hx[0]", hx[0])
-            self._dims("hx[1]", hx[1])
         batched = input.dim() == 2
-        x = input if batched else input.unsqueeze(0)
-        if hx is None:
-            zero = x.new_zeros((x.size(0), self.hidden_size))
-            h, c = zero, zero
-        else:
-            h, c = hx if batched else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        self._fits(x, h, c)
-        hidden = F.linear(h, self.weight_hh, self.bias_hh)
-        h, c = cell("LSTM", F.linear(x, self.weight_ih, self.bias_ih), hidden, h, c)
+        if hx is None or not batched or hx[0].dim() != 2 or hx[1].dim() != 2:
+            input, *hx = self._inputs(input, None if hx is None else tuple(hx), 2)  # type: ignore[assignment]
+        h, c = hx  # type: ignore[misc]
+        h, c = cell("LSTM", *self._gates(input, h, c), h, c)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
 
 
@@ -433,16 +425,8 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        self._dims("input", input)
-        if hx is not None:
-            self._dims("hidden", hx)
         batched = input.dim() == 2
-        x = input if batched else input.unsqueeze(0)
-        if hx is None:
-            hx = x.new_zeros((x.size(0), self.hidden_size))
-        elif not batched:
-            hx = hx.unsqueeze(0)
-        self._fits(x, hx)
-        hidden = F.linear(hx, self.weight_hh, self.bias_hh)
-        (result,) = cell("GRU", F.linear(x, self.weight_ih, self.bias_ih), hidden, hx, None)
+        if hx is None or not batched or hx.dim() != 2:
+            input, hx = self._inputs(input, None if hx is None else (hx,), 1)
+        (result,) = cell("GRU", *self._gates(input, hx), hx, None)
         return result if batched else result.squeeze(0)
