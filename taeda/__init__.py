@@ -71,7 +71,7 @@ from .types import (
     numel,
     ShortTensor,
 )
-from .ops.activation import celu, celu_, hardshrink, prelu, relu, selu, selu_, threshold
+from .ops.activation import celu, celu_, hardshrink, prelu, relu, rrelu, rrelu_, selu, selu_, threshold
 from .ops.comparison import (
     allclose,
     bitwise_and,
@@ -406,7 +406,7 @@ from .ops.sorting import (
     unique,
     unique_consecutive,
 )
-from .ops.special import digamma, erf, erfc, erfinv, lgamma, mvlgamma, polygamma
+from .ops.special import digamma, erf, erfc, erfinv, i0, lgamma, mvlgamma, polygamma
 from .ops.statistics import (
     bartlett_window,
     blackman_window,
