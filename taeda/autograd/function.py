@@ -200,7 +200,7 @@ def _check_dirty(t: Tensor, count: int) -> None:
 
 
 @functools.cache
-def _context_class(cls: type) -> type:
+def _context_class(cls: Any) -> type:
     return type(cls.__name__ + "Backward", (FunctionCtx,), {"_function": cls, "__module__": cls.__module__})
 
 

@@ -254,7 +254,7 @@ def _rows(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict
         made = tuple(stack(list(column), 0) for column in zip(*columns, strict=True))
     if strict and create_graph:
         _require_graph(made, strict, "the jacobian of the user-provided function")
-    return tuple(g.reshape((*output.shape, *x.shape)) for g, x in zip(made, inputs, strict=True))
+    return tuple(g.reshape((*output.shape, *x.shape)) for g, x in zip(made, inputs, strict=True) if g is not None)
 
 
 def hessian(

@@ -157,7 +157,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _with_inplace(op: Callable) -> Callable:
     """``op`` with PyTorch's ``inplace`` argument."""
-    name = op.name  # type: ignore[attr-defined]
+    name = op.name
 
     def function(input: Tensor, inplace: bool = False) -> Tensor:
         return input.copy_(op(input)) if inplace else op(input)

@@ -38,7 +38,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 f"Parameter: expected detach() of {type(data).__name__} to give the same class, got {type(t).__name__}; "
                 "define detach() or pass a plain Tensor"
             )
-        t._is_param = True  # type: ignore[union-attr]
+        t._is_param = True
         return t
 
     def __deepcopy__(self, memo):

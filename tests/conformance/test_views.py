@@ -113,7 +113,7 @@ def test_view_or_copy(seed):
                 assert (result.data_ptr() == ours.data_ptr()) == (expected.data_ptr() == theirs.data_ptr())
 
 
-@pytest.mark.parametrize("source,target", itertools.product(DTYPES, DTYPES))
+@pytest.mark.parametrize("source,target", list(itertools.product(DTYPES, DTYPES)))
 def test_casts(source, target):
     values = [0, 1, 2, 3.7, 100, 0.5] if source not in ("bool",) else [0, 1, 1, 0]
     theirs = torch.tensor(values).to(getattr(torch, source))
@@ -130,7 +130,7 @@ def name(dtype):
     return str(dtype)[6:].replace("complex32", "complex64")
 
 
-@pytest.mark.parametrize("a,b", itertools.product(DTYPES, DTYPES))
+@pytest.mark.parametrize("a,b", list(itertools.product(DTYPES, DTYPES)))
 def test_promotion(a, b):
     x, y = getattr(torch, a), getattr(torch, b)
     u, v = getattr(taeda, a), getattr(taeda, b)
