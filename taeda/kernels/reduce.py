@@ -17,7 +17,6 @@ from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
 from .pointwise import COMPLEX, is_complex, part
 from .rowwise import LONG_TILES, Operand, Row, State, by_register, rowwise
 from .scalar import Complex
-from .scalar.exponential import exp_negative
 from .target import host
 
 Number = Value | Complex
@@ -381,9 +380,7 @@ def _exponentials(row: Row, x: int, dtype: str) -> State:
         blocked=False,
     )
     top = _finite(f, top)
-    (total,) = row.fold(
-        [x], [(dtype, 0.0)], lambda acc, v: (acc[0] + by_register(exp_negative, v - top),), add, unroll=2
-    )
+    (total,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + by_register(s.exp, v - top),), add, unroll=2)
     return top, total
 
 
