@@ -101,7 +101,7 @@ cdef class Op:
     cdef dict param_index
     cdef int kind
     cdef int nparams
-    cdef int npositional
+    cdef readonly int npositional
     cdef int nrequired
     cdef int variadic
     cdef bint has_out
@@ -123,7 +123,7 @@ cdef class Op:
     cdef int nouts
     cdef int promote
     cdef int out_rule
-    cdef uint32_t promote_mask
+    cdef readonly uint32_t promote_mask  # which operands take part in promotion
     cdef uint32_t kinds          # bit k: computing dtypes of KIND k are allowed
     cdef dict variants
     cdef uint64_t* table_keys

@@ -1,0 +1,667 @@
+"""How ops run on batched tensors: rules by trait and for families of ops, and example by example where there is none.
+
+A rule gets the mode, the op and its arguments by name, and gives the result for the whole batch; it runs with its own mode
+off, on tensors whose first dimension is the batch. What an op's rule gives must be what the op gives for each example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import REQUIRED, Tensor
+from .._core import tensor as core
+from ..ops.table import OPS
+from ._tree import flatten
+from .vmap import Batched, VmapMode, modes
+
+RULES: dict[str, Callable] = {}
+
+
+def rule(*names: str) -> Callable:
+    """Decorator: the rule of the ops called ``names``."""
+
+    def declare(function: Callable) -> Callable:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return declare
+
+
+def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
+    """``op`` on arguments of which some are batched by ``mode``, which is off."""
+    if "generator" in op.params:
+        op_args = _random(mode, op, args, kwargs)
+        if op_args is None:
+            return args[0]
+        args, kwargs = op_args
+    if not any(mode.holds(x) for x in flatten((args, kwargs))[0]):
+        return op(*args, **kwargs)
+    if "out" in kwargs and "out" not in op.params:
+        raise RuntimeError(f"vmap: {op.name}() with out= is not supported: assign the result instead")
+    call = Call(mode, op, _bind(op, args, kwargs))
+    function = RULES.get(op.name)
+    if function is None:
+        function = _pointwise if op.kind == "pointwise" else _view_by_geometry if op.kind == "view" else None
+    if "functional" in op.traits:
+        return _in_place(call, function or RULES.get(op.traits["functional"].name))
+    result = NotImplemented if function is None else function(call)
+    return _by_example(call) if result is NotImplemented else result
+
+
+class Call:
+    """One op and its arguments by name."""
+
+    def __init__(self, mode: VmapMode, op: Any, values: dict[str, Any]) -> None:
+        self.mode, self.op, self.values = mode, op, values
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def held(self, name: str) -> bool:
+        """Whether the argument ``name`` is batched."""
+        return self.mode.holds(self.values[name])
+
+    def only(self, *names: str) -> bool:
+        """Whether no argument but ``names`` is batched."""
+        return not any(self.mode.holds(x) for n, value in self.values.items() if n not in names for x in flatten(value)[0])
+
+    def __call__(self, **changes: Any) -> Any:
+        """Run the op with ``changes``; other batched arguments as their physical tensors. The results are wrapped."""
+        values = {n: changes.get(n, self.plain(v)) for n, v in self.values.items()}
+        return self.wrap(self.run(values))
+
+    def run(self, values: dict[str, Any]) -> Any:
+        """The op on arguments by name."""
+        n = self.op.npositional
+        return self.op(*[values[p] for p in self.op.params[:n]], **{p: values[p] for p in self.op.params[n:]})
+
+    def plain(self, x: Any) -> Any:
+        return x.physical if self.mode.holds(x) else x
+
+    def wrap(self, result: Any) -> Any:
+        if isinstance(result, Tensor):
+            return self.mode.wrap(result)
+        if isinstance(result, (tuple, list)):
+            items = [self.wrap(x) for x in result]
+            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        return result
+
+    def physical(self, name: str) -> Tensor:
+        return self.mode.physical(self.values[name])
+
+
+def _bind(op: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """Arguments by parameter name, defaults filled in."""
+    values: dict[str, Any] = {}
+    variadic = op.traits.get("variadic")
+    if variadic is not None:
+        at = op.params.index(variadic)
+        if len(args) > at and (len(args) > at + 1 or isinstance(args[at], int)):
+            args = (*args[:at], tuple(args[at:]))
+    values.update(zip(op.params, args, strict=False))
+    for name, value in kwargs.items():
+        values[name if name in op.params else core.ALIASES.get(name, name)] = value
+    for name, default in zip(op.params, op.defaults, strict=True):
+        if name not in values:
+            if default is REQUIRED:
+                raise TypeError(f"{op.name}() missing required argument '{name}'")
+            values[name] = default
+    return values
+
+
+# ---- example by example -------------------------------------------------------------------------------------------------
+
+
+def _by_example(call: Call) -> Any:
+    """The op on each example in turn. Right for every op whose result is new; views have rules."""
+    if call.op.kind == "view":
+        raise RuntimeError(f"vmap: no rule for the view {call.op.name}()")
+    names = list(call.values)
+    return call.mode.loop(lambda *row: call.run(dict(zip(names, row, strict=True))), tuple(call.values.values()))
+
+
+def _in_place(call: Call, function: Callable | None) -> Any:
+    """An op that writes into its first argument, which must hold an example each if what is written does."""
+    name = call.op.params[0]
+    target = call[name]
+    if not call.held(name):
+        others = [n for n in call.op.params[1:] if any(call.mode.holds(x) for x in flatten(call[n])[0])]
+        raise RuntimeError(
+            f"vmap: inplace {call.op.name}(self, *extra_args) is not possible because there exists a Tensor `{others[0]}` in "
+            f"extra_args that has more elements than `self`. This happened due to `{others[0]}` being vmapped over but `self` "
+            f"not being vmapped over in a vmap. Use the out-of-place form."
+        )
+    if function is not None and function(call) is not NotImplemented:
+        return target
+    columns = {n: call.mode.slices(value) for n, value in call.values.items()}
+    for i in range(call.mode.size):
+        call.run({n: column[i] for n, column in columns.items()})
+    return target
+
+
+def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+    """Numbers for each example, or the same for all; None where the op has been done here."""
+    if mode.randomness == "error":
+        raise RuntimeError(
+            f"vmap: called random operation {op.name}() while in randomness error mode. Please either use the 'same' or "
+            f"'different' randomness flags on vmap or perform the randomness operation out of vmap"
+        )
+    if "functional" in op.traits or op.kind == "mutates":
+        target = args[0] if args else kwargs[op.params[0]]
+        if mode.holds(target):
+            physical = [a.physical if mode.holds(a) else a for a in args]
+            if mode.randomness == "different":
+                op(*physical, **kwargs)
+            else:
+                one = target.physical[0].clone()
+                op(one, *physical[1:], **kwargs)
+                target.physical.copy_(one.expand_as(target.physical))
+            return None
+    return args, kwargs
+
+
+# ---- by trait -----------------------------------------------------------------------------------------------------------
+
+
+def _aligned(mode: VmapMode, tensors: list, rank: int) -> list:
+    """Physical tensors whose examples all have ``rank`` dimensions; those that are not batched are left as they are."""
+    found = []
+    for x in tensors:
+        if mode.holds(x):
+            missing = rank - x.dim()
+            x = x.physical
+            if missing:
+                x = x.reshape(x.shape[0], *([1] * missing), *x.shape[1:])
+        found.append(x)
+    return found
+
+
+def _pointwise(call: Call) -> Any:
+    mode, op = call.mode, call.op
+    names = op.params[: op.traits["operands"]]
+    operands = [call[n] for n in names]
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    rank = max(x.dim() for x in tensors)
+    target = operands[0]
+    if "functional" in op.traits and target.dim() < rank:
+        raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape of its operands")
+    physical = _aligned(mode, operands, rank)
+    if rank and any(mode.holds(x) and x.dim() == 0 for x in tensors):
+        # an example without dimensions takes part in promotion as such
+        counts = [isinstance(x, Tensor) and bool((op.promote_mask >> i) & 1) for i, x in enumerate(operands)]
+        common = _promoted([x for x, c in zip(operands, counts, strict=True) if c])
+        for i, x in enumerate(operands):
+            if counts[i] and mode.holds(x) and x.dim() == 0 and x.dtype is not common:
+                physical[i] = physical[i].to(common)
+    return call(**dict(zip(names, physical, strict=True)))
+
+
+def _promoted(tensors: list) -> Any:
+    """The dtype that ``tensors`` promote to, by the sizes of their examples."""
+    with_dims = [x.dtype for x in tensors if x.dim()]
+    zero_dim = [x.dtype for x in tensors if not x.dim()]
+    dims = zeros = None
+    for d in with_dims:
+        dims = d if dims is None else _core.promote_types(dims, d)
+    for d in zero_dim:
+        zeros = d if zeros is None else _core.promote_types(zeros, d)
+    if dims is None or zeros is None:
+        return dims or zeros
+    return zeros if _category(zeros) > _category(dims) else dims
+
+
+def _category(d: Any) -> int:
+    return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.name == "bool" else 1
+
+
+def _view_by_geometry(call: Call) -> Any:
+    """A view from what the op makes of one example: its sizes, strides and offset."""
+    source = call["input"]
+    if not call.only("input"):
+        return NotImplemented
+    with modes([]):
+        example = call.op.run_body(*call.values.values())
+    if not isinstance(example, Tensor) or example.dtype is not source.dtype:
+        return NotImplemented
+    if example.untyped_storage() is not Tensor.untyped_storage(source):
+        return NotImplemented
+    physical = source.physical
+    offset = physical.storage_offset() + example.storage_offset() - Tensor.storage_offset(source)
+    made = physical.as_strided((call.mode.size, *example.shape), (physical.stride(0), *example.stride()), offset)
+    return call.mode.wrap(made)
+
+
+def _shift(dim: Any, rank: int, name: str) -> int:
+    """A dimension of an example as one of the batch."""
+    n = max(rank, 1)
+    if not -n <= dim < n:
+        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim % n + 1
+
+
+def _shift_all(dims: Any, rank: int, name: str) -> Any:
+    if isinstance(dims, (tuple, list)):
+        return tuple(_shift(d, rank, name) for d in dims)
+    return _shift(dims, rank, name)
+
+
+# ---- views --------------------------------------------------------------------------------------------------------------
+
+
+@rule("transpose", "swapaxes", "swapdims")
+def _transpose(call: Call) -> Any:
+    rank = call["input"].dim()
+    if rank == 0:
+        return call.mode.wrap(call["input"].physical.view_as(call["input"].physical))
+    return call(dim0=_shift(call["dim0"], rank, "transpose"), dim1=_shift(call["dim1"], rank, "transpose"))
+
+
+@rule("permute")
+def _permute(call: Call) -> Any:
+    return call(dims=(0, *_shift_all(call["dims"], call["input"].dim(), "permute")))
+
+
+@rule("squeeze")
+def _squeeze(call: Call) -> Any:
+    shape, dim = call["input"].shape, call["dim"]
+    dims = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    return call(dim=tuple(_shift(d, len(shape), "squeeze") for d in dims if shape and shape[d] == 1))
+
+
+@rule("unsqueeze")
+def _unsqueeze(call: Call) -> Any:
+    return call(dim=_shift(call["dim"], call["input"].dim() + 1, "unsqueeze"))
+
+
+@rule("expand")
+def _expand(call: Call) -> Any:
+    size = tuple(call["size"])
+    (physical,) = _aligned(call.mode, [call["input"]], max(len(size), call["input"].dim()))
+    return call(input=physical, size=(call.mode.size, *size))
+
+
+def _known_size(call: Call, size: Any) -> tuple:
+    """``size`` of an example with -1 filled in, for the whole batch."""
+    size = (size,) if isinstance(size, int) else tuple(size)
+    if -1 in size:
+        known = 1
+        for n in size:
+            known *= n if n != -1 else 1
+        count = call["input"].numel()
+        if known == 0 or count % known:
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+        size = tuple(count // known if n == -1 else n for n in size)
+    return (call.mode.size, *size)
+
+
+@rule("view_", "view")
+def _view(call: Call) -> Any:
+    if isinstance(call["size"], _core.dtype):
+        return call() if call["input"].dim() else NotImplemented
+    return call(size=_known_size(call, call["size"]))
+
+
+@rule("reshape")
+def _reshape(call: Call) -> Any:
+    return call(shape=_known_size(call, call["shape"]))
+
+
+@rule("basic_index")
+def _basic_index(call: Call) -> Any:
+    index = call["index"]
+    return call(index=(slice(None), *(index if isinstance(index, tuple) else (index,))))
+
+
+@rule("select")
+def _select(call: Call) -> Any:
+    return call(dim=_shift(call["dim"], call["input"].dim(), "select"))
+
+
+@rule("slice_view", "unbind", "split_with_sizes")
+def _along(call: Call) -> Any:
+    return call(dim=_shift(call["dim"], call["input"].dim(), call.op.name))
+
+
+@rule("diagonal")
+def _diagonal(call: Call) -> Any:
+    rank = call["input"].dim()
+    return call(dim1=_shift(call["dim1"], rank, "diagonal"), dim2=_shift(call["dim2"], rank, "diagonal"))
+
+
+@rule("unfold")
+def _unfold(call: Call) -> Any:
+    if call["input"].dim() == 0:
+        return NotImplemented
+    return call(dimension=_shift(call["dimension"], call["input"].dim(), "unfold"))
+
+
+@rule("strided_window")
+def _strided_window(call: Call) -> Any:
+    """Relative to the first element of each example."""
+    physical = call["input"].physical
+    offset = call["storage_offset"] - call["input_offset"] + physical.storage_offset()
+    size, stride = (call.mode.size, *call["size"]), (physical.stride(0), *call["stride"])
+    return call.mode.wrap(physical.as_strided(size, stride, offset))
+
+
+@rule("view_as_real", "view_as_complex", "real", "imag_view", "view_alias", "clone", "to_dtype", "zero")
+def _as_it_is(call: Call) -> Any:
+    return call(**({"memory_format": _core.preserve_format} if "memory_format" in call.values else {}))
+
+
+@rule("index_backward")
+def _index_backward(call: Call) -> Any:
+    index = call["index"]
+    index = (slice(None), *(index if isinstance(index, tuple) else (index,)))
+    return call(shape=(call.mode.size, *call["shape"]), index=index)
+
+
+@rule("diagonal_backward")
+def _diagonal_backward(call: Call) -> Any:
+    rank = len(call["shape"])
+    dims = {"dim1": _shift(call["dim1"], rank, "diagonal"), "dim2": _shift(call["dim2"], rank, "diagonal")}
+    return call(shape=(call.mode.size, *call["shape"]), **dims)
+
+
+@rule("copy")
+def _copy(call: Call) -> Any:
+    source = call["src"]
+    if not isinstance(source, Tensor):
+        return call()
+    rank = call["input"].dim()
+    while source.dim() > rank:
+        if source.shape[0] != 1:
+            return NotImplemented
+        source = OPS["select"](source, 0, 0) if not call.mode.holds(source) else call.mode.wrap(source.physical.select(1, 0))
+    target = call.physical("input")
+    return call(input=target, src=_aligned(call.mode, [source], rank)[0])
+
+
+# ---- along a dimension --------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "sum", "nansum", "mean", "prod", "amax", "amin", "all", "any", "argmax", "argmin", "count_nonzero", "aminmax", "_var",
+    "_std", "_var_mean", "_std_mean", "_vector_norm", "_logsumexp",
+)  # fmt: skip
+def _reduction(call: Call) -> Any:
+    """Over given dimensions, or all of an example's."""
+    x = call["input"]
+    dim = call["dim"]
+    physical = x.physical
+    if x.dim() == 0:
+        if dim is not None and not isinstance(dim, (tuple, list)):
+            _shift(dim, 0, call.op.name)
+        whole = physical.unsqueeze(1)
+        return call(input=whole, dim=1, **({"keepdim": False} if "keepdim" in call.values else {}))
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        if call.op.name in ("argmax", "argmin", "prod", "aminmax"):  # these take one dimension
+            keep = call["keepdim"]
+            made = call(input=physical.reshape(call.mode.size, -1), dim=1, **({"keepdim": False}))
+            return _restored(call, made, (1,) * x.dim()) if keep else made
+        return call(dim=tuple(range(1, x.dim() + 1)))
+    return call(dim=_shift_all(dim, x.dim(), call.op.name))
+
+
+def _restored(call: Call, made: Any, shape: tuple) -> Any:
+    if isinstance(made, tuple):
+        items = [_restored(call, m, shape) for m in made]
+        return type(made)(*items) if hasattr(made, "_fields") else tuple(items)
+    return call.mode.wrap(made.physical.reshape(call.mode.size, *shape))
+
+
+@rule(
+    "softmax", "log_softmax", "cumsum", "cumprod", "_logcumsumexp", "cummax", "cummin", "sort", "topk", "_max_dim", "_min_dim",
+    "median_dim", "nanmedian_dim", "mode", "kthvalue",
+)  # fmt: skip
+def _scan(call: Call) -> Any:
+    """Along one dimension, which a 0-d example lacks."""
+    rank = call["input"].dim()
+    if rank == 0:
+        return NotImplemented
+    return call(dim=_shift(call["dim"], rank, call.op.name))
+
+
+@rule("_max_all", "_min_all")
+def _extreme(call: Call) -> Any:
+    name = "amax" if call.op.name == "_max_all" else "amin"
+    return call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1)) if call["input"].numel() else NotImplemented
+
+
+@rule("_softmax_backward", "_log_softmax_backward", "gather")
+def _together_along(call: Call) -> Any:
+    """Several tensors of the same rank, along one dimension."""
+    tensors = {n: v for n, v in call.values.items() if isinstance(v, Tensor)}
+    rank = max(x.dim() for x in tensors.values())
+    if rank == 0 or any(x.dim() != rank for x in tensors.values()):
+        return NotImplemented
+    return call(**{n: call.physical(n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
+
+
+@rule("scatter", "scatter_add", "scatter_reduce")
+def _scatter(call: Call) -> Any:
+    tensors = {n: v for n, v in call.values.items() if isinstance(v, Tensor)}
+    rank = call["input"].dim()
+    if rank == 0 or any(x.dim() != rank for x in tensors.values()):
+        return NotImplemented
+    return call(**{n: call.physical(n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
+
+
+@rule("flip")
+def _flip(call: Call) -> Any:
+    if call["input"].dim() == 0:
+        return NotImplemented
+    dims = call["dims"]
+    return call(dims=_shift_all((dims,) if isinstance(dims, int) else dims, call["input"].dim(), "flip"))
+
+
+@rule("roll")
+def _roll(call: Call) -> Any:
+    dims = call["dims"]
+    if dims is None or (isinstance(dims, (tuple, list)) and not dims) or call["input"].dim() == 0:
+        return NotImplemented
+    return call(dims=_shift_all(dims, call["input"].dim(), "roll"))
+
+
+@rule("tril", "triu", "constant_pad_nd")
+def _from_the_end(call: Call) -> Any:
+    """Ops that count dimensions from the last."""
+    return call() if call["input"].dim() else NotImplemented
+
+
+@rule("repeat")
+def _repeat(call: Call) -> Any:
+    repeats = call["repeats"]
+    repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    if len(repeats) < call["input"].dim():
+        return NotImplemented
+    (physical,) = _aligned(call.mode, [call["input"]], len(repeats))
+    return call(input=physical, repeats=(1, *repeats))
+
+
+@rule("cat")
+def _cat(call: Call) -> Any:
+    tensors = [x for x in call["tensors"] if x.dim() != 1 or x.shape[0]] or list(call["tensors"])
+    rank = tensors[0].dim()
+    return call(tensors=[call.mode.physical(x) for x in tensors], dim=_shift(call["dim"], rank, "cat"))
+
+
+@rule("stack")
+def _stack(call: Call) -> Any:
+    tensors = list(call["tensors"])
+    dim = _shift(call["dim"], tensors[0].dim() + 1, "stack")
+    return call(tensors=[call.mode.physical(x) for x in tensors], dim=dim)
+
+
+# ---- products -----------------------------------------------------------------------------------------------------------
+
+
+def _product(call: Call, a: Any, b: Any) -> Tensor:
+    """The matrix product of two examples, for the whole batch."""
+    mode = call.mode
+    if a.dim() == 0 or b.dim() == 0:
+        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are 0D and 0D or the like")
+    vector_a, vector_b = a.dim() == 1, b.dim() == 1
+    rank = max(a.dim(), b.dim(), 2)
+    pa, pb = (x.physical if mode.holds(x) else x for x in (a, b))
+    pa = pa.unsqueeze(-2) if vector_a else pa
+    pb = pb.unsqueeze(-1) if vector_b else pb
+
+    def align(x: Tensor, held: bool) -> Tensor:
+        missing = rank + 1 - x.dim() if held else 0
+        return x.reshape(x.shape[0], *([1] * missing), *x.shape[1:]) if missing else x
+
+    made = OPS["matmul"](align(pa, mode.holds(a)), align(pb, mode.holds(b)))
+    if vector_b:
+        made = made.squeeze(-1)
+    return made.squeeze(-1 if vector_b else -2) if vector_a else made
+
+
+_PRODUCTS = {
+    "__matmul__": ("input", "other"), "matmul": ("input", "other"), "mm": ("input", "mat2"), "bmm": ("input", "mat2"),
+    "mv": ("input", "vec"), "dot": ("input", "tensor"),
+}  # fmt: skip
+
+
+@rule(*_PRODUCTS)
+def _matmul(call: Call) -> Any:
+    a, b = (call[n] for n in _PRODUCTS[call.op.name])
+    return call.wrap(_product(call, a, b))
+
+
+@rule("addmm", "addmv", "baddbmm")
+def _add_product(call: Call) -> Any:
+    first, a, b, beta, alpha = call.values.values()
+    product = call.mode.wrap(_product(call, a, b)) if call.mode.holds(a) or call.mode.holds(b) else OPS["matmul"](a, b)
+    with modes([*_core.mode_stack(), call.mode]):
+        product = product if alpha == 1 else product * alpha
+        return product if beta == 0 else product + (first if beta == 1 else first * beta)
+
+
+@rule("linear")
+def _linear(call: Call) -> Any:
+    x, weight, bias = call["input"], call["weight"], call["bias"]
+    if call.only("input"):
+        return call()
+    with modes([*_core.mode_stack(), call.mode]):
+        made = OPS["matmul"](x, weight if weight.dim() == 1 else weight.transpose(0, 1))
+        return made if bias is None else made + bias
+
+
+# ---- layers -------------------------------------------------------------------------------------------------------------
+
+
+def _fold(x: Tensor) -> Tensor:
+    """Batch and first dimension as one."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def _convolution(call: Call) -> Any:
+    mode, x, weight, bias = call.mode, call["input"], call["weight"], call["bias"]
+    space = weight.dim() - 2
+    if call.only("input"):
+        if x.dim() == space + 1:
+            return call()
+        made = call.run({**call.values, "input": _fold(x.physical)})
+        return mode.wrap(made.reshape(mode.size, x.shape[0], *made.shape[1:]))
+    # weights differ: every example is a group of channels
+    single = x.dim() == space + 1
+    physical = mode.physical(x)
+    physical = physical.unsqueeze(1) if single else physical
+    merged = physical.transpose(0, 1)
+    merged = merged.reshape(merged.shape[0], -1, *merged.shape[3:])
+    bias = None if bias is None else mode.physical(bias).reshape(-1)
+    changed = {"input": merged, "weight": _fold(mode.physical(weight)), "bias": bias, "groups": call["groups"] * mode.size}
+    made = call.run({**call.values, **changed})
+    made = made.reshape(made.shape[0], mode.size, -1, *made.shape[2:]).transpose(0, 1)
+    return mode.wrap(made.squeeze(1) if single else made)
+
+
+@rule("_max_pool", "_avg_pool", "_max_pool_adjoint", "_sum_pool_adjoint")
+def _pool(call: Call) -> Any:
+    """Over the last dimensions; batch and first dimension are folded where there is one to fold."""
+    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
+    if any(call[n].dim() < 3 for n in names):
+        return NotImplemented
+    made = call.run({**call.values, **{n: _fold(call.physical(n)) for n in names}})
+    size = call.mode.size
+
+    def unfold(t: Tensor) -> Batched:
+        return call.mode.wrap(t.reshape(size, t.shape[0] // size, *t.shape[1:]))
+
+    return tuple(unfold(t) for t in made) if isinstance(made, tuple) else unfold(made)
+
+
+@rule("layer_norm", "_rms_norm", "_group_norm")
+def _norm(call: Call) -> Any:
+    """Over the last dimensions of an example, or its groups of channels, with the same weights for all."""
+    if not call.only("input"):
+        return NotImplemented
+    if call.op.name != "_group_norm":
+        return call()
+    x = call["input"]
+    made = call.run({**call.values, "input": _fold(x.physical)})
+    return call.mode.wrap(made.reshape(call.mode.size, *x.shape))
+
+
+# ---- indexing -----------------------------------------------------------------------------------------------------------
+
+
+@rule("embedding")
+def _embedding(call: Call) -> Any:
+    return call() if call.only("indices") else NotImplemented
+
+
+@rule("index_select")
+def _index_select(call: Call) -> Any:
+    if not call.only("input") or call["input"].dim() == 0:
+        return NotImplemented
+    return call(dim=_shift(call["dim"], call["input"].dim(), "index_select"))
+
+
+def _plain_indices(call: Call) -> tuple | None:
+    """Indices for the whole batch, if they are the same for every example, whole numbers, and next to each other."""
+    indices = tuple(call["indices"])
+    if any(call.mode.holds(i) or (i is not None and i.dtype is _core.bool_) for i in indices):
+        return None
+    places = [k for k, i in enumerate(indices) if i is not None]
+    if not places or places[-1] - places[0] + 1 != len(places):
+        return None
+    return (None, *indices)
+
+
+@rule("index")
+def _index(call: Call) -> Any:
+    indices = _plain_indices(call)
+    if indices is not None:
+        return call(indices=indices)
+    return _index_each(call)
+
+
+def _index_each(call: Call) -> Any:
+    """Indices that differ between examples: the number of the example becomes the first index."""
+    mode, indices = call.mode, tuple(call["indices"])
+    places = [k for k, i in enumerate(indices) if i is not None]
+    if any(i is not None and i.dtype is _core.bool_ for i in indices) or places != list(range(len(places))):
+        return NotImplemented
+    rank = max(indices[k].dim() for k in places)
+    aligned = _aligned(mode, [indices[k] for k in places], rank)
+    number = OPS["arange"](mode.size).reshape(-1, *[1] * rank)
+    return call(input=call.physical("input"), indices=(number, *aligned))
+
+
+@rule("index_put")
+def _index_put(call: Call) -> Any:
+    indices = _plain_indices(call)
+    values = call["values"]
+    if indices is None or not isinstance(values, Tensor):
+        return NotImplemented
+    places = [k for k, i in enumerate(indices) if i is not None]
+    shown = max(indices[k].dim() for k in places) + call["input"].dim() - len(places)
+    if values.dim() > shown:
+        return NotImplemented
+    return call(input=call.physical("input"), indices=indices, values=_aligned(call.mode, [values], shown)[0])

@@ -1,0 +1,67 @@
+"""Modules as functions of their parameters: ``functional_call`` and ``stack_module_state``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core import Tensor
+from ..ops.joining import stack
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """``module(*args, **kwargs)`` with other tensors in place of its parameters and buffers.
+
+    Args:
+        module: what to call; it is as before afterwards.
+        parameter_and_buffer_dicts: tensors by name, or several such mappings with different names.
+        args: a tuple, or a single argument.
+        tie_weights: parameters that are one tensor in the module are one tensor here.
+        strict: all names must be given, and none more.
+    """
+    from ..nn.utils.stateless import functional_call as call
+
+    if isinstance(parameter_and_buffer_dicts, Mapping):
+        merged = dict(parameter_and_buffer_dicts)
+    elif isinstance(parameter_and_buffer_dicts, Sequence):
+        if not all(isinstance(d, Mapping) for d in parameter_and_buffer_dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [name for d in parameter_and_buffer_dicts for name in d]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        merged = {name: value for d in parameter_and_buffer_dicts for name, value in d.items()}
+    else:
+        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(parameter_and_buffer_dicts)}")
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    return call(module, merged, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Parameters and buffers of several modules of the same class, stacked by name, for ``vmap`` over an ensemble."""
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if not (all(m.training for m in models) or all(not m.training for m in models)):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = {}
+    for name, _ in models[0].named_parameters():
+        values = [dict(m.named_parameters())[name] for m in models]
+        needs = {v.requires_grad for v in values}
+        if len(needs) > 1:
+            raise RuntimeError(f"Expected {name} parameter from each model to have the same .requires_grad")
+        parameters[name] = stack([v.detach() for v in values], 0).requires_grad_(needs.pop())
+    buffers = {}
+    for name, _ in models[0].named_buffers():
+        buffers[name] = stack([dict(m.named_buffers())[name].detach() for m in models], 0)
+    return parameters, buffers

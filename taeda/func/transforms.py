@@ -1,0 +1,387 @@
+"""Derivatives of functions that compose: ``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd``, ``hessian``, ``linearize``.
+
+Each runs the function on inputs of its own, a node above the caller's, and asks the engine for gradients with respect to
+them. What comes back has a graph only where something else (an outer transform, ordinary autograd) needs one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ._tree import flatten, map_leaves, unflatten
+from .vmap import Batched, lift, vmap, vmap_modes
+
+# ---- inputs of one's own ------------------------------------------------------------------------------------------------
+
+
+class _Inputs:
+    """The inputs of one derivative: what the function gets, the edges to differentiate with respect to, the leaves added."""
+
+    def __init__(self, tensors: list, name: str) -> None:
+        self.outer = _core.is_grad_enabled()
+        self.leaves: list[Tensor] = []
+        self.given, self.edges = [], []
+        for t in tensors:
+            given, edge = self._own(t, name)
+            self.given.append(given)
+            self.edges.append(edge)
+
+    def _own(self, t: Any, name: str) -> tuple[Tensor, Tensor]:
+        if not isinstance(t, Tensor):
+            raise ValueError(f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to differentiate.")
+        if not (t.is_floating_point() or t.is_complex()):
+            raise RuntimeError(f"{name}: only Tensors of floating point and complex dtype can require gradients, got {t.dtype}")
+        order = _core.mode_stack()
+        for mode in vmap_modes():
+            if not _deep(t, mode):
+                t = lift(t, mode, order)
+        wrappers = []
+        while type(t) is Batched:
+            wrappers.append(t.mode)
+            t = t.physical
+        source = t if self.outer and t.requires_grad else t.detach().requires_grad_()
+        if source is not t:
+            self.leaves.append(source)
+        inside = t.detach()
+        _core.record_custom(_pass_on, "InputBackward", [source], [inside])
+        edge = _core.same_edge(inside)
+        for mode in reversed(wrappers):
+            inside, edge = mode.wrap(inside), mode.wrap(edge)
+        return inside, edge
+
+    def needs_graph(self, outputs: list, others: list = ()) -> bool:
+        """Whether somebody besides this derivative may differentiate what is made of ``outputs``."""
+        if not self.outer:
+            return False
+        if any(_bottom(t).requires_grad for t in others if t is not None):
+            return True
+        return _core.depends_on_others([_bottom(t) for t in outputs], self.leaves)
+
+    def gradients(self, outputs: list, cotangents: list, keep: bool, create: bool) -> list:
+        """One per input, zeros where no output depends on it."""
+        pairs = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
+        made: list = [None] * len(self.edges)
+        if pairs:
+            made = _core.run_backward([o for o, _ in pairs], [g for _, g in pairs], keep, create, list(self.edges), False)
+        return [e.new_zeros(e.shape) if g is None else g for g, e in zip(made, self.edges, strict=True)]
+
+
+def _pass_on(grads: list) -> list:
+    return list(grads)
+
+
+def _deep(t: Any, mode: Any) -> bool:
+    while type(t) is Batched:
+        if t.mode is mode:
+            return True
+        t = t.physical
+    return False
+
+
+def _bottom(t: Tensor) -> Tensor:
+    while type(t) is Batched:
+        t = t.physical
+    return t
+
+
+class _recording:  # noqa: N801
+    def __init__(self, enabled: bool = True) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.previous = _core.set_grad_enabled(self.enabled)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_grad_enabled(self.previous)
+
+
+def _tensors(x: Any, name: str, what: str) -> tuple[list, Any]:
+    leaves, structure = flatten(x)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{name}: Expected {what} to be a Tensor or a tuple, list or dict of them, got {type(leaf).__name__}")
+    return leaves, structure
+
+
+def _chosen(args: tuple, argnums: Any, name: str) -> tuple[tuple[int, ...], Any]:
+    """Positions of the arguments to differentiate with respect to, and those arguments in the shape of ``argnums``."""
+    if not isinstance(argnums, (int, tuple)) or isinstance(argnums, bool):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    positions = (argnums,) if isinstance(argnums, int) else argnums
+    if not positions:
+        raise RuntimeError("argnums must be non-empty")
+    for p in positions:
+        if not -len(args) <= p < len(args):
+            raise RuntimeError(f"{name}: Got argnum={p}, but only {len(args)} positional inputs")
+    positions = tuple(p % len(args) for p in positions)
+    if len(set(positions)) != len(positions):
+        raise RuntimeError(f"argnums elements must be unique, got: {argnums}")
+    return positions, args[positions[0]] if isinstance(argnums, int) else tuple(args[p] for p in positions)
+
+
+def _replace(args: tuple, positions: tuple, argnums: Any, values: Any) -> tuple:
+    made = list(args)
+    for p, v in zip(positions, (values,) if isinstance(argnums, int) else values, strict=True):
+        made[p] = v
+    return tuple(made)
+
+
+def _split_aux(out: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+    if not has_aux:
+        return out, None
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, got {type(out).__name__}")
+    return out
+
+
+def _settle(inputs: _Inputs, x: Any) -> Any:
+    """Results as the caller gets them: with their graph if it is needed outside, else without."""
+    return map_leaves(
+        lambda t: t.detach() if isinstance(t, Tensor) and t.requires_grad and not inputs.needs_graph([t]) else t, x
+    )
+
+
+# ---- gradients ----------------------------------------------------------------------------------------------------------
+
+
+def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """A function that gives the gradient of ``func``, whose output is one number.
+
+    Args:
+        func: from tensors to a scalar tensor, or with ``has_aux`` to ``(scalar, anything)``.
+        argnums: which arguments to differentiate with respect to; a tuple gives a tuple of gradients.
+        has_aux: the result is ``(gradient, anything)``.
+    """
+
+    @functools.wraps(func)
+    def gradient(*args, **kwargs):
+        made = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        return (made[0], made[1][1]) if has_aux else made[0]
+
+    return gradient
+
+
+def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """As :func:`grad`, giving ``(gradient, value)``, or ``(gradient, (value, aux))``."""
+
+    @functools.wraps(func)
+    def both(*args, **kwargs):
+        positions, chosen = _chosen(args, argnums, "grad")
+        leaves, structure = flatten(chosen)
+        inputs = _Inputs(leaves, "grad")
+        with _recording():
+            out = func(*_replace(args, positions, argnums, unflatten(inputs.given, structure)), **kwargs)
+            out, aux = _split_aux(out, has_aux, "grad")
+        if not isinstance(out, Tensor):
+            raise RuntimeError(f"Expected f(*args) to return a Tensor, got {type(out).__name__}" + ("" if has_aux else "; set has_aux=True for (output, aux)"))
+        if out.dim() != 0:
+            raise RuntimeError(
+                f"Expected f(*args) to return a scalar tensor, got tensor with {out.dim()} dims. Maybe you wanted to use the "
+                f"vjp or jacrev APIs instead?"
+            )
+        create = inputs.needs_graph([out])
+        with _recording(create):
+            made = inputs.gradients([out], [_ones(out)], create, create)
+        value = out if create else out.detach()
+        return unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
+
+    return both
+
+
+def _ones(t: Tensor) -> Tensor:
+    return _core.empty(t.shape, t.dtype).fill_(1)
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """``func(*primals)``, and a function from cotangents of the output to cotangents of the primals.
+
+    Returns:
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives one
+        cotangent for one primal, a tuple for several.
+    """
+    out, pull, aux, inputs = _vjp(func, primals, has_aux, "vjp")
+    return (out, pull, aux) if has_aux else (out, pull)
+
+
+def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
+    leaves, structure = flatten(primals)
+    inputs = _Inputs(leaves, name)
+    with _recording():
+        out, aux = _split_aux(func(*unflatten(inputs.given, structure)), has_aux, name)
+    outputs, shape = _tensors(out, name, "the output of f")
+
+    def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        flat, given_shape = flatten(given)
+        if given_shape != shape and not (len(flat) == len(outputs) == 1):
+            raise RuntimeError(f"{name}: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function.")
+        for c, o in zip(flat, outputs, strict=True):
+            if not isinstance(c, Tensor) or c.shape != o.shape:
+                got = list(c.shape) if isinstance(c, Tensor) else type(c).__name__
+                raise RuntimeError(f"{name}: a cotangent must have the shape of its output: expected {list(o.shape)}, got {got}")
+        create = _core.is_grad_enabled() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
+        with _recording(create):
+            made = inputs.gradients(outputs, flat, retain_graph or create, create)
+        result = unflatten(made, structure)
+        return result[0] if len(primals) == 1 else result
+
+    return _settle(inputs, out), pull, _settle(inputs, aux), inputs
+
+
+def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """``func(*primals)`` and its derivative in the direction ``tangents``, by differentiating a vjp with respect to its
+    cotangent.
+
+    Returns:
+        ``(output, tangent)``, or ``(output, tangent, aux)``.
+    """
+    out, push, aux = _linear(func, primals, has_aux, strict, "jvp")
+    if not isinstance(tangents, tuple):
+        raise RuntimeError(f"jvp(f, primals, tangents): Expected tangents to be a tuple. E.g. it should be valid to call f(*tangents). Got {type(tangents).__name__}")
+    tangent = push(*tangents)
+    return (out, tangent, aux) if has_aux else (out, tangent)
+
+
+def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
+    """``func(*primals)``, and the linear function from tangents of the primals to the tangent of the output."""
+    out, push, _ = _linear(func, primals, False, False, "linearize")
+    return out, push
+
+
+def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str) -> tuple:
+    """Output, the function from tangents to tangents, aux."""
+    if not isinstance(primals, tuple) or not primals:
+        raise RuntimeError(f"{name}(f, primals, tangents): Expected primals to be a non-empty tuple. E.g. it should be valid to call f(*primals). Got {type(primals).__name__}")
+    leaves, structure = flatten(primals)
+    inputs = _Inputs(leaves, name)
+    with _recording():
+        out, aux = _split_aux(func(*unflatten(inputs.given, structure)), has_aux, name)
+        outputs, shape = _tensors(out, name, "the output of f")
+        if strict and not all(o.requires_grad for o in outputs):
+            raise RuntimeError(f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True.")
+        weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name)
+        back = inputs.gradients(outputs, weights.given, True, True)
+    weights.leaves.extend(inputs.leaves)
+    weights.outer = inputs.outer
+
+    def push(*tangents: Any) -> Any:
+        flat, tangent_shape = flatten(tangents)
+        if tangent_shape != structure:
+            raise RuntimeError(f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be.")
+        for t, p in zip(flat, leaves, strict=True):
+            if not isinstance(t, Tensor) or t.shape != p.shape:
+                got = list(t.shape) if isinstance(t, Tensor) else type(t).__name__
+                raise RuntimeError(f"{name}: a tangent must have the shape of its primal: expected {list(p.shape)}, got {got}")
+        create = _core.is_grad_enabled() and weights.needs_graph(back, flat)
+        with _recording(create):
+            made = weights.gradients(back, flat, True, create)
+        return unflatten(made, shape)
+
+    return _settle(inputs, out), push, _settle(inputs, aux)
+
+
+# ---- matrices -----------------------------------------------------------------------------------------------------------
+
+
+def _basis(tensors: list) -> list[list[Tensor]]:
+    """For each tensor, one row of the unit matrix per element of all of them, in the shape of that tensor."""
+    total = sum(t.numel() for t in tensors)
+    made, start = [], 0
+    for t in tensors:
+        n = t.numel()
+        rows = _core.empty((total, n), t.dtype)
+        _core.zero(rows)
+        rows[start : start + n].diagonal().fill_(1)
+        made.append(rows.reshape((total, *t.shape)))
+        start += n
+    return made
+
+
+def jacrev(
+    func: Callable,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:
+    """A function that gives the Jacobian of ``func``, by one vjp per element of the output, batched.
+
+    Args:
+        func: from tensors to tensors, nested in tuples, lists, dicts.
+        argnums: which arguments to differentiate with respect to.
+        has_aux: ``func`` gives ``(output, aux)``, the result is ``(jacobian, aux)``.
+        chunk_size: how many rows to compute at once (default: all).
+
+    Returns:
+        For each output, in the structure of the outputs, and each input, in that of the inputs: a tensor of sizes
+        output + input.
+    """
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def jacobian(*args):
+        positions, chosen = _chosen(args, argnums, "jacrev")
+
+        def of_chosen(values):
+            return func(*_replace(args, positions, argnums, values))
+
+        out, pull, aux, inputs = _vjp(of_chosen, (chosen,), has_aux, "jacrev")
+        outputs, shape = flatten(out)
+        if not outputs:
+            raise RuntimeError("jacrev: Expected the output of f to have at least one Tensor")
+        basis = unflatten(_basis(outputs), shape)
+        rows = vmap(lambda c: pull(c), chunk_size=chunk_size)(basis)
+        columns, in_shape = flatten(rows)
+        parts = []
+        start = 0
+        for o in outputs:
+            n = o.numel()
+            part = [c[start : start + n].reshape((*o.shape, *c.shape[1:])) for c in columns]
+            parts.append(unflatten(part, in_shape))
+            start += n
+        made = unflatten(parts, shape)
+        return (made, aux) if has_aux else made
+
+    return jacobian
+
+
+def jacfwd(
+    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable:
+    """A function that gives the Jacobian of ``func``, by one jvp per element of the input, batched. Arguments and result as
+    for :func:`jacrev`."""
+
+    @functools.wraps(func)
+    def jacobian(*args):
+        positions, chosen = _chosen(args, argnums, "jacfwd")
+
+        def of_chosen(values):
+            return func(*_replace(args, positions, argnums, values))
+
+        out, push, aux = _linear(of_chosen, (chosen,), has_aux, False, "jacfwd")
+        inputs, in_shape = flatten(chosen)
+        outputs, shape = flatten(out)
+        columns, _ = flatten(vmap(lambda t: push(t), randomness=randomness)(unflatten(_basis(inputs), in_shape)))
+        parts = []
+        for o, column in zip(outputs, columns, strict=True):
+            row, start = [], 0
+            for x in inputs:
+                n = x.numel()
+                row.append(column[start : start + n].movedim(0, -1).reshape((*o.shape, *x.shape)))
+                start += n
+            parts.append(unflatten(row, in_shape))
+        made = unflatten(parts, shape)
+        return (made, aux) if has_aux else made
+
+    return jacobian
+
+
+def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+    """A function that gives the second derivatives of ``func``: the Jacobian of its Jacobian."""
+    return jacfwd(jacrev(func, argnums), argnums)

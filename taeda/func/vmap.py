@@ -1,0 +1,436 @@
+"""``vmap``: a function of single examples, run on a whole batch at once.
+
+A batched tensor shows the sizes of one example; its memory holds all of them, in a leading dimension. While the function
+runs, a mode (see ``_core``) sees each op first and runs it on the whole, by the rules of ``taeda.func.batching``.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..ops.joining import cat, stack
+from ._tree import broadcast, flatten, unflatten
+
+
+class Batched(Tensor):
+    """One example's view of a batch. ``physical`` is the tensor with the batch dimension in front."""
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.physical.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.physical.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        return self.physical.grad_fn
+
+    def detach(self) -> Batched:
+        return self.mode.wrap(self.mode.below(self.physical.detach))
+
+    @property
+    def data(self) -> Batched:
+        return self.detach()
+
+    def _empty_like(self, dtype: Any) -> Batched:
+        return self.mode.wrap(self.mode.below(_core.empty_like, self.physical, dtype))
+
+    def _zero(self) -> None:
+        self.mode.below(_core.zero, self.physical)
+
+    def _spread(self, t: Tensor) -> Batched:
+        """``t``, which was made for one example, for each of them."""
+        return self.mode.wrap(self.mode.below(lambda: t.expand(self.mode.size, *t.shape).clone()))
+
+    def __repr__(self) -> str:
+        return f"BatchedTensor(size={self.mode.size}, value=\n{self.mode.below(repr, self.physical)}\n)"
+
+    __str__ = __repr__
+
+    def __deepcopy__(self, memo: dict) -> Batched:
+        return self.mode.wrap(self.mode.below(self.physical.detach().clone))
+
+
+def _making(name: str) -> Callable:
+    plain = getattr(Tensor, name)
+
+    def make(self, *args, **kwargs):
+        example = _core.empty((0,), self.dtype)
+        return self._spread(plain(example, *args, **kwargs))
+
+    make.__name__ = name
+    return make
+
+
+for _name in ("new_empty", "new_zeros", "new_ones", "new_full"):
+    setattr(Batched, _name, _making(_name))
+
+
+def _refusing(name: str) -> Callable:
+    def refuse(self, *args, **kwargs):
+        raise RuntimeError(
+            f"vmap: it looks like you're calling .{name} on a Tensor inside a function that vmap batches: it has a value per "
+            f"example. Compute with tensors (taeda.where, comparisons, masks) instead, or keep it out of the function."
+        )
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name in ("tolist", "numpy", "data_ptr", "untyped_storage", "backward", "register_hook", "retain_grad", "requires_grad_"):
+    setattr(Batched, _name, _refusing(_name + "()"))
+for _name in ("__array__", "__dlpack__", "__reduce_ex__", "__index__", "__int__", "__float__", "__complex__"):
+    setattr(Batched, _name, _refusing(_name))
+
+
+# ---- the mode -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def modes(stack: list) -> Iterator[None]:
+    """Within it, ``stack`` are this thread's modes."""
+    previous = _core.mode_stack()
+    _core.set_mode_stack(stack)
+    try:
+        yield
+    finally:
+        _core.set_mode_stack(previous)
+
+
+class VmapMode:
+    """One ``vmap`` under way: the size of its batch, and what batched tensors it made."""
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size = size
+        self.randomness = randomness
+        self.made: weakref.WeakSet = weakref.WeakSet()
+
+    # ---- wrapping
+    def wrap(self, physical: Tensor) -> Batched:
+        """A batched tensor over ``physical``, whose first dimension is this batch."""
+        example = _core.strided_view(physical, physical.shape[1:], physical.stride()[1:])
+        t = Tensor._make_subclass(Batched, example)
+        t.physical = physical
+        t.mode = self
+        self.made.add(t)
+        return t
+
+    def holds(self, x: Any) -> bool:
+        """Whether ``x`` is batched here."""
+        return type(x) is Batched and x.mode is self
+
+    def below(self, function: Callable, *args: Any) -> Any:
+        """``function(*args)`` with this mode off."""
+        current = _core.mode_stack()
+        with modes([m for m in current if m is not self]):
+            return function(*args)
+
+    def physical(self, x: Any) -> Any:
+        """``x`` with the batch dimension in front, repeated (without copying) where it is not batched here."""
+        return x.physical if self.holds(x) else x.expand(self.size, *x.shape)
+
+    def slices(self, x: Any) -> list:
+        """One value per example."""
+        if self.holds(x):
+            return list(x.physical.unbind(0))
+        if isinstance(x, (tuple, list)) and any(self.holds(i) for i in flatten(x)[0]):
+            leaves, structure = flatten(x)
+            columns = [self.slices(leaf) for leaf in leaves]
+            return [unflatten(row, structure) for row in zip(*columns, strict=True)]
+        return [x] * self.size
+
+    def end(self) -> None:
+        """What is left of this mode's tensors after it ended has no meaning: let it not look like one."""
+        for t in list(self.made):
+            _core.set_data(t, _core.empty((0,), t.dtype))
+
+    # ---- what the core calls
+    def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        from .batching import run
+
+        return run(self, op, args, kwargs)
+
+    def item(self, t: Tensor) -> Any:
+        if type(t) is Batched:
+            raise RuntimeError(
+                "vmap: It looks like you're calling .item() on a Tensor (or using it in `if`, or as a number). We don't support "
+                "vmap over calling .item() on a Tensor, please try to rewrite what you're doing with other operations, such "
+                "as taeda.where."
+            )
+        with modes([]):
+            return t.item()
+
+    def apply_function(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """A custom Function: by its own ``vmap``, else example by example."""
+        if not any(self.holds(x) for x in flatten((args, kwargs))[0]):
+            return self.below(functools.partial(function.apply, *args, **kwargs))
+        if "vmap" in vars(function):
+            in_dims = tuple(0 if self.holds(x) else None for x in args)
+            plain = [x.physical if self.holds(x) else x for x in args]
+            info = VmapInfo(self.size, self.randomness)
+            out, dims = self.below(lambda: function.vmap(info, in_dims, *plain, **kwargs))
+            leaves, structure = flatten(out)
+            wrapped = [
+                x if dim is None or not isinstance(x, Tensor) else self.wrap(self.below(x.movedim, dim, 0))
+                for x, dim in zip(leaves, broadcast(dims, out, f"{function.__name__}.vmap: out_dims"), strict=True)
+            ]
+            return unflatten(wrapped, structure)
+        return self.below(self.loop, functools.partial(function.apply, **kwargs), args)
+
+    def loop(self, function: Callable, args: tuple) -> Any:
+        """``function`` on each example, and the results stacked."""
+        columns = [self.slices(x) for x in args]
+        results = [function(*row) for row in zip(*columns, strict=True)]
+        if not results:
+            raise RuntimeError(f"vmap: no rule for {getattr(function, '__name__', function)} over a batch of size 0")
+        leaves = [flatten(r)[0] for r in results]
+        structure = flatten(results[0])[1]
+        return unflatten([self.join(list(column)) for column in zip(*leaves, strict=True)], structure)
+
+    def join(self, column: list) -> Any:
+        if isinstance(column[0], Tensor):
+            if any(t.shape != column[0].shape for t in column):
+                raise RuntimeError(
+                    "vmap: the result has a different size for each example: "
+                    + ", ".join(str(list(t.shape)) for t in column[:8])
+                    + ". Use ops whose sizes do not depend on the data."
+                )
+            return self.wrap(stack(column, 0))
+        if any(x is not column[0] and x != column[0] for x in column):
+            raise RuntimeError("vmap: a result that is not a tensor differs between examples")
+        return column[0]
+
+    def run_backward(
+        self, tensors: list, grads: list, keep: bool, create: bool, inputs: list | None, accumulate: bool
+    ) -> list | None:
+        if accumulate:
+            if any(type(t) is Batched for t in [*tensors, *grads]):
+                raise RuntimeError(
+                    "backward() called inside vmap: gradients of single examples cannot be added into .grad. Use "
+                    "taeda.func.grad inside the function, or call backward() outside."
+                )
+            with modes([]):
+                return _core.differentiate(tensors, grads, keep, create, inputs, True)
+        return differentiate(tensors, grads, keep, create, inputs)
+
+
+class VmapInfo:
+    """What a Function's ``vmap`` is told: the size of the batch and what randomness means."""
+
+    def __init__(self, batch_size: int, randomness: str) -> None:
+        self.batch_size = batch_size
+        self.randomness = randomness
+
+
+# ---- gradients under modes ----------------------------------------------------------------------------------------------
+
+
+def vmap_modes() -> list[VmapMode]:
+    """The vmaps under way, outermost first."""
+    return [m for m in _core.mode_stack() if isinstance(m, VmapMode)]
+
+
+def is_batched(t: Any, mode: VmapMode) -> bool:
+    """Whether ``t`` is batched by ``mode``, at any depth."""
+    while type(t) is Batched:
+        if t.mode is mode:
+            return True
+        t = t.physical
+    return False
+
+
+def lower(t: Tensor, mode: VmapMode) -> Tensor:
+    """``t`` with the batch of ``mode`` as an ordinary first dimension, repeated where ``t`` is not batched by it."""
+    if type(t) is Batched:
+        if t.mode is mode:
+            return t.physical
+        if is_batched(t, mode):
+            inner = t.mode.below(lower, t.physical, mode)
+            return t.mode.wrap(t.mode.below(inner.movedim, 1, 0))
+    return t.expand(mode.size, *t.shape)
+
+
+def raise_(t: Tensor, mode: VmapMode, order: list) -> Tensor:
+    """The inverse of :func:`lower`: the first dimension becomes the batch of ``mode``, inside modes later in ``order``."""
+    if type(t) is Batched and order.index(t.mode) > order.index(mode):
+        inner = t.mode.below(lambda: t.physical.movedim(1, 0))
+        return t.mode.wrap(t.mode.below(raise_, inner, mode, order))
+    return mode.wrap(t)
+
+
+def lift(t: Tensor, mode: VmapMode, order: list) -> Tensor:
+    """``t`` batched by ``mode``, where it was not, with the same values for each example."""
+    return raise_(lower(t, mode), mode, order)
+
+
+def differentiate(tensors: list, grads: list, keep: bool, create: bool, inputs: list) -> list:
+    """Gradients with respect to ``inputs`` under vmap.
+
+    Modes by which the outputs are batched are older than the graph: it lies below them, and is differentiated there.
+    Modes by which only ``grads`` are batched are younger, and stay on while the backward pass runs.
+    """
+    order = _core.mode_stack()
+    older = [m for m in order if isinstance(m, VmapMode) and any(is_batched(t, m) for t in tensors)]
+    if not older:
+        return _core.differentiate(tensors, grads, keep, create, inputs, False)
+    for mode in reversed(older):
+        for i, x in enumerate(inputs):
+            if not is_batched(x, mode):
+                raise RuntimeError(
+                    f"vmap: autograd.grad of a batched output with respect to inputs[{i}], which is not batched: its gradient "
+                    f"would mix the examples. Use taeda.func.grad, vjp or jacrev inside the function."
+                )
+        grads = [_as_one(g, t) for g, t in zip(grads, tensors, strict=True)]
+        tensors, grads, inputs = ([lower(t, mode) for t in group] for group in (tensors, grads, inputs))
+    with modes([m for m in order if m not in older]):
+        results = _core.differentiate(tensors, grads, keep, create, inputs, False)
+    for mode in older:
+        results = [None if g is None else raise_(g, mode, order) for g in results]
+    return results
+
+
+def _as_one(g: Tensor | None, t: Tensor) -> Tensor:
+    return _core.empty(t.shape, t.dtype).fill_(1) if g is None else g
+
+
+# ---- what users call ----------------------------------------------------------------------------------------------------
+
+
+def vmap(
+    func: Callable,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable:
+    """``func`` mapped over a dimension of its arguments.
+
+    Args:
+        func: from tensors (nested in tuples, lists, dicts) to tensors.
+        in_dims: which dimension of each argument is mapped, None for one that is the same for every example; an int for all,
+            or a nesting like the arguments'.
+        out_dims: where that dimension goes in each result.
+        randomness: whether random ops draw ``"different"`` or the ``"same"`` numbers for the examples, or are an ``"error"``.
+        chunk_size: run in parts of at most this many examples, to save memory.
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def mapped(*args, **kwargs):
+        leaves, structure, dims, size = _arguments(func, in_dims, args, kwargs)
+        if chunk_size is not None and chunk_size < size:
+            return _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_size)
+        return _mapped(func, leaves, structure, dims, out_dims, randomness, size)
+
+    return mapped
+
+
+def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple[list, Any, list, int]:
+    """Leaves, structure, mapped dimension of each leaf, and the size of the batch. Keyword arguments are mapped over 0."""
+    name = getattr(func, "__name__", str(func))
+    if not isinstance(in_dims, (int, tuple, list, dict)):
+        raise ValueError(f"vmap({name}, in_dims={in_dims}): expected `in_dims` to be int or a (potentially nested) tuple, got {type(in_dims)}.")
+    if isinstance(in_dims, list):
+        in_dims = tuple(in_dims)
+    what = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`"
+    dims = broadcast(in_dims, args, what) + [0] * len(flatten(kwargs)[0])
+    leaves, structure = flatten((args, kwargs))
+    if not leaves:
+        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs.")
+    sizes = []
+    for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type "
+                f"{type(x)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -x.dim() <= dim < x.dim():
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input is a Tensor "
+                f"of dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            )
+        dims[i] = dim % x.dim()
+        sizes.append(x.shape[dim])
+    if not sizes:
+        raise ValueError(f"vmap({name}, in_dims={in_dims}): at least one input must be mapped, got only None dimensions")
+    if any(n != sizes[0] for n in sizes):
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    return leaves, structure, dims, sizes[0]
+
+
+def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: Any, randomness: str, size: int) -> Any:
+    mode = VmapMode(size, randomness)
+    inputs = [x if dim is None else mode.wrap(x.movedim(dim, 0)) for x, dim in zip(leaves, dims, strict=True)]
+    args, kwargs = unflatten(inputs, structure)
+    inputs.clear()
+    with modes([*_core.mode_stack(), mode]):
+        out = func(*args, **kwargs)
+    results, shape, places = _results(func, out, out_dims)
+    made = [_unwrap(mode, func, x, place) for x, place in zip(results, places, strict=True)]
+    del args, kwargs, out, results
+    mode.end()
+    return unflatten(made, shape)
+
+
+def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
+    name = getattr(func, "__name__", str(func))
+    results, structure = flatten(out)
+    for x in results:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None for output?")
+    if isinstance(out_dims, list):
+        out_dims = tuple(out_dims)
+    if isinstance(out_dims, tuple) and not isinstance(out, (tuple, list, dict)) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    what = f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`"
+    return results, structure, broadcast(out_dims, tuple(out) if isinstance(out, list) and isinstance(out_dims, tuple) else out, what)
+
+
+def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
+    """A result as the caller gets it, with the batch at dimension ``place``."""
+    name = getattr(func, "__name__", str(func))
+    if place is None:
+        if mode.holds(x):
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+        return x
+    if not isinstance(place, int):
+        raise ValueError(f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got {type(place)}")
+    physical = mode.physical(x)
+    n = physical.dim()
+    if not -n <= place < n:
+        raise IndexError(f"vmap({name}, ...): out_dims={place} is out of range for a result of {n} dimensions with the batch")
+    return physical.movedim(0, place) if place % n else physical
+
+
+def _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_size):
+    """The same, a part of the batch after the other."""
+    parts = []
+    for start in range(0, size, chunk_size):
+        stop = min(start + chunk_size, size)
+        some = [x if dim is None else x.narrow(dim, start, stop - start) for x, dim in zip(leaves, dims, strict=True)]
+        parts.append(_mapped(func, some, structure, dims, out_dims, randomness, stop - start))
+    flat = [flatten(part) for part in parts]
+    if isinstance(out_dims, tuple) and not isinstance(parts[0], (tuple, list, dict)):
+        (out_dims,) = out_dims
+    places = broadcast(out_dims, parts[0], "vmap: out_dims")
+    joined = [
+        column[0] if place is None else cat(list(column), place)
+        for column, place in zip(zip(*[f[0] for f in flat], strict=True), places, strict=True)
+    ]
+    return unflatten(joined, flat[0][1])
