@@ -16,6 +16,7 @@ from .tensor cimport (
 cdef enum:
     PACK_B = 1            # flags of the kernel's argument `packed`
     PACKED = 2
+    PACK_A = 4
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     TASK = 1 << 19        # multiplications worth a task of their own
@@ -31,6 +32,7 @@ cdef kernel_t _pack_b[NDTYPES]
 cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
+cdef int64_t _a_tiles            # most tiles of A that a task packs
 cdef int64_t _k_block
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
 cdef bint _masks                 # whether the tiles may read a short last panel in place
@@ -40,13 +42,13 @@ cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16",
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _k_block, _chunk, _masks
+    global _pitch, _group, _a_tiles, _k_block, _chunk, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
-    _group = gemm.PACK_GROUP
+    _group, _a_tiles = gemm.PACK_GROUP, gemm.A_TILES
     _k_block = gemm.K_BLOCK
     _chunk = dot.DOT_CHUNK
     _masks = width > 16
@@ -180,9 +182,7 @@ cdef int blocked(Product* p) except -1:
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
     cdef int64_t i, j
     cdef Product q
-    # A whose rows do not run along memory is slower to use in place, and cheaper to pack.
-    cdef bint along = p.a.columns == item
-    if p.k >= 32 and p.m >= (192 if along else 64) and p.n >= (4 if along else 2) * panel and packable(p):
+    if p.k >= 32 and p.m >= 256 and p.n >= 4 * panel and packable(p):
         for i in range(p.n0):
             for j in range(p.n1):
                 q = p[0]
@@ -192,6 +192,10 @@ cdef int blocked(Product* p) except -1:
                 q.c.ptr += i * p.c.outer + j * p.c.inner
                 q.d.ptr += i * p.d.outer + j * p.d.inner
                 packed_first(&q)
+        return 0
+    # By columns A is slow to use in place.
+    if p.a.columns != item and p.a.rows == item and p.m >= 32 and p.n >= panel and p.k >= 16:
+        in_blocks(p, PACK_A | PACK_B, 0)
         return 0
     # In place where B is read by few tiles, or its rows are so short that a panel is contiguous anyway.
     cdef bint in_place = (p.b.columns == item or p.n == 1) and (p.m <= 4 * ROWS or p.b.rows <= panel * item)
@@ -255,6 +259,12 @@ cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
         down = ceil_div(p.m, 192)
         across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), ceil_div(panels, 8)))
         mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
+        nc = ceil_div(panels, across) * panel
+    elif packed & PACK_A:
+        down = ceil_div(ceil_div(p.m, ROWS), _a_tiles)
+        mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
+        # Every task packs its rows of A again for each of its runs of panels.
+        across = min(ceil_div(panels, 4), max(ceil_div(wanted, down * batch), 1))
         nc = ceil_div(panels, across) * panel
     elif wanted > batch:
         wanted = ceil_div(wanted, batch)

@@ -5,8 +5,9 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 
 * B is used in place where it is read few times, else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
   thread that uses it) is *packed*: copied or transposed so that reading it is sequential.
-* A may be used in place whatever its strides. Large products pack all of A and B first (``pack_a``: ``pitch`` items for
-  the rows of a tile, one k after the other), which makes them a tenth faster.
+* A may be used in place whatever its strides. Packed (``pitch`` items for the rows of a tile, one k after the other) it
+  is a tenth faster, and by columns much more. Large products pack all of A and B first; those with few columns or few
+  rows would only move memory that way, and pack A block by block as they go.
 * C is cut into tasks of ``mc x nc`` elements by shape alone; the sum over k is never split between tasks, so results do
   not depend on the number of threads.
 
@@ -15,6 +16,7 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .build import kernel
@@ -57,7 +59,9 @@ def panel(dtype: str, vector_bytes: int) -> int:
 MATMUL_ARGS = tuple(
     "m n k a_m a_k b_k b_n c_m d_m init mc nc kc packed a_tile n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
 )
-PACK_B, PACKED = 1, 2  # the task that uses B packs it; A and B have been packed before
+#: The task that uses B packs it; A and B have been packed before; the task packs A too, ``A_TILES`` tiles at most.
+PACK_B, PACKED, PACK_A = 1, 2, 4
+A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
 
 
 class Context:
@@ -354,7 +358,11 @@ def matmul(f: Function, dtype: str) -> None:
     copy, turn = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors)
     g = {name: f.size(i) for i, name in enumerate(MATMUL_ARGS)}
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
-    packs_b, packed = (g["packed"] & PACK_B) != 0, (g["packed"] & PACKED) != 0
+    packing = PackA(f, t)
+    slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step)
+    packs_a, packs_b = (g["packed"] & PACK_A) != 0, (g["packed"] & PACK_B) != 0
+    packed = (g["packed"] & PACKED) != 0
+    fast = (packed | packs_a).to(I64)
     mt = (g["m"] + g["mc"] - 1) / g["mc"]
     nt = (g["n"] + g["nc"] - 1) / g["nc"]
 
@@ -375,8 +383,16 @@ def matmul(f: Function, dtype: str) -> None:
         with f.loop(0, g["k"], g["kc"]) as K:
             depth = smaller(f, g["k"] - K.index, g["kc"])
             at_a, at_b = f.offset(a, K.index * g["a_k"]), f.offset(b, K.index * g["b_k"])
-            block.context.set(k=depth, a_m=g["a_m"], a_k=g["a_k"])
-            block.context.set(a_tile=f.select(packed, g["a_tile"], g["a_m"] * shape.rows))
+            with f.when(packs_a):
+                packing.pack(
+                    slab, at_a, g["a_m"], g["a_k"], m, depth,
+                    lambda to, a, rows, depth=depth: f.call(packing.rows, to, a, g["a_m"], rows, depth),
+                )  # fmt: skip
+            item, step = f.i64(t.bytes), f.i64(packing.step)
+            block.context.set(k=depth, a_m=f.select(packs_a, item, g["a_m"]), a_k=f.select(packs_a, step, g["a_k"]))
+            a_tile = f.select(packs_a, depth * step, g["a_m"] * shape.rows)
+            block.context.set(a_tile=f.select(packed, g["a_tile"], a_tile))
+            use_a = f.select(packs_a, slab, at_a)
             block.context.set(b_k=f.select(packs_b, f.i64(width * t.bytes), g["b_k"]))
             block.set_c(K.index == 0, g["init"], c, g["c_m"], d, g["d_m"])
             with f.loop(0, n, width) as P:
@@ -391,7 +407,7 @@ def matmul(f: Function, dtype: str) -> None:
                 reach = f.select(packed & (P.index + width < n), depth * (width * t.bytes), f.i64(0))
                 f.store(block.context.at("next"), following)
                 f.store(block.context.at("end"), f.offset(following, reach))
-                block.multiply(at_a, f.select(packs_b, buffer, source), P.index, columns, m, packed.to(I64))
+                block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
 
 
 #: The arguments of ``pack_a`` and ``pack_b``: A is [m, k], B is [k, n]; ``size`` is m or n and ``x_s`` its stride.
@@ -401,6 +417,36 @@ PACK_ARGS = ("size", "k", "x_s", "x_k")
 PACK_GROUP = 8  # tiles of A that ``pack_a`` does at a time
 
 
+class PackA:
+    """Packing of rows of A into tiles of ``[k, pitch]``, within a kernel."""
+
+    def __init__(self, f: Function, t: Type):
+        self.f, self.t = f, t
+        self.shape, self.lanes = tile_shape(f.vector_bytes), f.lanes(t)
+        self.step = self.shape.pitch * t.bytes
+        self.rows = _pack_rows(f, t)
+        self.column, self.columns = _pack_columns(f, t, 1), _pack_columns(f, t, PACK_GROUP)
+
+    def pack(self, to: Value, a: Value, a_m: Value, a_k: Value, m: Value, k: Value, tile: Callable) -> None:
+        """All ``m`` rows; ``tile(to, a, rows)`` packs one tile of a row-major A."""
+        f, group = self.f, PACK_GROUP * self.shape.rows
+        by_rows = a_k == self.t.bytes
+        with f.loop(0, m, group, carry=[to, a]) as G:
+            target, source = G.carry
+            left = smaller(f, m - G.index, group)
+            with f.branch((left >= group) & ~by_rows) as B:
+                f.call(self.columns, target, source, a_k, left, k)
+                B.otherwise()
+                with f.loop(0, left, self.shape.rows, carry=[target, source]) as M:
+                    one, start = M.carry
+                    with f.branch(by_rows) as B2:
+                        tile(one, start, left - M.index)
+                        B2.otherwise()
+                        f.call(self.column, one, start, a_k, left - M.index, k)
+                    M.carry = [f.offset(one, k * self.step), f.offset(start, a_m * self.shape.rows)]
+            G.carry = [f.offset(target, k * (self.step * PACK_GROUP)), f.offset(source, a_m * group)]
+
+
 @kernel
 def pack_a(f: Function, dtype: str) -> None:
     """All of A as tiles of ``[k, pitch]``, for products large enough to read it often.
@@ -408,37 +454,28 @@ def pack_a(f: Function, dtype: str) -> None:
     The range counts groups of :data:`PACK_GROUP` tiles.
     """
     t = TYPES[dtype]
-    shape, lanes = tile_shape(f.vector_bytes), f.lanes(t)
-    step, group = shape.pitch * t.bytes, PACK_GROUP * shape.rows
-    rows, column, columns = _pack_rows(f, t), _pack_columns(f, t, 1), _pack_columns(f, t, PACK_GROUP)
+    packing = PackA(f, t)
+    lanes, step, pitch = packing.lanes, packing.step, packing.shape.pitch
+    group = PACK_GROUP * packing.shape.rows
     m, k, a_m, a_k = (f.size(i) for i in range(4))
     spare = f.scratch(lanes * step)
     whole = k / lanes * lanes
 
     def tile(to: Value, a: Value, count: Value) -> None:
-        with f.branch(a_k == t.bytes) as B:
-            f.call(rows, to, a, a_m, count, whole)
-            # The last, short square writes past its end, where another thread's tile may be: through the stack.
-            with f.when(whole < k):
-                f.call(rows, spare, f.offset(a, whole * t.bytes), a_m, count, k - whole)
-                with f.loop(whole, k) as R:
-                    n = min(shape.pitch, lanes)
-                    for at in range(0, step, n * t.bytes):
-                        x = f.load(f.offset(spare, (R.index - whole) * step + at), t, n)
-                        f.store(f.offset(to, R.index * step + at), x)
-            B.otherwise()
-            f.call(column, to, a, a_k, count, k)
+        f.call(packing.rows, to, a, a_m, count, whole)
+        # The last, short square writes past its end, where another thread's tile may be: through the stack.
+        with f.when(whole < k):
+            f.call(packing.rows, spare, f.offset(a, whole * t.bytes), a_m, count, k - whole)
+            with f.loop(whole, k) as R:
+                n = min(pitch, lanes)
+                for at in range(0, step, n * t.bytes):
+                    x = f.load(f.offset(spare, (R.index - whole) * step + at), t, n)
+                    f.store(f.offset(to, R.index * step + at), x)
 
     with f.loop(f.begin, f.end) as G:
-        left = m - G.index * group
+        left = smaller(f, m - G.index * group, group)
         to, a = f.offset(f.data(0), G.index * PACK_GROUP * k * step), f.offset(f.data(1), G.index * group * a_m)
-        with f.branch((left >= group) & (a_k != t.bytes)) as B:
-            f.call(columns, to, a, a_k, left, k)
-            B.otherwise()
-            with f.loop(0, smaller(f, left, group), shape.rows, carry=[to, a]) as M:
-                target, source = M.carry
-                tile(target, source, left - M.index)
-                M.carry = [f.offset(target, k * step), f.offset(source, a_m * shape.rows)]
+        packing.pack(to, a, a_m, a_k, left, k, tile)
 
 
 @kernel

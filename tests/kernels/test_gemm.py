@@ -44,7 +44,7 @@ def multiply(run, a, b, d=None, packed=gemm.PACK_B, mc=None, nc=None, kc=None, p
     if d is not None:
         init = 2 if d.shape[-1] == 1 and n > 1 else 1
         d_m, addend = d.strides[0] if d.ndim == 2 and d.shape[0] > 1 else 0, d
-    mc, nc = mc or m, nc or n
+    mc, nc = min(mc or m, gemm.A_TILES * shape.rows), nc or n
     if kc is None:
         kc = k if packed == 0 else min(k, gemm.K_BLOCK)
     args = [m, n, k, a_m, a_k, b_k, b_n, c.strides[0], d_m, init, mc, nc, kc, packed, a_tile, 1, *[0] * 8]
@@ -66,7 +66,7 @@ def close(got, a, b, d=None):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("packed", [0, gemm.PACK_B, gemm.PACKED])
+@pytest.mark.parametrize("packed", [0, gemm.PACK_B, gemm.PACK_A | gemm.PACK_B, gemm.PACKED])
 def test_matmul(run, dtype, packed):
     """Every layout of A and B, with and without something to add."""
     rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def test_matmul(run, dtype, packed):
                 close(multiply(run, a, b, d, packed), a, b, d)
 
 
-@pytest.mark.parametrize("packed", [gemm.PACK_B, gemm.PACKED])
+@pytest.mark.parametrize("packed", [gemm.PACK_B, gemm.PACK_A | gemm.PACK_B, gemm.PACKED])
 def test_result_does_not_depend_on_the_cut(run, packed):
     """The same bits however the range of tasks is cut."""
     rng = np.random.default_rng(1)
