@@ -521,6 +521,7 @@ cdef class Rowwise:
         floating: whether integers are refused.
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
+        real: whether complex numbers are refused.
     """
 
     cdef readonly str name
@@ -528,14 +529,16 @@ cdef class Rowwise:
     cdef readonly tuple key
     cdef bytes outs, ins
     cdef int nouts, nins
-    cdef bint floating, wide
+    cdef bint floating, wide, real
     cdef dict table
     cdef uint64_t last_key
     cdef kernel_t last_fn
     cdef int vector_bytes
 
-    def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=()):
+    def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
+                 bint real=False):
         self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
+        self.real = real
         self.outs, self.ins = outs.encode(), ins.encode()
         self.nouts, self.nins = len(outs) // 2, len(ins)
         if self.nouts + self.nins > MAXROWWISE:
@@ -632,6 +635,9 @@ cdef class Rowwise:
         if self.floating and KIND[x.code] != 2:
             raise RuntimeError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
                                f"expected a floating-point one. Convert it first, as in x.float()")
+        if self.real and KIND[x.code] == 3:
+            raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape "
+                                      f"{tuple(x.shape)}): complex numbers have no order")
         if len(more) + 1 + (self.ins[self.nins - 1] == b"n") != self.nins:
             raise TypeError(f"{self.name}(): expected {self.nins - 1} more operands, got {len(more)}")
         source = x if x.contiguous else contiguous_tensor(x)
@@ -788,6 +794,9 @@ cdef class ClassLoss:
                     and (<Tensor>weight).sizes[0] == x.sizes[d]
         if not fits:
             HELPERS["class_loss_error"](self.rows.name, input, target, weight)
+        if x.sizes[d] == 0 and t.count:
+            raise IndexError(f"{self.rows.name}(): targets are out of bounds: the input of shape {tuple(x.shape)} has no "
+                             f"classes")
         cdef tuple made = self.rows.run(x, d, d + 1, (target, weight), None, <double>ignore_index, 0.0)
         loss, weights = <Tensor>made[0], <Tensor>made[1]
         count = weights

@@ -10,7 +10,7 @@ from .table import OPS, composite, primitive
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False):
-    return Rowwise(name, "scan.scan", outs, "f", floating, wide, (name,)).along
+    return Rowwise(name, "scan.scan", outs, "f", floating, wide, (name,), name in ("cummax", "cummin")).along
 
 
 _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")

@@ -126,6 +126,8 @@ def test_empty():
         (lambda x: x.long().softmax(0), RuntimeError, r"softmax\(\).*int64.*x\.float\(\)"),
         (lambda x: F.layer_norm(x, (4,)), RuntimeError, r"normalized_shape=\[4\].*\[2, 3\]"),
         (lambda x: F.cross_entropy(x, taeda.tensor([0, 3])), IndexError, r"target 3 .*\[0, 2\]"),
+        (lambda x: F.cross_entropy(x[:, :0], taeda.tensor([0, 0])), IndexError, "no classes"),
+        (lambda x: x.to(taeda.complex64).cummax(0), NotImplementedError, "no order"),
         (lambda x: F.cross_entropy(x, taeda.tensor([0])), ValueError, r"batch_size \(2\).*\(1\)"),
         (lambda x: F.binary_cross_entropy(x * 9, x), RuntimeError, "with_logits"),
         (lambda x: F.mse_loss(x, x, reduction="avg"), ValueError, "avg"),
