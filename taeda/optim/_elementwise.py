@@ -51,7 +51,7 @@ class TensorMath:
         return taeda.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
 
     @staticmethod
-    def where(condition: Any, a: Tensor | float, b: Tensor | float) -> Any:
+    def where(condition: Any, a: Any, b: Any) -> Any:
         """``a`` where ``condition`` else ``b``."""
         if isinstance(condition, bool):
             return a if condition else b
@@ -123,7 +123,7 @@ class ElementwiseOptimizer(Optimizer):
             for key, value in self.defaults.items():
                 group.setdefault(key, value)
             for p in group["params"]:
-                own = self.state.get(p)
+                own = self.state.get(p) or {}
                 for name in self._counters if own else ():
                     if name in own and not isinstance(own[name], Tensor):  # older files hold a number
                         own[name] = new_counter(float(own[name]))

@@ -63,12 +63,12 @@ def _count_steps(optimizer: Optimizer) -> None:
     """Make the optimiser note that its step was called, so that a wrong order of calls can be told."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
-    function = optimizer.step.__func__
+    function = optimizer.step.__func__  # type: ignore[attr-defined]
     reference = weakref.ref(optimizer)
 
     @functools.wraps(function)
     def step(*args, **kwargs):
-        owner = reference()
+        owner: Any = reference()
         owner._opt_called = True
         return function(owner, *args, **kwargs)
 
@@ -517,7 +517,7 @@ class ReduceLROnPlateau(LRScheduler):
         if several and len(min_lr) != n:  # type: ignore[arg-type]
             raise ValueError(f"expected {n} min_lrs, got {len(min_lr)}")  # type: ignore[arg-type]
         self.default_min_lr = None if several else min_lr
-        self.min_lrs = list(min_lr) if several else [min_lr] * n  # type: ignore[arg-type]
+        self.min_lrs: list[Any] = list(min_lr) if several else [min_lr] * n  # type: ignore[arg-type]
         self.patience = patience
         self.cooldown = cooldown
         self.eps = eps
@@ -632,6 +632,8 @@ class CyclicLR(LRScheduler):
         max_momentum: its upper bound.
         last_epoch: batch to resume at.
     """
+
+    use_beta1: bool
 
     def __init__(
         self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
@@ -767,6 +769,8 @@ class OneCycleLR(LRScheduler):
         three_phase: fall back to the first rate as fast as it rose, then to the last.
         last_epoch: batch to resume at.
     """
+
+    use_beta1: bool
 
     def __init__(
         self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,

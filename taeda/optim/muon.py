@@ -83,11 +83,12 @@ class Muon(Optimizer):
         if p.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
         lr, momentum = to_scalar(group["lr"]), group["momentum"]
-        state = self.state[p]
+        state, grad = self.state[p], p.grad
+        assert grad is not None  # step passes over parameters without one
         if "momentum_buffer" not in state:
-            state["momentum_buffer"] = taeda.zeros_like(p.grad, memory_format=taeda.preserve_format)
-        buf = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
-        update = p.grad.lerp(buf, momentum) if group["nesterov"] else buf
+            state["momentum_buffer"] = taeda.zeros_like(grad, memory_format=taeda.preserve_format)
+        buf = state["momentum_buffer"].lerp_(grad, 1 - momentum)
+        update = grad.lerp(buf, momentum) if group["nesterov"] else buf
         update = _orthogonalise(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
         rows, cols = p.shape
         ratio = math.sqrt(max(1, rows / cols))

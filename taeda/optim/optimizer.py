@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import Tensor
@@ -105,6 +105,10 @@ class Optimizer:
 
     ``param_groups`` holds the groups, ``state`` a dict per parameter.
     """
+
+    if TYPE_CHECKING:  # the tables of hooks are made by name
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self.defaults = defaults

@@ -21,7 +21,8 @@ def _rule(x, flags, scalars, p, g, squares, *more):
     if decay:
         g = x.fma(weight_decay, p, g)
     squares = x.fma(rest * g, g, alpha * squares)
-    variance, extra = squares, ()
+    extra: tuple = ()
+    variance = squares
     if centered:
         mean = x.fma(rest, g - more[-1], more[-1])
         variance, extra = squares - mean * mean, (mean,)

@@ -98,6 +98,7 @@ def test_every_parameter_of_a_transformer_learns():
         (lambda: nn.LSTM(3, 4), (5, 2, 6), RuntimeError, "Expected 3, got 6"),
         (lambda: nn.LSTMCell(3, 4), (2, 5), RuntimeError, r"input \(2, 5\) has 5 features"),
         (lambda: nn.GRU(3, 4), (5, 2, 2, 3), ValueError, "2D or 3D"),
+        (lambda: nn.GRU(3, 4).double(), (5, 2, 3), ValueError, "does not match weight dtype"),
         (lambda: nn.PixelShuffle(2), (1, 3, 2, 2), RuntimeError, "divisible"),
         (lambda: nn.ConvTranspose2d(1, 1, 2), (1, 2, 3, 3), RuntimeError, "ConvTranspose2d"),
     ],
