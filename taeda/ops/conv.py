@@ -12,7 +12,6 @@ from .._core import conv as core
 from .table import composite, primitive
 from .views import reshape, squeeze, transpose, unsqueeze
 
-
 # ---- geometry -----------------------------------------------------------------------------------------------------------
 
 

@@ -425,7 +425,9 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     flat = None
     for d in range(n):
         i, k, o = space[d], kernel[d], size[d]
-        u = samples[..., 1 - d if n == 2 else d].unsqueeze(-1)  # in two dimensions PyTorch's first sample is the width's
+        u = samples[..., 1 - d if n == 2 else d].unsqueeze(
+            -1
+        )  # in two dimensions PyTorch's first sample is the width's
         alpha = (i - k) / (o - 1) if o > 1 else 0.0
         places = arange(o, dtype=input.dtype)
         start = ((places + u) * alpha).to(_core.int64) - (u * alpha).to(_core.int64)
