@@ -501,6 +501,6 @@ from .random import (
     seed,
     set_rng_state,
 )
-from . import nn, optim
+from . import func, nn, optim
 from . import cpu, io, serialization, utils
 from .serialization import load, save

@@ -1,7 +1,7 @@
 """Automatic differentiation: modes, backward and grad, one's own functions, numerical checks."""
 
-from . import functional, graph
 from .._core import Tensor as Variable
+from . import functional, graph
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, once_differentiable

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 
 
-class detect_anomaly:  # noqa: N801 - PyTorch's name
+class detect_anomaly:
     """Within it, every node remembers the line that recorded it and every gradient is checked for NaN.
 
     Args:
@@ -30,7 +30,7 @@ class detect_anomaly:  # noqa: N801 - PyTorch's name
         _core.set_anomaly(*self.previous)
 
 
-class set_detect_anomaly:  # noqa: N801
+class set_detect_anomaly:
     """Turn anomaly detection on or off at once; as a context manager, until its end."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:

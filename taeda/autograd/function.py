@@ -29,7 +29,9 @@ class FunctionCtx(Node):
         """Keep tensors for backward; their versions are checked when they are read. Call at most once."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                )
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
@@ -93,7 +95,8 @@ class FunctionCtx(Node):
         if self.materialize_grads:
             metas = self._output_metas
             grads = [
-                _core.HELPERS["zeros"](*metas[i]) if g is None and metas[i] is not None else g for i, g in enumerate(grads)
+                _core.HELPERS["zeros"](*metas[i]) if g is None and metas[i] is not None else g
+                for i, g in enumerate(grads)
             ]
         made = self._function._backward_function()(self, *grads)
         made = made if isinstance(made, tuple) else tuple(made) if isinstance(made, list) else (made,)
@@ -148,7 +151,9 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @classmethod
     def _backward_function(cls) -> Callable:

@@ -30,7 +30,9 @@ def _tensors(x: Any, what: str, function: str) -> tuple[tuple[Tensor, ...], bool
                     f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the value at index {i} "
                     f"has type {type(t)}."
                 )
-            raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given {what} has type {type(t)}.")
+            raise TypeError(
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given {what} has type {type(t)}."
+            )
     return items, many
 
 
@@ -111,7 +113,9 @@ def _finish(results: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any:
 # ---- products -----------------------------------------------------------------------------------------------------------
 
 
-def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """``func(*inputs)`` and the product of ``v`` with the Jacobian of ``func``.
 
     Args:
@@ -132,7 +136,9 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _finish(outputs, many_out, create_graph), _finish(made, many, create_graph)
 
 
-def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """``func(*inputs)`` and the product of the Jacobian of ``func`` with ``v``, by differentiating a vjp.
 
     Arguments as for :func:`vjp`; ``v`` has the inputs' sizes.
@@ -154,7 +160,9 @@ def _directional(outputs, inputs, v, create_graph, strict=None) -> tuple[Tensor,
     return _gradients(back, u, v, create_graph)
 
 
-def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """``func(*inputs)``, a scalar, and the product of ``v`` with its Hessian. Arguments as for :func:`vjp`."""
     with _Recording():
         inputs, many = _tensors(inputs, "inputs", "vhp")
@@ -166,7 +174,9 @@ def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _finish((output,), False, create_graph), _finish(made, many, create_graph)
 
 
-def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """``func(*inputs)``, a scalar, and the product of its Hessian with ``v``.
 
     The Hessian is symmetric, so :func:`vhp` gives the same for less; this one differentiates in the direction ``v``.
@@ -185,7 +195,9 @@ def _scalar_gradient(func, inputs, strict, function):
     _require_graph(outputs, strict)
     if many_out or outputs[0].numel() != 1:
         got = "a tuple" if many_out else f"shape {list(outputs[0].shape)}"
-        raise RuntimeError(f"The function given to {function} should return a single Tensor with a single element, got {got}")
+        raise RuntimeError(
+            f"The function given to {function} should return a single Tensor with a single element, got {got}"
+        )
     jac = _gradients(outputs, inputs, create_graph=True, strict=_unused() if strict else None)
     _require_graph(jac, strict, "the Jacobian of the user-provided function")
     return outputs[0], jac
@@ -216,7 +228,9 @@ def jacobian(
         raise AssertionError(f"Expected strategy to be either 'forward-mode' or 'reverse-mode', got {strategy!r}")
     if strategy == "forward-mode":
         if create_graph:
-            raise NotImplementedError('jacobian: create_graph=True and strategy="forward-mode" are not supported together')
+            raise NotImplementedError(
+                'jacobian: create_graph=True and strategy="forward-mode" are not supported together'
+            )
         if strict:
             raise RuntimeError('jacobian: strict=True and strategy="forward-mode" are not supported together')
         if not vectorize:
@@ -224,7 +238,9 @@ def jacobian(
                 'jacobian: strategy="forward-mode" needs vectorize=True; or use strategy="reverse-mode"'
             )
     if vectorize and strict:
-        raise RuntimeError("jacobian: strict=True and vectorized=True are not supported together. Please either set strict=False or vectorize=False")
+        raise RuntimeError(
+            "jacobian: strict=True and vectorized=True are not supported together. Please either set strict=False or vectorize=False"
+        )
     with _Recording():
         inputs, many = _tensors(inputs, "inputs", "jacobian")
         inputs = _fresh(inputs, create_graph)
@@ -245,12 +261,22 @@ def _rows(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict
     if vectorize:
         basis = output.new_zeros((n, n))
         basis.diagonal().fill_(1)
-        made = _grad(output, inputs, basis.reshape((n, *output.shape)), retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True)
+        made = _grad(
+            output,
+            inputs,
+            basis.reshape((n, *output.shape)),
+            retain_graph=True,
+            create_graph=create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
         made = tuple(x.new_zeros((n, *x.shape)) if g is None else g for g, x in zip(made, inputs, strict=True))
     else:
         flat = output.reshape(-1)
         unused = _unused(f"Output {index} of the user-provided function") if strict else None
-        columns = [_gradients((flat[j],), inputs, create_graph=create_graph, retain=True, strict=unused) for j in range(n)]
+        columns = [
+            _gradients((flat[j],), inputs, create_graph=create_graph, retain=True, strict=unused) for j in range(n)
+        ]
         made = tuple(stack(list(column), 0) for column in zip(*columns, strict=True))
     if strict and create_graph:
         _require_graph(made, strict, "the jacobian of the user-provided function")
@@ -277,7 +303,9 @@ def hessian(
         outputs, many_out = _run(func, args, "hessian")
         if many_out or outputs[0].numel() != 1:
             got = "a tuple" if many_out else f"shape {list(outputs[0].shape)}"
-            raise RuntimeError(f"The function given to hessian should return a single Tensor with a single element, got {got}")
+            raise RuntimeError(
+                f"The function given to hessian should return a single Tensor with a single element, got {got}"
+            )
         return outputs[0].reshape(())
 
     def gradient(*args):

@@ -41,13 +41,19 @@ def _differentiable(items: Iterable) -> tuple[Tensor, ...]:
 
 def _outputs(result: Any) -> tuple[Tensor, ...]:
     """The outputs of the function that have a gradient."""
-    return tuple(o for o in _tuple(result) if isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex()) and o.requires_grad)
+    return tuple(
+        o
+        for o in _tuple(result)
+        if isinstance(o, Tensor) and (o.is_floating_point() or o.is_complex()) and o.requires_grad
+    )
 
 
 def _check_inputs(inputs: tuple, function: str) -> tuple[Tensor, ...]:
     found = _differentiable(inputs)
     if not found:
-        raise ValueError(f"{function} expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError(
+            f"{function} expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+        )
     for i, x in enumerate(found):
         if x.dtype not in (_core.float64, _core.complex128):
             warnings.warn(
@@ -135,7 +141,9 @@ def _analytical(outputs: tuple[Tensor, ...], i: int, found: tuple[Tensor, ...], 
         grads = grad(outputs, found, [*zeros[:i], v, *zeros[i + 1 :]], retain_graph=True, allow_unused=True)
         for k, (x, g) in enumerate(zip(found, grads, strict=True)):
             if g is not None and g.shape != x.shape:
-                raise GradcheckError(f"Analytical gradient has incorrect size: expected {list(x.shape)}, got {list(g.shape)}")
+                raise GradcheckError(
+                    f"Analytical gradient has incorrect size: expected {list(x.shape)}, got {list(g.shape)}"
+                )
             if g is not None and check_dtypes and g.dtype != x.dtype:
                 raise GradcheckError(f"Analytical gradient has incorrect dtype: expected {x.dtype}, got {g.dtype}")
             columns[k].append(_reals(x) * 0 if g is None else _reals(g))
@@ -222,7 +230,9 @@ def _check_fast(func, inputs, found, outputs, eps, rtol, atol) -> bool:
             (g,) = grad(output, (x,), cotangent, retain_graph=True, allow_unused=True)
             analytical = 0.0 if g is None else float(_reals(g) @ v)
             numerical = float((values[0][i] - values[1][i]) @ u) / (2 * eps)
-            if not np.isclose(analytical, numerical, rtol=rtol, atol=atol * max(1.0, float(np.abs(u).sum())), equal_nan=True):
+            if not np.isclose(
+                analytical, numerical, rtol=rtol, atol=atol * max(1.0, float(np.abs(u).sum())), equal_nan=True
+            ):
                 return False
     return True
 
@@ -247,7 +257,9 @@ def _check_undefined(found, outputs) -> None:
     if len(outputs) < 2:
         return
     for i in range(len(outputs)):
-        ones = [o.detach().new_ones(o.shape) if k == i else o.detach().new_zeros(o.shape) for k, o in enumerate(outputs)]
+        ones = [
+            o.detach().new_ones(o.shape) if k == i else o.detach().new_zeros(o.shape) for k, o in enumerate(outputs)
+        ]
         expected = grad(outputs, found, ones, retain_graph=True, allow_unused=True)
         try:
             got = grad(outputs[i], found, ones[i], retain_graph=True, allow_unused=True)
@@ -260,7 +272,9 @@ def _check_undefined(found, outputs) -> None:
             a = _reals(found[j]) * 0 if a is None else _reals(a)
             b = _reals(found[j]) * 0 if b is None else _reals(b)
             if not _close(a, b, 1e-9, 1e-12):
-                raise GradcheckError(f"An undefined gradient of the outputs other than {i} is not handled as zero, for input {j}")
+                raise GradcheckError(
+                    f"An undefined gradient of the outputs other than {i} is not handled as zero, for input {j}"
+                )
 
 
 def _check_batched(found, outputs, rtol, atol) -> None:
@@ -277,7 +291,9 @@ def _check_batched(found, outputs, rtol, atol) -> None:
             alone = grad(output, found, batch[k], retain_graph=True, allow_unused=True)
             for j, (a, b) in enumerate(zip(together, alone, strict=True)):
                 if (a is None) != (b is None) or (a is not None and not _close(_reals(a[k]), _reals(b), rtol, atol)):
-                    raise GradcheckError(f"While testing batched gradients of output {i}, those of input {j} differ from single ones")
+                    raise GradcheckError(
+                        f"While testing batched gradients of output {i}, those of input {j} differ from single ones"
+                    )
 
 
 def _check_constant(func, inputs, found, eps, atol) -> None:
@@ -297,7 +313,9 @@ def _check_constant(func, inputs, found, eps, atol) -> None:
             element.fill_(original)
             for a, b in zip(up, down, strict=True):
                 if not np.allclose((a - b) / (2 * eps), 0, atol=atol):
-                    raise GradcheckError(f"Numerical gradient for function expected to be zero (input {j}): no output requires grad")
+                    raise GradcheckError(
+                        f"Numerical gradient for function expected to be zero (input {j}): no output requires grad"
+                    )
 
 
 def gradcheck(
@@ -401,7 +419,9 @@ def gradgradcheck(
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     inputs = _tuple(inputs)
     if grad_outputs is None:
-        grad_outputs = tuple(_random_like(o, gen_non_contig_grad_outputs, i) for i, o in enumerate(_outputs(func(*inputs))))
+        grad_outputs = tuple(
+            _random_like(o, gen_non_contig_grad_outputs, i) for i, o in enumerate(_outputs(func(*inputs)))
+        )
     else:
         grad_outputs = _tuple(grad_outputs)
     count = len(grad_outputs)

@@ -59,7 +59,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
 _refusal = threading.local()
 
 
-class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+class saved_tensors_hooks:
     """Within it, ``pack_hook`` makes what is kept of each tensor saved for backward, and ``unpack_hook`` the tensor from it.
 
     Args:
@@ -81,7 +81,7 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         _core.pop_saved_hooks()
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Within it, tensors saved for backward are kept as copies in main memory and come back to their device when needed."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -238,7 +238,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
                 "originally recorded."
             )
         if kept.copy is None and kept.tensor._version != kept.version:
-            raise RuntimeError("a tensor saved for backward was written by something that is not an op: it could not be copied")
+            raise RuntimeError(
+                "a tensor saved for backward was written by something that is not an op: it could not be copied"
+            )
         return kept.tensor if kept.copy is None else kept.copy
 
     _core.push_mode(_CopyOnWrite(copies))

@@ -67,7 +67,7 @@ class _Mode:
         return wrapped
 
 
-class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+class no_grad(_Mode):
     """Ops inside are not recorded. ``with no_grad():``, ``@no_grad()`` or ``@no_grad``."""
 
     def __new__(cls, function: Callable | None = None):
@@ -81,7 +81,7 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
         _core.set_grad_enabled(self.previous)
 
 
-class enable_grad(_Mode):  # noqa: N801
+class enable_grad(_Mode):
     """Ops inside are recorded, also within ``no_grad``."""
 
     def __new__(cls, function: Callable | None = None):
@@ -95,7 +95,7 @@ class enable_grad(_Mode):  # noqa: N801
         _core.set_grad_enabled(self.previous)
 
 
-class set_grad_enabled(_Mode):  # noqa: N801
+class set_grad_enabled(_Mode):
     """Turn recording on or off at once; as a context manager, until its end."""
 
     def __init__(self, mode: bool) -> None:
@@ -116,7 +116,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         _core.set_grad_enabled(self.previous)
 
 
-class inference_mode(_Mode):  # noqa: N801
+class inference_mode(_Mode):
     """Like ``no_grad``; tensors made inside can never take part in recording later."""
 
     def __new__(cls, mode: bool | Callable = True):

@@ -66,7 +66,9 @@ class Call:
 
     def only(self, *names: str) -> bool:
         """Whether no argument but ``names`` is batched."""
-        return not any(self.mode.holds(x) for n, value in self.values.items() if n not in names for x in flatten(value)[0])
+        return not any(
+            self.mode.holds(x) for n, value in self.values.items() if n not in names for x in flatten(value)[0]
+        )
 
     def __call__(self, **changes: Any) -> Any:
         """Run the op with ``changes``; other batched arguments as their physical tensors. The results are wrapped."""
@@ -187,7 +189,9 @@ def _pointwise(call: Call) -> Any:
     rank = max(x.dim() for x in tensors)
     target = operands[0]
     if "functional" in op.traits and target.dim() < rank:
-        raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape of its operands")
+        raise RuntimeError(
+            f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape of its operands"
+        )
     physical = _aligned(mode, operands, rank)
     if rank and any(mode.holds(x) and x.dim() == 0 for x in tensors):
         # an example without dimensions takes part in promotion as such
@@ -251,7 +255,7 @@ def _shift_all(dims: Any, rank: int, name: str) -> Any:
 # ---- views --------------------------------------------------------------------------------------------------------------
 
 
-@rule("transpose", "swapaxes", "swapdims")
+@rule("transpose")
 def _transpose(call: Call) -> Any:
     rank = call["input"].dim()
     if rank == 0:
@@ -297,7 +301,7 @@ def _known_size(call: Call, size: Any) -> tuple:
     return (call.mode.size, *size)
 
 
-@rule("view_", "view")
+@rule("view_")
 def _view(call: Call) -> Any:
     if isinstance(call["size"], _core.dtype):
         return call() if call["input"].dim() else NotImplemented
@@ -375,7 +379,9 @@ def _copy(call: Call) -> Any:
     while source.dim() > rank:
         if source.shape[0] != 1:
             return NotImplemented
-        source = OPS["select"](source, 0, 0) if not call.mode.holds(source) else call.mode.wrap(source.physical.select(1, 0))
+        source = (
+            OPS["select"](source, 0, 0) if not call.mode.holds(source) else call.mode.wrap(source.physical.select(1, 0))
+        )
     target = call.physical("input")
     return call(input=target, src=_aligned(call.mode, [source], rank)[0])
 
@@ -428,7 +434,11 @@ def _scan(call: Call) -> Any:
 @rule("_max_all", "_min_all")
 def _extreme(call: Call) -> Any:
     name = "amax" if call.op.name == "_max_all" else "amin"
-    return call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1)) if call["input"].numel() else NotImplemented
+    return (
+        call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1))
+        if call["input"].numel()
+        else NotImplemented
+    )
 
 
 @rule("_softmax_backward", "_log_softmax_backward", "gather")
@@ -521,7 +531,7 @@ def _product(call: Call, a: Any, b: Any) -> Tensor:
 
 
 _PRODUCTS = {
-    "__matmul__": ("input", "other"), "matmul": ("input", "other"), "mm": ("input", "mat2"), "bmm": ("input", "mat2"),
+    "matmul": ("input", "other"), "mm": ("input", "mat2"), "bmm": ("input", "mat2"),
     "mv": ("input", "vec"), "dot": ("input", "tensor"),
 }  # fmt: skip
 
@@ -575,7 +585,12 @@ def _convolution(call: Call) -> Any:
     merged = physical.transpose(0, 1)
     merged = merged.reshape(merged.shape[0], -1, *merged.shape[3:])
     bias = None if bias is None else mode.physical(bias).reshape(-1)
-    changed = {"input": merged, "weight": _fold(mode.physical(weight)), "bias": bias, "groups": call["groups"] * mode.size}
+    changed = {
+        "input": merged,
+        "weight": _fold(mode.physical(weight)),
+        "bias": bias,
+        "groups": call["groups"] * mode.size,
+    }
     made = call.run({**call.values, **changed})
     made = made.reshape(made.shape[0], mode.size, -1, *made.shape[2:]).transpose(0, 1)
     return mode.wrap(made.squeeze(1) if single else made)

@@ -40,7 +40,9 @@ def functional_call(
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         merged = {name: value for d in parameter_and_buffer_dicts for name, value in d.items()}
     else:
-        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(parameter_and_buffer_dicts)}")
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(parameter_and_buffer_dicts)}"
+        )
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     return call(module, merged, args, kwargs, tie_weights=tie_weights, strict=strict)
 

@@ -32,9 +32,13 @@ class _Inputs:
 
     def _own(self, t: Any, name: str) -> tuple[Tensor, Tensor]:
         if not isinstance(t, Tensor):
-            raise ValueError(f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to differentiate.")
+            raise ValueError(
+                f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to differentiate."
+            )
         if not (t.is_floating_point() or t.is_complex()):
-            raise RuntimeError(f"{name}: only Tensors of floating point and complex dtype can require gradients, got {t.dtype}")
+            raise RuntimeError(
+                f"{name}: only Tensors of floating point and complex dtype can require gradients, got {t.dtype}"
+            )
         order = _core.mode_stack()
         for mode in vmap_modes():
             if not _deep(t, mode):
@@ -66,7 +70,9 @@ class _Inputs:
         pairs = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
         made: list = [None] * len(self.edges)
         if pairs:
-            made = _core.run_backward([o for o, _ in pairs], [g for _, g in pairs], keep, create, list(self.edges), False)
+            made = _core.run_backward(
+                [o for o, _ in pairs], [g for _, g in pairs], keep, create, list(self.edges), False
+            )
         return [e.new_zeros(e.shape) if g is None else g for g, e in zip(made, self.edges, strict=True)]
 
 
@@ -88,7 +94,7 @@ def _bottom(t: Tensor) -> Tensor:
     return t
 
 
-class _recording:  # noqa: N801
+class _recording:
     def __init__(self, enabled: bool = True) -> None:
         self.enabled = enabled
 
@@ -103,7 +109,9 @@ def _tensors(x: Any, name: str, what: str) -> tuple[list, Any]:
     leaves, structure = flatten(x)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{name}: Expected {what} to be a Tensor or a tuple, list or dict of them, got {type(leaf).__name__}")
+            raise RuntimeError(
+                f"{name}: Expected {what} to be a Tensor or a tuple, list or dict of them, got {type(leaf).__name__}"
+            )
     return leaves, structure
 
 
@@ -134,7 +142,9 @@ def _split_aux(out: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     if not has_aux:
         return out, None
     if not (isinstance(out, tuple) and len(out) == 2):
-        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, got {type(out).__name__}")
+        raise RuntimeError(
+            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True, got {type(out).__name__}"
+        )
     return out
 
 
@@ -177,7 +187,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             out = func(*_replace(args, positions, argnums, unflatten(inputs.given, structure)), **kwargs)
             out, aux = _split_aux(out, has_aux, "grad")
         if not isinstance(out, Tensor):
-            raise RuntimeError(f"Expected f(*args) to return a Tensor, got {type(out).__name__}" + ("" if has_aux else "; set has_aux=True for (output, aux)"))
+            raise RuntimeError(
+                f"Expected f(*args) to return a Tensor, got {type(out).__name__}"
+                + ("" if has_aux else "; set has_aux=True for (output, aux)")
+            )
         if out.dim() != 0:
             raise RuntimeError(
                 f"Expected f(*args) to return a scalar tensor, got tensor with {out.dim()} dims. Maybe you wanted to use the "
@@ -203,7 +216,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives one
         cotangent for one primal, a tuple for several.
     """
-    out, pull, aux, inputs = _vjp(func, primals, has_aux, "vjp")
+    out, pull, aux, _inputs = _vjp(func, primals, has_aux, "vjp")
     return (out, pull, aux) if has_aux else (out, pull)
 
 
@@ -218,11 +231,15 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         flat, given_shape = flatten(given)
         if given_shape != shape and not (len(flat) == len(outputs) == 1):
-            raise RuntimeError(f"{name}: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function.")
+            raise RuntimeError(
+                f"{name}: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function."
+            )
         for c, o in zip(flat, outputs, strict=True):
             if not isinstance(c, Tensor) or c.shape != o.shape:
                 got = list(c.shape) if isinstance(c, Tensor) else type(c).__name__
-                raise RuntimeError(f"{name}: a cotangent must have the shape of its output: expected {list(o.shape)}, got {got}")
+                raise RuntimeError(
+                    f"{name}: a cotangent must have the shape of its output: expected {list(o.shape)}, got {got}"
+                )
         create = _core.is_grad_enabled() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
         with _recording(create):
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
@@ -241,7 +258,9 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
     """
     out, push, aux = _linear(func, primals, has_aux, strict, "jvp")
     if not isinstance(tangents, tuple):
-        raise RuntimeError(f"jvp(f, primals, tangents): Expected tangents to be a tuple. E.g. it should be valid to call f(*tangents). Got {type(tangents).__name__}")
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected tangents to be a tuple. E.g. it should be valid to call f(*tangents). Got {type(tangents).__name__}"
+        )
     tangent = push(*tangents)
     return (out, tangent, aux) if has_aux else (out, tangent)
 
@@ -255,14 +274,18 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
 def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str) -> tuple:
     """Output, the function from tangents to tangents, aux."""
     if not isinstance(primals, tuple) or not primals:
-        raise RuntimeError(f"{name}(f, primals, tangents): Expected primals to be a non-empty tuple. E.g. it should be valid to call f(*primals). Got {type(primals).__name__}")
+        raise RuntimeError(
+            f"{name}(f, primals, tangents): Expected primals to be a non-empty tuple. E.g. it should be valid to call f(*primals). Got {type(primals).__name__}"
+        )
     leaves, structure = flatten(primals)
     inputs = _Inputs(leaves, name)
     with _recording():
         out, aux = _split_aux(func(*unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
         if strict and not all(o.requires_grad for o in outputs):
-            raise RuntimeError(f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True.")
+            raise RuntimeError(
+                f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True."
+            )
         weights = _Inputs([o.detach().new_zeros(o.shape) for o in outputs], name)
         back = inputs.gradients(outputs, weights.given, True, True)
     weights.leaves.extend(inputs.leaves)
@@ -271,11 +294,15 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
     def push(*tangents: Any) -> Any:
         flat, tangent_shape = flatten(tangents)
         if tangent_shape != structure:
-            raise RuntimeError(f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be.")
+            raise RuntimeError(
+                f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be."
+            )
         for t, p in zip(flat, leaves, strict=True):
             if not isinstance(t, Tensor) or t.shape != p.shape:
                 got = list(t.shape) if isinstance(t, Tensor) else type(t).__name__
-                raise RuntimeError(f"{name}: a tangent must have the shape of its primal: expected {list(p.shape)}, got {got}")
+                raise RuntimeError(
+                    f"{name}: a tangent must have the shape of its primal: expected {list(p.shape)}, got {got}"
+                )
         create = _core.is_grad_enabled() and weights.needs_graph(back, flat)
         with _recording(create):
             made = weights.gradients(back, flat, True, create)
@@ -331,7 +358,7 @@ def jacrev(
         def of_chosen(values):
             return func(*_replace(args, positions, argnums, values))
 
-        out, pull, aux, inputs = _vjp(of_chosen, (chosen,), has_aux, "jacrev")
+        out, pull, aux, _inputs = _vjp(of_chosen, (chosen,), has_aux, "jacrev")
         outputs, shape = flatten(out)
         if not outputs:
             raise RuntimeError("jacrev: Expected the output of f to have at least one Tensor")

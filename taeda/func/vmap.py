@@ -85,7 +85,16 @@ def _refusing(name: str) -> Callable:
     return refuse
 
 
-for _name in ("tolist", "numpy", "data_ptr", "untyped_storage", "backward", "register_hook", "retain_grad", "requires_grad_"):
+for _name in (
+    "tolist",
+    "numpy",
+    "data_ptr",
+    "untyped_storage",
+    "backward",
+    "register_hook",
+    "retain_grad",
+    "requires_grad_",
+):
     setattr(Batched, _name, _refusing(_name + "()"))
 for _name in ("__array__", "__dlpack__", "__reduce_ex__", "__index__", "__int__", "__float__", "__complex__"):
     setattr(Batched, _name, _refusing(_name))
@@ -341,20 +350,26 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
     """Leaves, structure, mapped dimension of each leaf, and the size of the batch. Keyword arguments are mapped over 0."""
     name = getattr(func, "__name__", str(func))
     if not isinstance(in_dims, (int, tuple, list, dict)):
-        raise ValueError(f"vmap({name}, in_dims={in_dims}): expected `in_dims` to be int or a (potentially nested) tuple, got {type(in_dims)}.")
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}): expected `in_dims` to be int or a (potentially nested) tuple, got {type(in_dims)}."
+        )
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     what = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`"
     dims = broadcast(in_dims, args, what) + [0] * len(flatten(kwargs)[0])
     leaves, structure = flatten((args, kwargs))
     if not leaves:
-        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs.")
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs."
+        )
     sizes = []
     for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
         if not isinstance(dim, int):
-            raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
+            )
         if not isinstance(x, Tensor):
             raise ValueError(
                 f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of type "
@@ -368,9 +383,13 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
         dims[i] = dim % x.dim()
         sizes.append(x.shape[dim])
     if not sizes:
-        raise ValueError(f"vmap({name}, in_dims={in_dims}): at least one input must be mapped, got only None dimensions")
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}): at least one input must be mapped, got only None dimensions"
+        )
     if any(n != sizes[0] for n in sizes):
-        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+        )
     return leaves, structure, dims, sizes[0]
 
 
@@ -393,13 +412,21 @@ def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
     results, structure = flatten(out)
     for x in results:
         if not isinstance(x, Tensor):
-            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None for output?")
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None for output?"
+            )
     if isinstance(out_dims, list):
         out_dims = tuple(out_dims)
     if isinstance(out_dims, tuple) and not isinstance(out, (tuple, list, dict)) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    what = f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`"
-    return results, structure, broadcast(out_dims, tuple(out) if isinstance(out, list) and isinstance(out_dims, tuple) else out, what)
+    what = (
+        f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`"
+    )
+    return (
+        results,
+        structure,
+        broadcast(out_dims, tuple(out) if isinstance(out, list) and isinstance(out_dims, tuple) else out, what),
+    )
 
 
 def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
@@ -410,11 +437,15 @@ def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
         return x
     if not isinstance(place, int):
-        raise ValueError(f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got {type(place)}")
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got {type(place)}"
+        )
     physical = mode.physical(x)
     n = physical.dim()
     if not -n <= place < n:
-        raise IndexError(f"vmap({name}, ...): out_dims={place} is out of range for a result of {n} dimensions with the batch")
+        raise IndexError(
+            f"vmap({name}, ...): out_dims={place} is out of range for a result of {n} dimensions with the batch"
+        )
     return physical.movedim(0, place) if place % n else physical
 
 

@@ -1,5 +1,5 @@
 """Tools around training: data loading, checkpointing, DLPack."""
 
-from . import data, dlpack
+from . import checkpoint, data, dlpack, dot
 
-__all__ = ["data", "dlpack"]
+__all__ = ["checkpoint", "data", "dlpack", "dot"]

@@ -30,7 +30,7 @@ class CheckpointError(RuntimeError):
     """The second run of a checkpointed function did not do what the first did."""
 
 
-class _StopRecomputation(Exception):  # noqa: N818 - not an error
+class _StopRecomputation(Exception):
     """Everything that the backward pass needs has been computed."""
 
 
@@ -162,7 +162,9 @@ class _Frame:
         def unpack(index: int) -> Tensor:
             if index in made:
                 return made[index]
-            raise CheckpointError("checkpoint: a backward pass inside the second run asked for a tensor that is not kept")
+            raise CheckpointError(
+                "checkpoint: a backward pass inside the second run asked for a tensor that is not kept"
+            )
 
         try:
             with saved_tensors_hooks(pack, unpack), enable_grad():
@@ -188,7 +190,14 @@ def _meta(t: Tensor) -> tuple:
 
 
 def _without_reentry(
-    function: Callable, args: tuple, kwargs: dict, preserve: bool, context_fn: Callable, check: str, debug: bool, early: bool
+    function: Callable,
+    args: tuple,
+    kwargs: dict,
+    preserve: bool,
+    context_fn: Callable,
+    check: str,
+    debug: bool,
+    early: bool,
 ) -> Any:
     """Run ``function`` with its saved tensors replaced by their numbers."""
     first_context, second_context = context_fn()
@@ -327,5 +336,7 @@ def checkpoint_sequential(
         return part
 
     for i in range(segments - 1):
-        input = checkpoint(run(i * step, (i + 1) * step), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+        input = checkpoint(
+            run(i * step, (i + 1) * step), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
     return run((segments - 1) * step, len(layers))(input)

@@ -23,7 +23,9 @@ def test_nan_is_traced_to_the_forward_line():
     with quiet():
         y = x.sqrt()  # the culprit
         z = (y * taeda.zeros(2, dtype=taeda.float64)).sum()
-        with pytest.raises(RuntimeError, match=r"(?s)Function 'SqrtBackward0' returned nan values in its 0th output.*the culprit"):
+        with pytest.raises(
+            RuntimeError, match=r"(?s)Function 'SqrtBackward0' returned nan values in its 0th output.*the culprit"
+        ):
             z.backward()
     z = (x.sqrt() * taeda.zeros(2, dtype=taeda.float64)).sum()
     z.backward()

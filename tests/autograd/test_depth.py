@@ -39,7 +39,7 @@ class Pass(autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        (x,) = ctx.saved_tensors
+        (_x,) = ctx.saved_tensors
         return g
 
 
@@ -74,7 +74,16 @@ def packed_step(y):
         return y.sin()
 
 
-STEPS = [stack_step, cat_step, inplace_step, view_step, write_through_view_step, saved_output_step, packed_step, Pass.apply]
+STEPS = [
+    stack_step,
+    cat_step,
+    inplace_step,
+    view_step,
+    write_through_view_step,
+    saved_output_step,
+    packed_step,
+    Pass.apply,
+]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda f: f.__qualname__)

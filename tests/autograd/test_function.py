@@ -370,11 +370,15 @@ def returning(value, count=1):
 
 def test_wrong_gradients():
     one = taeda.ones(2, dtype=taeda.float64)
-    with pytest.raises(RuntimeError, match=r"WrongBackward returned an incorrect number of gradients \(expected 1, got 2\)"):
+    with pytest.raises(
+        RuntimeError, match=r"WrongBackward returned an incorrect number of gradients \(expected 1, got 2\)"
+    ):
         returning(lambda g: (g, g)).backward(one)
     with pytest.raises(RuntimeError, match=r"expected 2, got 1"):
         returning(lambda g: g, 2).backward(one)
-    with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]"):
+    with pytest.raises(
+        RuntimeError, match=r"invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]"
+    ):
         returning(lambda g: taeda.ones(3, dtype=taeda.float64)).backward(one)
     with pytest.raises(TypeError, match=r"expected Variable or None \(got str\)"):
         returning(lambda g: "gradient").backward(one)

@@ -76,10 +76,10 @@ def test_products_of_several():
     def g(x, w):
         return x.sum() * w
 
-    outputs, (gx, gw) = F.vjp(g, (X, W), W)
+    _, (gx, gw) = F.vjp(g, (X, W), W)
     assert gx.tolist() == [10.0] * 3
     assert gw.tolist() == [1.5, 4.5]
-    outputs, made = F.jvp(g, (X, W), (X, W))
+    _, made = F.jvp(g, (X, W), (X, W))
     assert made.tolist() == [3.0, 9.0]
 
 

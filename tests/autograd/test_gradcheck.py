@@ -26,7 +26,13 @@ def function(forward, backward):
 
 RIGHT = [
     (lambda x: x.exp() * x.sum(), (leaf(0.5, -1.0),)),
-    (lambda x, w: x @ w, (taeda.randn(2, 3, dtype=taeda.float64, requires_grad=True), taeda.randn(3, 2, dtype=taeda.float64, requires_grad=True))),
+    (
+        lambda x, w: x @ w,
+        (
+            taeda.randn(2, 3, dtype=taeda.float64, requires_grad=True),
+            taeda.randn(3, 2, dtype=taeda.float64, requires_grad=True),
+        ),
+    ),
     (lambda x: (x * 2, x.sum() ** 3), (leaf(0.5, 2.0),)),
     (lambda z: z.abs(), (taeda.tensor([1 + 2j, -0.5j], dtype=taeda.complex128, requires_grad=True),)),
     (lambda z: z * z.conj(), (taeda.tensor([1 + 2j, -0.5j], dtype=taeda.complex128, requires_grad=True),)),
@@ -80,7 +86,11 @@ def test_chance_in_backward_is_found():
     wrong = function(lambda x: x * 2, lambda x, g: g * 2 + taeda.rand(1, dtype=taeda.float64) * 1e-7)
     with pytest.raises(GradcheckError, match="not reentrant"):
         gradcheck(wrong, (leaf(1.0),))
-    assert gradcheck(function(lambda x: x * 2, lambda x, g: g * (2 + taeda.rand(1, dtype=taeda.float64) * 1e-7)), (leaf(1.0),), nondet_tol=1e-6)
+    assert gradcheck(
+        function(lambda x: x * 2, lambda x, g: g * (2 + taeda.rand(1, dtype=taeda.float64) * 1e-7)),
+        (leaf(1.0),),
+        nondet_tol=1e-6,
+    )
 
 
 def test_undefined_gradients_that_are_not_handled_are_found():

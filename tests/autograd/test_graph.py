@@ -46,7 +46,7 @@ def test_gradient_edges():
         graph.get_gradient_edge(taeda.ones(2))
     with pytest.raises(RuntimeError, match="has no sizes"):
         autograd.backward(edge)
-    first, second = taeda.stack([x, x]).unbind(0)
+    _first, second = taeda.stack([x, x]).unbind(0)
     assert graph.get_gradient_edge(second).output_nr == 1
 
 
@@ -119,8 +119,9 @@ def test_saved_tensors_hooks_are_checked():
         y = x.exp()
     with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor but got result of type str"):
         y.backward()
-    with pytest.raises(RuntimeError, match="modifying its input in place"), graph.saved_tensors_hooks(
-        lambda t: t.mul_(2), lambda t: t
+    with (
+        pytest.raises(RuntimeError, match="modifying its input in place"),
+        graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t),
     ):
         (x * 1) * (x * 1)
     assert taeda.is_grad_enabled()
@@ -139,18 +140,19 @@ def test_an_error_in_a_pack_hook_leaves_everything_usable():
 
 
 def test_disabling_saved_tensors_hooks():
-    with graph.disable_saved_tensors_hooks("not here"):
-        with pytest.raises(RuntimeError, match="not here"), graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-            pass
-    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-        with pytest.raises(RuntimeError, match="too late"), graph.disable_saved_tensors_hooks("too late"):
-            pass
+    hooks = graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), hooks:
+        pass
+    with hooks, pytest.raises(RuntimeError, match="too late"), graph.disable_saved_tensors_hooks("too late"):
+        pass
 
 
 def test_multi_grad_hook_on_all():
     a, b, c = leaf(1.0), leaf(2.0), leaf(3.0)
     calls = []
-    handle = graph.register_multi_grad_hook((a, b, c), lambda grads: calls.append([None if g is None else g.item() for g in grads]))
+    handle = graph.register_multi_grad_hook(
+        (a, b, c), lambda grads: calls.append([None if g is None else g.item() for g in grads])
+    )
     (a * b).sum().backward()
     (c * b).sum().backward(inputs=[b])
     (a * b * c).sum().backward()

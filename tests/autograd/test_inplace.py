@@ -7,7 +7,12 @@ from taeda import autograd
 
 
 def leaf(*shape):
-    return taeda.linspace(0.2, 0.9, taeda.Size(shape).numel(), dtype=taeda.float64).reshape(shape).detach().requires_grad_()
+    return (
+        taeda.linspace(0.2, 0.9, taeda.Size(shape).numel(), dtype=taeda.float64)
+        .reshape(shape)
+        .detach()
+        .requires_grad_()
+    )
 
 
 def check(function, *inputs):
@@ -37,7 +42,10 @@ def test_a_saved_tensor_may_not_change():
     h = x * 1
     y = h.exp().sum() + (h * h).sum()
     h.add_(1)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: \[taeda.float64 \[3\]\], which is output 0 of MulBackward0, is at version 1; expected version 0"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"modified by an inplace operation: \[taeda.float64 \[3\]\], which is output 0 of MulBackward0, is at version 1; expected version 0",
+    ):
         y.backward()
 
 
@@ -68,7 +76,9 @@ def test_what_is_not_saved_may_change():
     assert x.grad.tolist() == [6.0, 6.0, 6.0]
 
 
-@pytest.mark.parametrize("name", ["exp_", "sin_", "sqrt_", "neg_", "abs_", "sigmoid_", "relu_", "tanh_", "log_", "square_"])
+@pytest.mark.parametrize(
+    "name", ["exp_", "sin_", "sqrt_", "neg_", "abs_", "sigmoid_", "relu_", "tanh_", "log_", "square_"]
+)
 def test_unary_ops(name):
     check(lambda x: getattr(x * 1, name)(), leaf(3))
     check(lambda x: getattr((x * 1)[1:], name)(), leaf(3))
@@ -242,7 +252,9 @@ def test_views_made_without_recording():
     with taeda.no_grad():
         view = h[1:]
         view.mul_(2)
-    with pytest.raises(RuntimeError, match="created in no_grad mode and is being modified inplace with grad mode enabled"):
+    with pytest.raises(
+        RuntimeError, match="created in no_grad mode and is being modified inplace with grad mode enabled"
+    ):
         view.mul_(x[1:])
     plain = taeda.zeros(3)
     with taeda.no_grad():

@@ -33,7 +33,7 @@ class Scale(autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        x, w, result = ctx.saved_tensors
+        x, w, _result = ctx.saved_tensors
         return g * w, (g * x).sum(0)
 
 
@@ -123,7 +123,7 @@ def failing_step(model):
 
 
 def live_tensors():
-    return sum(isinstance(o, (taeda.Tensor, autograd.graph.Node)) for o in gc.get_objects())
+    return sum(issubclass(type(o), (taeda.Tensor, autograd.graph.Node)) for o in gc.get_objects())
 
 
 STEPS = [plain_step, create_graph_step, create_graph_into_leaves_step, hooks_step, abandoned_step]

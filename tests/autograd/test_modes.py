@@ -51,7 +51,9 @@ def test_one_object_serves_again_and_again():
         assert recording()
 
 
-@pytest.mark.parametrize("decorate", [taeda.no_grad(), taeda.no_grad, taeda.inference_mode(), taeda.inference_mode, None])
+@pytest.mark.parametrize(
+    "decorate", [taeda.no_grad(), taeda.no_grad, taeda.inference_mode(), taeda.inference_mode, None]
+)
 def test_decorators(decorate):
     decorate = taeda.set_grad_enabled(False) if decorate is None else decorate
 

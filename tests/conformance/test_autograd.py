@@ -48,7 +48,18 @@ def random_view(rng, shape):
     n = len(shape)
     kinds = ["unsqueeze", "detach_alias", "index"]
     if n:
-        kinds += ["transpose", "permute", "select", "narrow", "flatten", "diagonal", "unflatten", "chunk0", "movedim", "squeeze"]
+        kinds += [
+            "transpose",
+            "permute",
+            "select",
+            "narrow",
+            "flatten",
+            "diagonal",
+            "unflatten",
+            "chunk0",
+            "movedim",
+            "squeeze",
+        ]
     kind = rng.choice(kinds)
     d = rng.randrange(n) if n else 0
     if kind == "unsqueeze":
@@ -89,7 +100,22 @@ def random_program(seed):
         elif kind < 0.65:
             steps.append(("view", rng.random(), rng.getrandbits(32)))
         else:
-            op = rng.choice(["mul_number", "add_", "mul_", "sin_", "exp_", "copy_", "fill_", "zero_", "setitem", "neg_", "sub_", "relu_"])
+            op = rng.choice(
+                [
+                    "mul_number",
+                    "add_",
+                    "mul_",
+                    "sin_",
+                    "exp_",
+                    "copy_",
+                    "fill_",
+                    "zero_",
+                    "setitem",
+                    "neg_",
+                    "sub_",
+                    "relu_",
+                ]
+            )
             steps.append(("write", op, rng.random(), rng.random(), rng.getrandbits(32), rng.random() < 0.06))
     return steps
 
@@ -121,9 +147,10 @@ class Machine:
 
     def fitting(self, shape, share):
         """A tensor that broadcasts to ``shape``."""
+
         def fits(t):
             s = tuple(t.shape)
-            return len(s) <= len(shape) and all(a in (1, b) for a, b in zip(s[::-1], shape[::-1]))
+            return len(s) <= len(shape) and all(a in (1, b) for a, b in zip(s[::-1], shape[::-1], strict=False))
 
         found = [t for t in self.tensors if fits(t)]
         return found[int(share * len(found))] if found else None
@@ -152,7 +179,9 @@ class Machine:
     def write(self, op, where, what, bits):
         x = self.pick(where)
         y = self.fitting(tuple(x.shape), what)
-        assert x.grad_fn is None or x.requires_grad  # torch brings a view of a base that was written up to date when asked
+        assert (
+            x.grad_fn is None or x.requires_grad
+        )  # torch brings a view of a base that was written up to date when asked
         if y is not None and y is not x and y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
             y = y.clone()  # overlapping memory is another matter
         if op == "mul_number":

@@ -48,7 +48,11 @@ OPS = {
 def same(got, want):
     assert got.dtype == want.dtype
     assert got.shape == want.shape
-    assert taeda.allclose(got, want, equal_nan=True) if got.dtype.is_floating_point or got.dtype.is_complex else got.equal(want)
+    assert (
+        taeda.allclose(got, want, equal_nan=True)
+        if got.dtype.is_floating_point or got.dtype.is_complex
+        else got.equal(want)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(OPS))

@@ -214,7 +214,9 @@ def test_contexts():
         order.append(name)
         yield
 
-    checkpoint(lambda a: a.exp(), leaf(3), use_reentrant=False, context_fn=lambda: (note("first"), note("second"))).sum().backward()
+    checkpoint(
+        lambda a: a.exp(), leaf(3), use_reentrant=False, context_fn=lambda: (note("first"), note("second"))
+    ).sum().backward()
     assert order == ["first", "second"]
     with pytest.raises(ValueError, match="context_fn"):
         checkpoint(lambda a: a, leaf(3), use_reentrant=True, context_fn=lambda: (note("a"), note("b")))
@@ -245,6 +247,7 @@ def test_nothing_is_left_behind():
     gc.collect()
     gc.disable()
     try:
+
         def step():
             checkpoint(lambda a: checkpoint(block, a, w, use_reentrant=False), x, use_reentrant=False).sum().backward()
             x.grad = w.grad = None

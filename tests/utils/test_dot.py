@@ -19,7 +19,12 @@ def test_nodes_and_edges():
     assert text.rstrip().endswith("}")
     labels = dict(re.findall(r'(\w+) \[label="([^"]*)"', text))
     names = {label.split("\\n")[0]: key for key, label in labels.items()}
-    for source, target in [("MulBackward0", "ExpBackward0"), ("ExpBackward0", "SumBackward0"), ("x", "MulBackward0"), ("w", "MulBackward0")]:
+    for source, target in [
+        ("MulBackward0", "ExpBackward0"),
+        ("ExpBackward0", "SumBackward0"),
+        ("x", "MulBackward0"),
+        ("w", "MulBackward0"),
+    ]:
         assert f"{names[source]} -> {names[target]};" in text
     assert text.count("MulBackward0") == 1
     assert r"(3,)\ntaeda.float32" in text

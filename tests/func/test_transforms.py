@@ -1,0 +1,308 @@
+"""Transforms of functions: alone, in one another, with ordinary autograd, inside and around ``vmap``."""
+
+import pytest
+
+import taeda
+from taeda.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+
+
+def t(*values):
+    return taeda.tensor(values, dtype=taeda.float64)
+
+
+X = t(0.5, -1.0, 2.0)
+
+
+def f(x):
+    return taeda.stack([x.prod(), (x * x).sum()])
+
+
+JACOBIAN = [[-2.0, 1.0, -0.5], [1.0, -2.0, 4.0]]
+
+
+def close(a, b):
+    assert taeda.allclose(a, b if isinstance(b, taeda.Tensor) else taeda.tensor(b, dtype=a.dtype)), (a, b)
+
+
+def test_grad():
+    made = grad(lambda x: (x**3).sum())(X)
+    close(made, 3 * X**2)
+    assert not made.requires_grad
+    value = grad_and_value(lambda x, w: (x * w).sum(), argnums=(0, 1))(X, X * 2)
+    close(value[0][0], X * 2)
+    close(value[0][1], X)
+    close(value[1], (X * X * 2).sum())
+    made, aux = grad(lambda p: ((p["a"] * p["b"]).sum(), "aux"), has_aux=True)({"a": X, "b": X * 3})
+    close(made["b"], X)
+    assert aux == "aux"
+
+
+def test_grads_nest_without_confusion():
+    assert grad(grad(grad(lambda x: x**4)))(taeda.tensor(2.0)).item() == 48.0
+    assert grad(lambda x: x * grad(lambda y: x + y)(taeda.tensor(1.0)))(taeda.tensor(3.0)).item() == 1.0
+    assert grad(lambda x: x * grad(lambda y: x * y * y)(x))(taeda.tensor(3.0)).item() == 54.0
+
+
+def test_grad_of_an_unused_argument_is_zero():
+    close(grad(lambda x: taeda.ones((), dtype=taeda.float64))(X), t(0.0, 0.0, 0.0))
+
+
+def test_errors():
+    with pytest.raises(RuntimeError, match="scalar tensor"):
+        grad(lambda x: x)(X)
+    with pytest.raises(RuntimeError, match="return a Tensor"):
+        grad(lambda x: 3)(X)
+    with pytest.raises(RuntimeError, match="argnum"):
+        grad(lambda x: x.sum(), argnums=2)(X)
+    with pytest.raises(RuntimeError, match="floating point"):
+        grad(lambda x: x.sum())(taeda.ones(2, dtype=taeda.int64))
+    with pytest.raises(RuntimeError, match="aux"):
+        grad(lambda x: x.sum(), has_aux=True)(X)
+
+
+def test_transforms_and_ordinary_autograd():
+    w = t(2.0, 3.0, 4.0).requires_grad_()
+    made = grad(lambda x: (x * x * w).sum())(X)
+    assert made.requires_grad
+    made.sum().backward()
+    close(w.grad, 2 * X)
+    x = X.clone().requires_grad_()
+    grad(lambda x: (x**3).sum())(x).sum().backward()
+    close(x.grad, 6 * X)
+    with taeda.no_grad():
+        close(grad(lambda x: (x**2).sum())(X), 2 * X)
+        assert not grad(lambda x: (x * w).sum())(X).requires_grad
+
+
+def test_inputs_may_be_written_in_the_function():
+    def g(x):
+        x.mul_(2)
+        y = x.clone()
+        y.mul_(x)
+        return (x * y).sum()
+
+    x = X.clone()
+    close(grad(g)(x), 24 * X**2)
+    close(x, 2 * X)
+
+
+def test_vjp_and_jvp():
+    out, pull = vjp(f, X)
+    close(out, f(X))
+    close(pull(t(1.0, 2.0)), [a + 2 * b for a, b in zip(*JACOBIAN, strict=True)])
+    close(pull(t(0.0, 1.0)), JACOBIAN[1])
+    out, pull, aux = vjp(lambda x, w: (x * w, 3), X, X, has_aux=True)
+    assert aux == 3
+    assert [p.tolist() for p in pull(t(1.0, 1.0, 1.0))] == [X.tolist()] * 2
+    out, tangent = jvp(f, (X,), (t(1.0, 1.0, 0.0),))
+    close(tangent, [-1.0, -1.0])
+    out, push = linearize(f, X)
+    close(push(t(0.0, 0.0, 1.0)), [-0.5, 4.0])
+    close(push(t(1.0, 0.0, 0.0)), [-2.0, 1.0])
+    with pytest.raises(RuntimeError, match="shape of its output"):
+        vjp(f, X)[1](X)
+    with pytest.raises(RuntimeError, match="shape of its primal"):
+        jvp(f, (X,), (t(1.0),))
+
+
+def test_jacobians():
+    close(jacrev(f)(X), JACOBIAN)
+    close(jacfwd(f)(X), JACOBIAN)
+    close(jacrev(f, chunk_size=1)(X), JACOBIAN)
+    two = jacrev(lambda x, w: {"a": x * w, "b": w.sum()}, argnums=(0, 1))(X, X)
+    close(two["a"][0], taeda.diag(X))
+    close(two["b"][1], [1.0, 1.0, 1.0])
+    two = jacfwd(lambda x, w: {"a": x * w, "b": w.sum()}, argnums=(0, 1))(X, X)
+    close(two["a"][0], taeda.diag(X))
+    close(two["b"][0], [0.0, 0.0, 0.0])
+
+
+def test_hessians():
+    expected = [[3.0, 1.0, 0.0], [1.0, -6.0, 0.0], [0.0, 0.0, 12.0]]
+    g = lambda x: (x**3).sum() + x[0] * x[1]  # noqa: E731
+    close(hessian(g)(X), expected)
+    close(jacrev(jacrev(g))(X), expected)
+    close(jacfwd(jacfwd(g))(X), expected)
+
+
+def test_vmap_basics():
+    a, b = taeda.randn(4, 3), taeda.randn(4, 3)
+    close(vmap(lambda x, y: x @ y)(a, b), (a * b).sum(1))
+    close(vmap(lambda x, y: x + y, in_dims=(0, None))(a, b[0]), a + b[0])
+    close(vmap(lambda x: x * 2, in_dims=1, out_dims=1)(a), a * 2)
+    close(vmap(lambda p: p["x"] + p["y"][0])({"x": a, "y": [b]}), a + b)
+    close(vmap(lambda x, y: x.sum() * y.sum(), chunk_size=3)(a, b), a.sum(1) * b.sum(1))
+    close(vmap(lambda x: taeda.ones(2))(a), taeda.ones(4, 2))
+    first, second = vmap(lambda x: (x.sum(), x.view(3, 1)), out_dims=(0, 1))(a)
+    assert first.shape == (4,)
+    assert second.shape == (3, 4, 1)
+    close(vmap(vmap(lambda x, y: x * y, in_dims=(0, None)), in_dims=(None, 0))(a[0], a[1]), taeda.outer(a[1], a[0]))
+
+
+def test_vmap_promotes_as_a_single_example_does():
+    x, y = taeda.ones(3, dtype=taeda.float64), taeda.ones(3, 2)
+    assert vmap(lambda a, b: a * b)(x, y).dtype == taeda.float32
+    assert vmap(lambda a: a * taeda.ones(2, dtype=taeda.int64))(x).dtype == taeda.float64
+
+
+def test_vmap_with_views_and_writes():
+    x = taeda.randn(4, 3)
+
+    def g(a):
+        out = taeda.zeros_like(a)
+        out[0] = a[1] * 2
+        out[1:].add_(a[1:])
+        flat = a.new_zeros(3)
+        flat.copy_(out)
+        return flat
+
+    want = taeda.zeros(4, 3)
+    want[:, 0] = x[:, 1] * 2
+    want[:, 1:] += x[:, 1:]
+    close(vmap(g)(x), want)
+    plain = taeda.zeros(3)
+    with pytest.raises(RuntimeError, match="not possible"):
+        vmap(lambda a: plain.add_(a))(x)
+    assert plain.tolist() == [0.0] * 3
+
+
+def test_vmap_indexing():
+    x, i = taeda.randn(4, 5, 2), taeda.tensor([0, 2, 1, 4])
+    close(vmap(lambda a, k: a[k])(x, i[:, None]), x[taeda.arange(4), i][:, None])
+    close(vmap(lambda a: a[1:3, ::2])(x), x[:, 1:3, ::2])
+    close(vmap(lambda a: a[taeda.tensor([2, 0])])(x), x[:, [2, 0]])
+    close(vmap(lambda k: x[0][k])(i[:, None]), x[0][i[:, None]])
+    with pytest.raises(RuntimeError, match="a value per example"):
+        vmap(lambda a, k: a[k])(x, i)
+
+
+def test_vmap_refuses_what_depends_on_data():
+    x = taeda.randn(4, 3)
+    for function in (
+        lambda a: a.sum().item(),
+        lambda a: a if a.sum() > 0 else -a,
+        lambda a: float(a[0]),
+        lambda a: a.numpy(),
+    ):
+        with pytest.raises(RuntimeError, match="vmap"):
+            vmap(function)(x)
+    with pytest.raises(RuntimeError, match="different size"):
+        vmap(lambda a: a[a > 0])(taeda.tensor([[1.0, 2.0], [-1.0, 1.0]]))
+    with pytest.raises(ValueError, match="same size"):
+        vmap(lambda a, b: a)(x, taeda.ones(3))
+    with pytest.raises(ValueError, match="must only return Tensors"):
+        vmap(lambda a: 3)(x)
+    with pytest.raises(ValueError, match="no inputs"):
+        vmap(lambda: 3)()
+    with pytest.raises(RuntimeError, match="inside vmap"):
+        vmap(lambda a: taeda.autograd.backward((a * taeda.ones(3, requires_grad=True)).sum()))(x)
+    assert taeda._core.mode_stack() == []
+
+
+def test_what_escapes_vmap_has_no_values():
+    kept = []
+    vmap(lambda a: kept.append(a) or a * 2)(taeda.randn(4, 3))
+    assert kept[0].shape == (0,)
+
+
+def test_vmap_and_randomness():
+    x = taeda.zeros(4, 3)
+    with pytest.raises(RuntimeError, match="randomness"):
+        vmap(lambda a: a + taeda.rand(3))(x)
+    with pytest.raises(RuntimeError, match="randomness"):
+        vmap(lambda a: taeda.rand_like(a))(x)
+    same = vmap(lambda a: taeda.rand_like(a), randomness="same")(x)
+    assert same.eq(same[0]).all()
+    different = vmap(lambda a: taeda.rand_like(a), randomness="different")(x)
+    assert not different.eq(different[0]).all()
+
+
+def test_gradients_per_example():
+    taeda.manual_seed(0)
+    model = taeda.nn.Sequential(taeda.nn.Linear(3, 5), taeda.nn.Tanh(), taeda.nn.Linear(5, 2))
+    params = {k: v.detach() for k, v in model.named_parameters()}
+    x, y = taeda.randn(6, 3), taeda.tensor([0, 1, 1, 0, 1, 0])
+
+    def loss(params, x, y):
+        return taeda.nn.functional.cross_entropy(functional_call(model, params, (x.unsqueeze(0),)), y.unsqueeze(0))
+
+    each = vmap(grad(loss), in_dims=(None, 0, 0))(params, x, y)
+    for i in range(6):
+        one = grad(loss)(params, x[i], y[i])
+        for name, g in one.items():
+            close(each[name][i], g)
+
+
+def test_gradients_mix_examples_only_where_they_should():
+    x, w = taeda.randn(4, 3, dtype=taeda.float64), X
+    per_example = vmap(grad(lambda w, x: (x * w).sin().sum()), in_dims=(None, 0))(w, x)
+    close(per_example, x * (x * w).cos())
+    total = grad(lambda w: vmap(lambda x: (x * w).sin().sum())(x).sum())(w)
+    close(total, per_example.sum(0))
+    leaf = w.clone().requires_grad_()
+    vmap(lambda x: (x * leaf).sin().sum())(x).sum().backward()
+    close(leaf.grad, total)
+    with pytest.raises(RuntimeError, match="would mix the examples"):
+        vmap(lambda x: taeda.autograd.grad((x * leaf).sum(), leaf)[0])(x)
+
+
+def test_vmap_around_and_inside_jacobians():
+    xs = taeda.randn(4, 3, dtype=taeda.float64)
+    close(vmap(jacrev(f))(xs), taeda.stack([jacrev(f)(x) for x in xs]))
+    close(vmap(jacfwd(f))(xs), taeda.stack([jacrev(f)(x) for x in xs]))
+    g = lambda x: (x**3).prod() + x.sin().sum()  # noqa: E731
+    close(vmap(hessian(g))(xs), taeda.stack([hessian(g)(x) for x in xs]))
+    close(jacrev(lambda xs: vmap(g)(xs))(xs), taeda.func.jacfwd(lambda xs: vmap(g)(xs))(xs))
+    _out, tangents = vmap(lambda x, v: jvp(f, (x,), (v,)))(xs, xs)
+    close(tangents, taeda.stack([jvp(f, (x,), (x,))[1] for x in xs]))
+
+
+def test_vmap_of_functions():
+    class Cube(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * g
+
+    class WithRule(Cube):
+        @staticmethod
+        def vmap(info, in_dims, x):
+            assert info.batch_size == 4
+            return WithRule.apply(x), 0
+
+    xs = taeda.randn(4, 3, dtype=taeda.float64)
+    for function in (Cube, WithRule):
+        close(vmap(function.apply)(xs), xs**3)
+        close(vmap(grad(lambda x, function=function: function.apply(x).sum()))(xs), 3 * xs**2)
+
+
+def test_ensembles():
+    models = [taeda.nn.Linear(3, 2) for _ in range(5)]
+    params, _buffers = stack_module_state(models)
+    assert params["weight"].shape == (5, 2, 3)
+    x = taeda.randn(7, 3)
+    out = vmap(lambda p: functional_call(models[0], p, (x,)))(params)
+    close(out, taeda.stack([m(x) for m in models]))
+    out.sum().backward()
+    close(params["bias"].grad, taeda.full((5, 2), 7.0))
+    with pytest.raises(RuntimeError, match="same class"):
+        stack_module_state([models[0], taeda.nn.ReLU()])
+    with pytest.raises(ValueError, match="multiple dictionaries"):
+        functional_call(models[0], [params, params], (x,))
