@@ -242,7 +242,7 @@ cdef class Reducer:
                     nk += 1
                 shape[nd[0]] = x.sizes[i]
                 nd[0] += 1
-        if count == 0 and not self.identity and rows:
+        if count == 0 and not self.identity:
             self.raise_empty(x, dim)
         layout.n1 = layout.a = 1
         layout.s1 = layout.sa = 0

@@ -258,6 +258,8 @@ def _group_plan(shape, dtype, groups, weight, bias):
             f"but got input of shape {list(shape)} and num_groups={groups}"
         )
     _check_channels("group_norm", shape, weight=weight, bias=bias)
+    if math.prod(shape) == groups:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     rows = _Groups(shape, groups)
     w, b = _dtypes(weight, bias)
     address = kernels.layer_norm(_dtype_names(dtype, dtype, w, b), *rows.key)

@@ -6,7 +6,7 @@ import builtins
 import math
 from collections import namedtuple
 
-from .._core import HELPERS, Tensor, get_default_dtype
+from .._core import HELPERS, Tensor, get_default_dtype, uint8
 from .._core.reduce import Reducer
 from .table import OPS, composite, primitive
 
@@ -166,7 +166,7 @@ def _elementwise(input, dim):
 def any(input, dim=None, keepdim=False):
     """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
-        return input.ne(0)
+        return input.ne(0) if input.dtype is not uint8 else input.ne(0).to(uint8)
     return _any(input, dim, keepdim)
 
 
@@ -174,7 +174,7 @@ def any(input, dim=None, keepdim=False):
 def all(input, dim=None, keepdim=False):
     """Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
-        return input.ne(0)
+        return input.ne(0) if input.dtype is not uint8 else input.ne(0).to(uint8)
     return _all(input, dim, keepdim)
 
 
