@@ -464,6 +464,8 @@ class Function:
         """Store the lanes of ``x``; those whose ``mask`` is false are left alone."""
         if x.type is BOOL:
             x = x.to(U8)
+        if x.type is BF16:  # as bits: without AVX512-BF16, LLVM would take a bfloat through float by a library call
+            x = x.bits(U16)
         if mask is None:
             hint = ", !nontemporal !0" if nontemporal else ""
             align = x.type.bytes * x.lanes if nontemporal else x.type.bytes
@@ -505,6 +507,8 @@ class Function:
 
     def scatter(self, pointer: Value, stride: Value, x: Value, count: Value | None = None) -> None:
         """Store lane ``i`` to ``pointer + i * stride``; with ``count``, only the first ``count`` lanes."""
+        if x.type is BF16:
+            x = x.bits(U16)
         if x.lanes > 1 and self._gathers(x.type):
             mask = self.const(BOOL, True, x.lanes) if count is None else self.first(count, x.lanes)
             name = f"llvm.masked.scatter.v{x.lanes}{self._suffix(x.type)}.v{x.lanes}p0"

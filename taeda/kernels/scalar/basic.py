@@ -60,8 +60,14 @@ def abs(x: Value) -> Value:
 
 
 def copysign(x: Value, y: Real) -> Value:
-    """``x`` with the sign bit of ``y``."""
-    return x.fn.unary("copysign", x, y if isinstance(y, Value) else like(x, y))
+    """``x`` with the sign bit of ``y``.
+
+    In integers: LLVM moves a conversion to float16 inside its own ``copysign``, and then wants a library for the other
+    operand, which may be a double.
+    """
+    y = y if isinstance(y, Value) else like(x, y)
+    ints, top = SIGNED[x.type], -1 << (x.type.bits - 1)
+    return ((x.bits(ints) & ~top) | (y.bits(ints) & top)).bits(x.type)
 
 
 def signbit(x: Value) -> Value:
