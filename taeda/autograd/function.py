@@ -167,7 +167,7 @@ class Function:
         mode = _core.current_mode()
         if mode is not None and hasattr(mode, "apply_function"):
             return mode.apply_function(cls, args, kwargs)
-        ctx = _context_class(cls)()
+        ctx: FunctionCtx = _context_class(cls)()  # type: ignore[arg-type]  # mypy takes a class for an unhashable thing
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         record = _core.is_grad_enabled() and True in ctx.needs_input_grad
         versions = [a._version if isinstance(a, Tensor) else 0 for a in args]

@@ -7,7 +7,7 @@ them. What comes back has a graph only where something else (an outer transform,
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
@@ -57,7 +57,7 @@ class _Inputs:
             inside, edge = mode.wrap(inside), mode.wrap(edge)
         return inside, edge
 
-    def needs_graph(self, outputs: list, others: list = ()) -> bool:
+    def needs_graph(self, outputs: list, others: Sequence = ()) -> bool:
         """Whether somebody besides this derivative may differentiate what is made of ``outputs``."""
         if not self.outer:
             return False
@@ -213,8 +213,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """``func(*primals)``, and a function from cotangents of the output to cotangents of the primals.
 
     Returns:
-        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives one
-        cotangent for one primal, a tuple for several.
+        ``(output, vjp_fn)``, or ``(output, vjp_fn, aux)`` where ``func`` gives ``(output, aux)``. ``vjp_fn`` gives a tuple
+        with a cotangent per primal.
     """
     out, pull, aux, _inputs = _vjp(func, primals, has_aux, "vjp")
     return (out, pull, aux) if has_aux else (out, pull)
@@ -243,8 +243,7 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
         create = _core.is_grad_enabled() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
         with _recording(create):
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
-        result = unflatten(made, structure)
-        return result[0] if len(primals) == 1 else result
+        return unflatten(made, structure)
 
     return _settle(inputs, out), pull, _settle(inputs, aux), inputs
 
@@ -363,7 +362,7 @@ def jacrev(
         if not outputs:
             raise RuntimeError("jacrev: Expected the output of f to have at least one Tensor")
         basis = unflatten(_basis(outputs), shape)
-        rows = vmap(lambda c: pull(c), chunk_size=chunk_size)(basis)
+        rows = vmap(lambda c: pull(c)[0], chunk_size=chunk_size)(basis)
         columns, in_shape = flatten(rows)
         parts = []
         start = 0

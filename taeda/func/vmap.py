@@ -163,6 +163,7 @@ class VmapMode:
 
     # ---- what the core calls
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        from . import products  # noqa: F401 - rules
         from .batching import run
 
         return run(self, op, args, kwargs)
@@ -228,7 +229,7 @@ class VmapMode:
                 )
             with modes([]):
                 return _core.differentiate(tensors, grads, keep, create, inputs, True)
-        return differentiate(tensors, grads, keep, create, inputs)
+        return differentiate(tensors, grads, keep, create, inputs or [])
 
 
 class VmapInfo:

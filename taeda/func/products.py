@@ -1,0 +1,186 @@
+"""Rules of ``taeda.func.batching`` for matrix products, layers and indexing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..ops.table import OPS
+from .batching import Call, _aligned, _shift, rule
+from .vmap import Batched, modes
+
+# ---- products -----------------------------------------------------------------------------------------------------------
+
+
+def _product(call: Call, a: Any, b: Any) -> Tensor:
+    """The matrix product of two examples, for the whole batch."""
+    mode = call.mode
+    if a.dim() == 0 or b.dim() == 0:
+        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are 0D and 0D or the like")
+    vector_a, vector_b = a.dim() == 1, b.dim() == 1
+    rank = max(a.dim(), b.dim(), 2)
+    pa, pb = (x.physical if mode.holds(x) else x for x in (a, b))
+    pa = pa.unsqueeze(-2) if vector_a else pa
+    pb = pb.unsqueeze(-1) if vector_b else pb
+
+    def align(x: Tensor, held: bool) -> Tensor:
+        missing = rank + 1 - x.dim() if held else 0
+        return x.reshape(x.shape[0], *([1] * missing), *x.shape[1:]) if missing else x
+
+    made = OPS["matmul"](align(pa, mode.holds(a)), align(pb, mode.holds(b)))
+    if vector_b:
+        made = made.squeeze(-1)
+    return made.squeeze(-1 if vector_b else -2) if vector_a else made
+
+
+_PRODUCTS = {
+    "matmul": ("input", "other"), "mm": ("input", "mat2"), "bmm": ("input", "mat2"),
+    "mv": ("input", "vec"), "dot": ("input", "tensor"),
+}  # fmt: skip
+
+
+@rule(*_PRODUCTS)
+def _matmul(call: Call) -> Any:
+    a, b = (call[n] for n in _PRODUCTS[call.op.name])
+    return call.wrap(_product(call, a, b))
+
+
+@rule("addmm", "addmv", "baddbmm")
+def _add_product(call: Call) -> Any:
+    first, a, b, beta, alpha = call.values.values()
+    product = call.mode.wrap(_product(call, a, b)) if call.mode.holds(a) or call.mode.holds(b) else OPS["matmul"](a, b)
+    with modes([*_core.mode_stack(), call.mode]):
+        product = product if alpha == 1 else product * alpha
+        return product if beta == 0 else product + (first if beta == 1 else first * beta)
+
+
+@rule("linear")
+def _linear(call: Call) -> Any:
+    x, weight, bias = call["input"], call["weight"], call["bias"]
+    if call.only("input"):
+        return call()
+    with modes([*_core.mode_stack(), call.mode]):
+        made = OPS["matmul"](x, weight if weight.dim() == 1 else weight.transpose(0, 1))
+        return made if bias is None else made + bias
+
+
+# ---- layers -------------------------------------------------------------------------------------------------------------
+
+
+def _fold(x: Tensor) -> Tensor:
+    """Batch and first dimension as one."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+@rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def _convolution(call: Call) -> Any:
+    mode, x, weight, bias = call.mode, call["input"], call["weight"], call["bias"]
+    space = weight.dim() - 2
+    if call.only("input"):
+        if x.dim() == space + 1:
+            return call()
+        made = call.run({**call.values, "input": _fold(x.physical)})
+        return mode.wrap(made.reshape(mode.size, x.shape[0], *made.shape[1:]))
+    # weights differ: every example is a group of channels
+    single = x.dim() == space + 1
+    physical = mode.physical(x)
+    physical = physical.unsqueeze(1) if single else physical
+    merged = physical.transpose(0, 1)
+    merged = merged.reshape(merged.shape[0], -1, *merged.shape[3:])
+    bias = None if bias is None else mode.physical(bias).reshape(-1)
+    changed = {
+        "input": merged,
+        "weight": _fold(mode.physical(weight)),
+        "bias": bias,
+        "groups": call["groups"] * mode.size,
+    }
+    made = call.run({**call.values, **changed})
+    made = made.reshape(made.shape[0], mode.size, -1, *made.shape[2:]).transpose(0, 1)
+    return mode.wrap(made.squeeze(1) if single else made)
+
+
+@rule("_max_pool", "_avg_pool", "_max_pool_adjoint", "_sum_pool_adjoint")
+def _pool(call: Call) -> Any:
+    """Over the last dimensions; batch and first dimension are folded where there is one to fold."""
+    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
+    if any(call[n].dim() < 3 for n in names):
+        return NotImplemented
+    made = call.run({**call.values, **{n: _fold(call.physical(n)) for n in names}})
+    size = call.mode.size
+
+    def unfold(t: Tensor) -> Batched:
+        return call.mode.wrap(t.reshape(size, t.shape[0] // size, *t.shape[1:]))
+
+    return tuple(unfold(t) for t in made) if isinstance(made, tuple) else unfold(made)
+
+
+@rule("layer_norm", "_rms_norm", "_group_norm")
+def _norm(call: Call) -> Any:
+    """Over the last dimensions of an example, or its groups of channels, with the same weights for all."""
+    if not call.only("input"):
+        return NotImplemented
+    if call.op.name != "_group_norm":
+        return call()
+    x = call["input"]
+    made = call.run({**call.values, "input": _fold(x.physical)})
+    return call.mode.wrap(made.reshape(call.mode.size, *x.shape))
+
+
+# ---- indexing -----------------------------------------------------------------------------------------------------------
+
+
+@rule("embedding")
+def _embedding(call: Call) -> Any:
+    return call() if call.only("indices") else NotImplemented
+
+
+@rule("index_select")
+def _index_select(call: Call) -> Any:
+    if not call.only("input") or call["input"].dim() == 0:
+        return NotImplemented
+    return call(dim=_shift(call["dim"], call["input"].dim(), "index_select"))
+
+
+def _plain_indices(call: Call) -> tuple | None:
+    """Indices for the whole batch, if they are the same for every example, whole numbers, and next to each other."""
+    indices = tuple(call["indices"])
+    if any(call.mode.holds(i) or (i is not None and i.dtype is _core.bool_) for i in indices):
+        return None
+    places = [k for k, i in enumerate(indices) if i is not None]
+    if not places or places[-1] - places[0] + 1 != len(places):
+        return None
+    return (None, *indices)
+
+
+@rule("index")
+def _index(call: Call) -> Any:
+    indices = _plain_indices(call)
+    if indices is not None:
+        return call(indices=indices)
+    return _index_each(call)
+
+
+def _index_each(call: Call) -> Any:
+    """Indices that differ between examples: the number of the example becomes the first index."""
+    mode, indices = call.mode, tuple(call["indices"])
+    places = [k for k, i in enumerate(indices) if i is not None]
+    if any(i is not None and i.dtype is _core.bool_ for i in indices) or places != list(range(len(places))):
+        return NotImplemented
+    rank = max(indices[k].dim() for k in places)
+    aligned = _aligned(mode, [indices[k] for k in places], rank)
+    number = OPS["arange"](mode.size).reshape(-1, *[1] * rank)
+    return call(input=call.physical("input"), indices=(number, *aligned))
+
+
+@rule("index_put")
+def _index_put(call: Call) -> Any:
+    indices = _plain_indices(call)
+    values = call["values"]
+    if indices is None or not isinstance(values, Tensor):
+        return NotImplemented
+    places = [k for k, i in enumerate(indices) if i is not None]
+    shown = max(indices[k].dim() for k in places) + call["input"].dim() - len(places)
+    if values.dim() > shown:
+        return NotImplemented
+    return call(input=call.physical("input"), indices=indices, values=_aligned(call.mode, [values], shown)[0])

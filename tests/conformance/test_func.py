@@ -1,0 +1,70 @@
+"""Function transforms and hooks against PyTorch: the same programs, the same numbers."""
+
+import numpy as np
+import pytest
+
+import taeda
+import taeda.func
+
+torch = pytest.importorskip("torch")
+
+RNG = np.random.default_rng(0)
+A, B = RNG.uniform(0.2, 0.9, (4, 3)), RNG.uniform(0.2, 0.9, (3,))
+
+
+def mlp(m, x, w):
+    return m.stack([(x * w).sin().sum(), m.tanh(x @ w), x.prod() * w[0]])
+
+
+PROGRAMS = {
+    "grad": lambda m, a, b: m.func.grad(lambda x: mlp(m, x, b).sum())(a[0]),
+    "grad of both": lambda m, a, b: m.func.grad(lambda x, w: mlp(m, x, w).sum(), argnums=(0, 1))(a[0], b),
+    "per example": lambda m, a, b: m.func.vmap(m.func.grad(lambda x, w: mlp(m, x, w).sum()), (0, None))(a, b),
+    "per example of the shared": lambda m, a, b: m.func.vmap(m.func.grad(lambda w, x: mlp(m, x, w).sum()), (None, 0))(
+        b, a
+    ),
+    "jacrev": lambda m, a, b: m.func.jacrev(lambda x: mlp(m, x, b))(a[0]),
+    "jacfwd": lambda m, a, b: m.func.jacfwd(lambda x: mlp(m, x, b))(a[0]),
+    "hessian": lambda m, a, b: m.func.hessian(lambda x: mlp(m, x, b).sum())(a[0]),
+    "vmap of hessian": lambda m, a, b: m.func.vmap(m.func.hessian(lambda x: mlp(m, x, b).sum()))(a),
+    "jacobian of vmap": lambda m, a, b: m.func.jacrev(lambda x: m.func.vmap(lambda r: mlp(m, r, b))(x))(a),
+    "vjp": lambda m, a, b: m.func.vjp(lambda x: mlp(m, x, b), a[0])[1](b)[0],
+    "jvp": lambda m, a, b: m.func.jvp(lambda x: mlp(m, x, b), (a[0],), (b,)),
+    "nested vmap": lambda m, a, b: m.func.vmap(lambda r: m.func.vmap(lambda x, y: x * y.cumsum(0), (0, None))(r, b))(a),
+    "softmax": lambda m, a, b: m.func.vmap(m.func.jacrev(lambda r: r.softmax(0).log()))(a),
+    "sort": lambda m, a, b: m.func.vmap(lambda r: r.sort(descending=True)[0].flip(0))(a),
+    "matrices": lambda m, a, b: m.func.vmap(lambda r: m.outer(r, b) @ m.outer(b, r) + r.unsqueeze(1))(a),
+    "places": lambda m, a, b: m.func.vmap(lambda r: r.unsqueeze(0), in_dims=1, out_dims=-1)(a),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    made = []
+    for m in (taeda, torch):
+        out = PROGRAMS[name](m, m.tensor(A.tolist(), dtype=m.float64), m.tensor(B.tolist(), dtype=m.float64))
+        made.append(out if isinstance(out, tuple) else (out,))
+    for ours, theirs in zip(*made, strict=True):
+        assert tuple(ours.shape) == tuple(theirs.shape)
+        np.testing.assert_allclose(np.array(ours.tolist()), np.array(theirs.tolist()), rtol=1e-8, atol=1e-10)
+
+
+def test_hooks_run_in_the_same_order():
+    logs = []
+    for m in (taeda, torch):
+        log = []
+        x = m.ones(2, requires_grad=True)
+        node = x.expand_as(x).grad_fn.next_functions[0][0]
+        node.register_hook(lambda *a, log=log: log.append(("leaf node", len(a[0]), a[1][0].tolist())))
+        node.register_prehook(lambda *a, log=log: log.append(("leaf pre", a[0][0].tolist())))
+        y = x * 2
+        y.register_hook(lambda g, log=log: log.append(("tensor", g.tolist())))
+        y.grad_fn.register_prehook(lambda g, log=log: log.append(("pre", g[0].tolist())))
+        y.grad_fn.register_hook(lambda i, o, log=log: log.append(("post", i[0].tolist(), o[0].tolist())))
+        y.retain_grad()
+        y.add_(1)
+        y.register_hook(lambda g, log=log: log.append(("after", g.tolist())))
+        (y * 3).sum().backward()
+        log.append((y.grad.tolist(), x.grad.tolist()))
+        logs.append(log)
+    assert logs[0] == logs[1]
