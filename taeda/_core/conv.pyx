@@ -9,7 +9,7 @@ from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run
+from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
 from .tensor cimport BOOL, C64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
@@ -91,7 +91,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     cdef int64_t k = channels * g.taps, size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
     cdef double work = <double>images * groups * m * k * g.pixels
     cdef Blocks b = blocks(code)
-    cdef char* ptr[4]
+    cdef char* ptr[5]
     cdef char* a
     cdef kernel_t fn
     a = w.ptr
@@ -119,6 +119,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 22)) * b.rows
     tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
     ptr[0], ptr[1], ptr[3] = out.ptr, x.ptr, out.ptr if bias is None else bias.ptr
+    ptr[4] = tile_kernel(code)
     describe(g, x, arg)
     arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
     arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
@@ -456,7 +457,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     cdef Geometry g
     cdef int64_t sizes[4]
     cdef int64_t arg[WEIGHT_ARGS]
-    cdef char* ptr[3]
+    cdef char* ptr[4]
     cdef Tensor x = spatial(cast(input, inner), 2), y = spatial(contiguous_tensor(cast(grad, inner)), 2), out
     cdef int64_t item = ITEMSIZE[inner], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
@@ -497,6 +498,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     sizes[0] = parts
     out = empty_tensor(inner, 4, sizes)
     ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
+    ptr[3] = tile_kernel(inner)
     describe(&g, x, arg)
     arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
     arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item

@@ -24,6 +24,8 @@ cdef struct Blocks:
     int64_t panel, rows, pitch, depth
 
 cdef Blocks blocks(int code) except *
+# The address of the kernel that others call for a panel.
+cdef char* tiles(int code) except NULL
 # Bytes of A [m, k] packed, and packing it.
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1
 cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_m, int64_t a_k) except -1

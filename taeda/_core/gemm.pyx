@@ -25,6 +25,7 @@ cdef enum:
     FEW_ROWS = 12         # fewer are done along memory, without packing B
 
 cdef kernel_t _matmul[NDTYPES]
+cdef kernel_t _tiles[NDTYPES]     # what the other kernels call for a panel
 cdef kernel_t _dot[NDTYPES]
 cdef kernel_t _inner[NDTYPES]
 cdef kernel_t _pack_a[NDTYPES]
@@ -71,6 +72,12 @@ cdef Blocks blocks(int code) except *:
         load(code)
     b.panel, b.rows, b.pitch, b.depth = _panel[code], ROWS, _pitch, _k_block
     return b
+
+
+cdef char* tiles(int code) except NULL:
+    if _tiles[code] == NULL:
+        find(_tiles, code, "panel_product")
+    return <char*>_tiles[code]
 
 
 cdef int64_t packed_size(int code, int64_t m, int64_t k) except -1:
@@ -250,7 +257,7 @@ cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
     cdef int64_t panels = ceil_div(p.n, panel), mc = p.m, nc = p.n, kc = p.k, wanted, across, down, init
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[MATMUL_ARGS]
-    cdef char* ptr[4]
+    cdef char* ptr[5]
     cdef kernel_t fn = _matmul[p.code]
     if fn == NULL:
         fn = find(_matmul, p.code, "matmul")
@@ -279,7 +286,7 @@ cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
     init = p.init
     if init and p.n > 1 and p.d.columns == 0:
         init = 2
-    ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr, tiles(p.code)
     arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.d.rows, init, mc, nc, kc, packed,
               a_tile, p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
     cdef int64_t tasks = ceil_div(p.m, mc) * ceil_div(p.n, nc) * batch

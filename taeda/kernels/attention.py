@@ -31,9 +31,9 @@ ATTENTION_ARGS = tuple(
 class _Tiles:
     """Products of blocks: the tiles of one dtype, and the stack that the blocks live in."""
 
-    def __init__(self, f: Function, t: Type):
+    def __init__(self, f: Function, t: Type, product: Value):
         self.f, self.t = f, t
-        self.block = Block(f, t)
+        self.block = Block(f, t, product)
         self.lanes, self.width = self.block.lanes, self.block.width
         self.copy = _pack_copy(f, t, self.block.shape.vectors)
         self.turn = _pack_transpose(f, t, self.block.shape.vectors)
@@ -181,12 +181,13 @@ def _softmax(f: Function, t: Type, kind: str) -> Helper:
 def attention(f: Function, dtype: str, kind: str) -> None:
     """Output and log of the sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
 
-    Pointers: output, log-sums ``[b, heads, l]`` (contiguous), queries, keys, values, mask. The innermost strides are the
+    Pointers: output, log-sums ``[b, heads, l]`` (contiguous), queries, keys, values, mask and
+    ``gemm.panel_product``. The innermost strides are the
     item size.
     """
     t = TYPES[dtype]
     g = _sizes(f)
-    tiles = _Tiles(f, t)
+    tiles = _Tiles(f, t, f.data(6))
     softmax = _softmax(f, t, kind)
     item, lanes = t.bytes, tiles.lanes
     scores, keys_turned = tiles.scratch(QUERIES, KEYS), tiles.panel(MAX_HEAD)
@@ -272,11 +273,12 @@ def _weights(f: Function, t: Type, kind: str) -> Helper:
 def attention_backward(f: Function, dtype: str, kind: str) -> None:
     """Gradients of queries, keys and values. The range counts batches times heads of keys.
 
-    Pointers: dq, dk, dv, room for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient, log-sums.
+    Pointers: dq, dk, dv, room for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient,
+    log-sums and ``gemm.panel_product``.
     """
     t = TYPES[dtype]
     g = {name: f.size(i) for i, name in enumerate(BACKWARD_ARGS)}
-    tiles = _Tiles(f, t)
+    tiles = _Tiles(f, t, f.data(11))
     weigh = _weights(f, t, kind)
     item = t.bytes
     scores, grads = tiles.scratch(QUERIES, KEYS), tiles.scratch(QUERIES, KEYS)

@@ -103,9 +103,12 @@ def _within(h: Function, i: Value, size: Value) -> Value:
 
 @kernel
 def conv(f: Function, dtype: str) -> None:
-    """Output, or input's gradient, of a convolution; see :data:`CONV_ARGS`. The range counts image, group, m, n."""
+    """Output, or input's gradient, of a convolution; see :data:`CONV_ARGS`. The range counts image, group, m, n.
+
+    Pointers: output, input, weights, bias and ``panel_product``.
+    """
     t = TYPES[dtype]
-    block = Block(f, t)
+    block = Block(f, t, f.data(4))
     unfold = _unfold(f, t)
     width, rows = block.width, block.shape.rows
     g = {name: f.size(i) for i, name in enumerate(CONV_ARGS)}
@@ -144,9 +147,12 @@ def conv(f: Function, dtype: str) -> None:
 
 @kernel
 def conv_weight(f: Function, dtype: str) -> None:
-    """Gradient of a convolution's weights; see :data:`WEIGHT_ARGS`. The range counts its tasks."""
+    """Gradient of a convolution's weights; see :data:`WEIGHT_ARGS`. The range counts its tasks.
+
+    Pointers: result, input, gradient and ``panel_product``.
+    """
     t = TYPES[dtype]
-    block = Block(f, t)
+    block = Block(f, t, f.data(3))
     unfold, turn = _unfold(f, t), _pack_transpose(f, t, block.shape.vectors)
     width, rows = block.width, block.shape.rows
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}

@@ -348,13 +348,13 @@ def smaller(f: Function, a: Value, b: Value | int) -> Value:
 def matmul(f: Function, dtype: str) -> None:
     """``C = A @ B + D`` over two batch dimensions; see :data:`MATMUL_ARGS`. The range counts tasks: batch, m, n blocks.
 
-    B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is the item size), C contiguous rows; A any strides.
+    Pointers: C, A, B, D and :func:`panel_product`. B has contiguous rows or contiguous columns (``b_n`` or ``b_k`` is the item size), C contiguous rows; A any strides.
     """
     t = TYPES[dtype]
     shape = tile_shape(f.vector_bytes)
     lanes = f.lanes(t)
     width = shape.vectors * lanes
-    block = Block(f, t)
+    block = Block(f, t, f.data(4))
     copy, turn = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors)
     g = {name: f.size(i) for i, name in enumerate(MATMUL_ARGS)}
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
@@ -503,14 +503,17 @@ def pack_b(f: Function, dtype: str) -> None:
 
 
 class Block:
-    """Blocks of one product within a kernel: what their tiles share, and the call that does all rows of a panel."""
+    """Blocks of one product within a kernel: what their tiles share, and the call that does all rows of a panel.
 
-    def __init__(self, f: Function, t: Type):
+    ``tiles`` is the address of :func:`panel_product`.
+    """
+
+    def __init__(self, f: Function, t: Type, tiles: Value):
         self.f, self.t = f, t
         shape = tile_shape(f.vector_bytes)
         self.lanes, self.shape = f.lanes(t), shape
         self.width = shape.vectors * self.lanes
-        self.rows = {v: _rows(f, t, v) for v in shape.widths}
+        self.tiles, self.pointers, self.args = tiles, f.scratch(5 * 8), f.scratch(3 * 8)
         self.context = Context.new(f)
         self.zeros = f.scratch(self.width * t.bytes)
         for v in range(shape.vectors):
@@ -528,7 +531,11 @@ class Block:
         """The ``m`` rows against one panel ``b``, which has ``columns`` columns and starts at ``column``."""
         f = self.f
         c, d = f.offset(self.c, column * self.t.bytes), f.offset(self.d, column * self.d_step)
-        _by_width(f, self.rows, columns, self.lanes, (self.context.pointer, a, b, c, d, columns, m, packed))
+        for i, value in enumerate((self.context.pointer, a, b, c, d)):
+            f.store(f.offset(self.pointers, 8 * i), value)
+        for i, value in enumerate((columns, m, packed)):
+            f.store(f.offset(self.args, 8 * i), value)
+        f.call_kernel(self.tiles, self.pointers, self.args, f.i64(0), f.i64(1))
 
 
 def _by_width(f: Function, rows: dict[int, Helper], columns: Value, lanes: int, args) -> None:
@@ -541,3 +548,15 @@ def _by_width(f: Function, rows: dict[int, Helper], columns: Value, lanes: int, 
         f.call(rows[widths[0]], *args)
         B.otherwise()
         _by_width(f, {w: rows[w] for w in widths[1:]}, columns, lanes, args)
+
+
+@kernel
+def panel_product(f: Function, dtype: str) -> None:
+    """Rows of A against one panel of B: what every kernel made of these blocks calls.
+
+    Pointers: a :class:`Context`, A, B, C, D; arguments: columns of the panel, rows, whether both operands are packed.
+    """
+    t = TYPES[dtype]
+    rows = {v: _rows(f, t, v) for v in tile_shape(f.vector_bytes).widths}
+    columns, m, packed = (f.size(i) for i in range(3))
+    _by_width(f, rows, columns, f.lanes(t), (*(f.data(i) for i in range(5)), columns, m, packed))

@@ -581,6 +581,11 @@ class Function:
             raise TypeError(f"{helper.name} takes {[p.type for p in helper.params]}, got {got}")
         self.lines.append(f"  call void @{helper.name}({', '.join(a.typed for a in args)})")
 
+    def call_kernel(self, address: Value, pointers: Value, args: Value, begin: Value, end: Value) -> None:
+        """Call a kernel compiled on its own, by its address: what several kernels need is then compiled once."""
+        inside = ", ".join(v.typed for v in (pointers, args, begin, end))
+        self.lines.append(f"  call void {address.text}({inside})")
+
     def prefetch(self, pointer: Value, locality: int = 3) -> None:
         """Ask for the cache line at ``pointer`` (any address is allowed); ``locality`` 3 is the nearest cache."""
         self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"

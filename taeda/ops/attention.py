@@ -7,6 +7,7 @@ import math
 from .. import _core
 from .._core import Tensor, bool_
 from ..kernels import attention as kernels
+from ..kernels import gemm
 from .table import composite, primitive
 
 _FUSED = {"float32": "float32", "float64": "float64", "float16": "float32", "bfloat16": "float32"}
@@ -88,7 +89,9 @@ def _attention(query, key, value, mask, causal, scale):
     blocks = b * h * -(-n // kernels.QUERIES)
     grain = max(1, (1 << 20) // (min(n, kernels.QUERIES) * s * (q.shape[3] + ev)))
     address = kernels.attention(dtype.name, kind)
-    _core.launch(address, (out, log, q, k, v, 0 if mask is None else mask), args, blocks, grain)
+    _core.launch(
+        address, (out, log, q, k, v, 0 if mask is None else mask, gemm.panel_product(dtype.name)), args, blocks, grain
+    )
     return out.to(query.dtype), log
 
 
@@ -106,7 +109,8 @@ def _attention_backward(grad, query, key, value, mask, out, log, causal, scale):
     args = _arguments(q, k, v, o, mask_strides, causal, scale)
     args += (*_strides(g), *_strides(dq), *_strides(dk), *_strides(dv))
     grain = max(1, (1 << 20) // (n * s * (e + ev) * (h // kh)))
-    tensors = (dq, dk, dv, _core.empty((b, h, n), dtype), q, k, v, 0 if mask is None else mask, o, g, log)
+    room, product = _core.empty((b, h, n), dtype), gemm.panel_product(dtype.name)
+    tensors = (dq, dk, dv, room, q, k, v, 0 if mask is None else mask, o, g, log, product)
     _core.launch(kernels.attention_backward(dtype.name, kind), tensors, args, b * kh, grain)
     return dq.to(query.dtype), dk.to(query.dtype), dv.to(query.dtype)
 

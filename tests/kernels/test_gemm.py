@@ -49,7 +49,7 @@ def multiply(run, a, b, d=None, packed=gemm.PACK_B, mc=None, nc=None, kc=None, p
         kc = k if packed == 0 else min(k, gemm.K_BLOCK)
     args = [m, n, k, a_m, a_k, b_k, b_n, c.strides[0], d_m, init, mc, nc, kc, packed, a_tile, 1, *[0] * 8]
     tasks = ceil_div(m, mc) * ceil_div(n, nc)
-    run(gemm.matmul(dtype), [c, left, right, addend], args, tasks, min(pieces, tasks))
+    run(gemm.matmul(dtype), [c, left, right, addend, gemm.panel_product(dtype)], args, tasks, min(pieces, tasks))
     assert (c[m] == 7).all(), "wrote past the last row"
     return c[:m]
 
@@ -99,7 +99,7 @@ def test_batches(run):
     c = np.empty((3, 4, 10, 30), "float32")
     strides = [a.strides[0], 0, b.strides[0], b.strides[1], c.strides[0], c.strides[1], 0, 0]
     args = [10, 30, 20, *a.strides[2:], *b.strides[2:], c.strides[2], 0, 0, 10, 30, 20, 1, 0, 4, *strides]
-    run(gemm.matmul("float32"), [c, a, b, c], args, 12, 5)
+    run(gemm.matmul("float32"), [c, a, b, c, gemm.panel_product("float32")], args, 12, 5)
     assert np.allclose(c, a @ b, atol=1e-5)
 
 
