@@ -461,7 +461,7 @@ cdef Tensor basic_index(Tensor t, object index):
         item = <object>PyTuple_GET_ITEM(index, k)
         if item is None:
             sizes[n] = 1
-            strides[n] = 0 if d >= t.nd else t.sizes[d] * t.strides[d]
+            strides[n] = 1 if d >= t.nd else t.sizes[d] * t.strides[d]
             n += 1
         elif item is Ellipsis:
             if ellipsis_seen:

@@ -114,14 +114,14 @@ def relu_(input: Tensor) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """``min(max(0, x), 6)``."""
-    return input.clamp_(0, 6) if inplace else _activation.relu6(input)
+    return input.relu6_() if inplace else _activation.relu6(input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` clamped to ``[min_val, max_val]``."""
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
-    return input.clamp_(min_val, max_val) if inplace else _activation.hardtanh(input, min_val, max_val)
+    return input.hardtanh_(min_val, max_val) if inplace else _activation.hardtanh(input, min_val, max_val)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -131,8 +131,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``negative_slope x``."""
-    result = _activation.leaky_relu(input, negative_slope)
-    return input.copy_(result) if inplace else result
+    return input.leaky_relu_(negative_slope) if inplace else _activation.leaky_relu(input, negative_slope)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -157,10 +156,10 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _with_inplace(op: Callable) -> Callable:
     """``op`` with PyTorch's ``inplace`` argument."""
-    name = op.name
+    name, form = op.name, op.traits["inplace"]
 
     def function(input: Tensor, inplace: bool = False) -> Tensor:
-        return input.copy_(op(input)) if inplace else op(input)
+        return form(input) if inplace else op(input)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = op.__doc__
@@ -175,13 +174,12 @@ hardswish = _with_inplace(_activation.hardswish)
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``x`` where it is above ``threshold``, else ``value``."""
-    result = _activation.threshold(input, threshold, value)
-    return input.copy_(result) if inplace else result
+    return threshold_(input, threshold, value) if inplace else _activation.threshold(input, threshold, value)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """In-place form of :func:`threshold`."""
-    return input.copy_(_activation.threshold(input, threshold, value))
+    return input.threshold_(threshold, value)
 
 
 def rrelu(
@@ -194,8 +192,7 @@ def rrelu(
         negative = input <= 0
         drawn = taeda.empty(int(negative.sum()), dtype=taeda.float64).uniform_(lower, upper).to(input.dtype)
         slopes = taeda.ones_like(input).masked_scatter_(negative, drawn)
-    result = input * slopes
-    return input.copy_(result) if inplace else result
+    return input.mul_(slopes) if inplace else input * slopes
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:

@@ -283,6 +283,7 @@ def solve(A, B, *, left=True, out=None):
 
 @primitive(method=False, name="linalg_solve_triangular")
 def _triangular(A, B, upper, unitriangular):
+    """``X`` with ``A X = B`` for triangular ``A``, both batches of matrices."""
     import numpy
 
     A = A.triu(1 if unitriangular else 0) if upper else A.tril(-1 if unitriangular else 0)
@@ -505,6 +506,7 @@ Qr = namedtuple("qr", ["Q", "R"])
 
 @primitive(method=False, name="linalg_qr", outputs=("Q", "R"), result_type=Qr)
 def _qr(A, mode):
+    """``A = Q R``; see :func:`linalg_qr`."""
     import numpy
 
     array = _array(A)
@@ -609,6 +611,7 @@ OldSvd = namedtuple("svd", ["U", "S", "V"])
 
 @primitive(method=False, name="linalg_svd", outputs=("U", "S", "Vh"), result_type=Svd)
 def _svd(A, full_matrices):
+    """``A = U diag(S) Vh``; see :func:`linalg_svd`."""
     import numpy
 
     U, S, Vh = numpy.linalg.svd(_array(A), full_matrices)
