@@ -3,7 +3,7 @@
 Explicit re-exports and nothing else: each name's home is the module it is imported from.
 """
 
-# ruff: noqa: A004, I001 - the names are PyTorch's, and the order is that of the layers
+# ruff: noqa: I001 - the order is that of the layers
 
 from ._version import __version__
 from ._core import (
@@ -108,7 +108,7 @@ from .ops.comparison import (
     signbit,
 )
 from .ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from .ops.conversion import cpu, cuda, is_same_size, resize_as_, resolve_conj, resolve_neg
+from .ops.conversion import is_same_size, resize_as_, resolve_conj, resolve_neg
 from .ops.creation import (
     _fill as fill_,
     arange,

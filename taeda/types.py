@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from . import _core
 from ._core import HELPERS, Tensor
 
 
-class finfo:  # noqa: N801 - NumPy's and PyTorch's name
+class finfo:
     """Limits of a floating-point dtype (for a complex one, of its parts).
 
     Attributes:
         bits, eps, max, min, tiny, smallest_normal, resolution: as in NumPy.
     """
 
-    _FORMATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
+    _FORMATS: ClassVar[dict[str, tuple[int, int, float]]] = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
 
     def __init__(self, type: Any = None) -> None:
         dtype = _core.get_default_dtype() if type is None else type
@@ -45,7 +45,7 @@ class finfo:  # noqa: N801 - NumPy's and PyTorch's name
         return hash(self.dtype)
 
 
-class iinfo:  # noqa: N801
+class iinfo:
     """Limits of an integer dtype: ``bits``, ``min``, ``max``."""
 
     def __init__(self, type: Any) -> None:

@@ -159,7 +159,7 @@ def build(f: Function) -> int:
         return address
 
 
-class kernel:  # noqa: N801 - a decorator
+class kernel:
     """Make ``emit(f, *key)`` a table from ``key`` to the address of a compiled kernel.
 
     ``@kernel`` over a function that writes one kernel into the builder ``f``. Calling the result with hashable arguments

@@ -405,7 +405,7 @@ class Function:
             b, a = b._pair(a)
         else:
             raise TypeError("select needs at least one Value")
-        if condition.lanes == 1 and a.lanes > 1 or condition.lanes == a.lanes:
+        if (condition.lanes == 1 and a.lanes > 1) or condition.lanes == a.lanes:
             pass
         elif a.lanes == 1:
             a, b = self.splat(a, condition.lanes), self.splat(b, condition.lanes)

@@ -675,7 +675,7 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, rcond=None):
         return A.new_empty((*A.shape[:-2], A.shape[-1], A.shape[-2]))
     U, S, Vh = linalg_svd(A, False)
     cut = _cut(A, S, atol, rtol if rcond is None else rcond)
-    inverse = S.masked_fill(S <= cut, math.inf).reciprocal().to(A.dtype)
+    inverse = S.masked_fill(cut >= S, math.inf).reciprocal().to(A.dtype)
     return matmul(_H(Vh), inverse[..., None] * _H(U))
 
 
@@ -699,7 +699,7 @@ def matrix_rank(A, tol=None, *, atol=None, rtol=None, hermitian=False):
     _check(A, "matrix_rank", square=False)
     S = svdvals(A)
     cut = _cut(A, S, atol if tol is None else tol, rtol if tol is None else 0.0)
-    return (S > cut).sum(-1)
+    return (cut < S).sum(-1)
 
 
 # ---- norms --------------------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def pointwise(
         promote, out = "type", "bool"
 
     def declare(function):
-        names, defaults, _, _ = _parameters(function)
+        _, defaults, _, _ = _parameters(function)
         n = sum(d is REQUIRED for d in defaults) if operands is None else operands
         mask = 0xFFFFFFFF if promote_from is None else sum(1 << i for i in promote_from)
         kinds = {} if dtypes is None else {"dtypes": frozenset(_KINDS[k] for k in dtypes)}
