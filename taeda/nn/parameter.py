@@ -38,8 +38,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 f"Parameter: expected detach() of {type(data).__name__} to give the same class, got {type(t).__name__}; "
                 "define detach() or pass a plain Tensor"
             )
-        t._is_param = True
-        return t
+        marked: Any = t
+        marked._is_param = True
+        return marked
 
     def __deepcopy__(self, memo):
         if id(self) in memo:

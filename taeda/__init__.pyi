@@ -1,0 +1,2174 @@
+"""Types of taeda's functions and of its Tensor. Written by tools/stubs.py: do not edit."""
+
+# ruff: noqa
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
+
+from . import autograd as autograd
+from .ops.table import can_cast as can_cast
+from .autograd.modes import enable_grad as enable_grad
+from . import fft as fft
+from .types import finfo as finfo
+from .random import fork_rng as fork_rng
+from . import func as func
+from ._print import get_printoptions as get_printoptions
+from .random import get_rng_state as get_rng_state
+from .types import iinfo as iinfo
+from .autograd.modes import inference_mode as inference_mode
+from .random import initial_seed as initial_seed
+from . import io as io
+from .types import is_complex as is_complex
+from .types import is_conj as is_conj
+from .types import is_floating_point as is_floating_point
+from .types import is_inference as is_inference
+from .types import is_neg as is_neg
+from .types import is_storage as is_storage
+from .types import is_tensor as is_tensor
+from . import kernels as kernels
+from . import linalg as linalg
+from .io.checkpoint import load as load
+from .random import manual_seed as manual_seed
+from . import nn as nn
+from .autograd.modes import no_grad as no_grad
+from .types import numel as numel
+from . import ops as ops
+from . import optim as optim
+from .ops.linalg import pinv as pinverse
+from ._print import printoptions as printoptions
+from . import random as random
+from .io.checkpoint import save as save
+from .random import seed as seed
+from . import serialization as serialization
+from .autograd.modes import set_grad_enabled as set_grad_enabled
+from ._print import set_printoptions as set_printoptions
+from .random import set_rng_state as set_rng_state
+from . import special as special
+from . import types as types
+from . import utils as utils
+
+class dtype:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def code(self) -> Any: ...
+    @property
+    def is_complex(self) -> Any: ...
+    @property
+    def is_floating_point(self) -> Any: ...
+    @property
+    def is_signed(self) -> Any: ...
+    @property
+    def itemsize(self) -> Any: ...
+    @property
+    def name(self) -> Any: ...
+    def to_complex(self, *args: Any, **kwargs: Any) -> Any: ...
+    def to_real(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class device:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def index(self) -> Any: ...
+    @property
+    def type(self) -> Any: ...
+
+class Size(builtins.tuple):
+    def numel(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_dtype: TypeAlias = dtype
+_device: TypeAlias = device
+
+class BFloat16Tensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class BoolTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class ByteTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class CharTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class DoubleTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class FloatTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class Generator:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def clone_state(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def device(self) -> Any: ...
+    def get_state(self, *args: Any, **kwargs: Any) -> Any: ...
+    def initial_seed(self, *args: Any, **kwargs: Any) -> Any: ...
+    def manual_seed(self, *args: Any, **kwargs: Any) -> Any: ...
+    def random(self, *args: Any, **kwargs: Any) -> Any: ...
+    def random64(self, *args: Any, **kwargs: Any) -> Any: ...
+    def seed(self, *args: Any, **kwargs: Any) -> Any: ...
+    def set_state(self, *args: Any, **kwargs: Any) -> Any: ...
+    def set_state_bytes(self, *args: Any, **kwargs: Any) -> Any: ...
+    def state_bytes(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class HalfTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class IntTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class LongTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class OutOfMemoryError(builtins.RuntimeError): ...
+
+class ShortTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class layout:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+class memory_format:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+__version__: builtins.str
+bfloat16: _dtype
+bool: _dtype
+cdouble: _dtype
+cfloat: _dtype
+channels_last: Any
+channels_last_3d: Any
+complex128: _dtype
+complex64: _dtype
+contiguous_format: Any
+default_generator: Any
+double: _dtype
+float: _dtype
+float16: _dtype
+float32: _dtype
+float64: _dtype
+get_default_dtype: Any
+get_num_threads: Any
+half: _dtype
+int: _dtype
+int16: _dtype
+int32: _dtype
+int64: _dtype
+int8: _dtype
+is_grad_enabled: Any
+is_inference_mode_enabled: Any
+long: _dtype
+preserve_format: Any
+promote_types: Any
+result_type: Any
+set_default_dtype: Any
+set_num_threads: Any
+short: _dtype
+strided: Any
+uint16: _dtype
+uint32: _dtype
+uint64: _dtype
+uint8: _dtype
+
+class Tensor:
+    """An n-dimensional array that records what is done with it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __abs__(self) -> Tensor: ...
+    def __add__(self, other: Any) -> Tensor: ...
+    def __and__(self, other: Any) -> Tensor: ...
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any: ...
+    def __bool__(self) -> builtins.bool: ...
+    def __complex__(self) -> builtins.complex: ...
+    def __contains__(self, element: Any) -> builtins.bool: ...
+    def __deepcopy__(self, memo: Any) -> Tensor: ...
+    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __float__(self) -> builtins.float: ...
+    def __floordiv__(self, other: Any) -> Tensor: ...
+    def __format__(self, spec: Any) -> builtins.str: ...
+    def __ge__(self, other: Any) -> Tensor: ...
+    def __getitem__(self, index: Any) -> Tensor: ...
+    def __gt__(self, other: Any) -> Tensor: ...
+    def __hash__(self) -> builtins.int: ...
+    def __iadd__(self, other: Any) -> Tensor: ...
+    def __iand__(self, other: Any) -> Tensor: ...
+    def __ifloordiv__(self, other: Any) -> Tensor: ...
+    def __ilshift__(self, other: Any) -> Tensor: ...
+    def __imod__(self, other: Any) -> Tensor: ...
+    def __imul__(self, other: Any) -> Tensor: ...
+    def __index__(self) -> builtins.int: ...
+    def __int__(self) -> builtins.int: ...
+    def __invert__(self) -> Tensor: ...
+    def __ior__(self, other: Any) -> Tensor: ...
+    def __ipow__(self, other: Any) -> Tensor: ...  # type: ignore[misc]
+    def __irshift__(self, other: Any) -> Tensor: ...
+    def __isub__(self, other: Any) -> Tensor: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __itruediv__(self, other: Any) -> Tensor: ...
+    def __ixor__(self, other: Any) -> Tensor: ...
+    def __le__(self, other: Any) -> Tensor: ...
+    def __len__(self) -> builtins.int: ...
+    def __lshift__(self, other: Any) -> Tensor: ...
+    def __lt__(self, other: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor: ...
+    def __mul__(self, other: Any) -> Tensor: ...
+    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __neg__(self) -> Tensor: ...
+    def __or__(self, other: Any) -> Tensor: ...
+    def __pos__(self) -> Tensor: ...
+    def __pow__(self, other: Any, modulo: Any = None) -> Tensor: ...
+    def __radd__(self, other: Any) -> Tensor: ...
+    def __rand__(self, other: Any) -> Tensor: ...
+    def __reduce_ex__(self, protocol: Any) -> Any: ...
+    def __repr__(self) -> builtins.str: ...
+    def __rfloordiv__(self, other: Any) -> Tensor: ...
+    def __rlshift__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor: ...
+    def __rmul__(self, other: Any) -> Tensor: ...
+    def __ror__(self, other: Any) -> Tensor: ...
+    def __rpow__(self, other: Any) -> Tensor: ...
+    def __rrshift__(self, other: Any) -> Tensor: ...
+    def __rshift__(self, other: Any) -> Tensor: ...
+    def __rsub__(self, other: Any) -> Tensor: ...
+    def __rtruediv__(self, other: Any) -> Tensor: ...
+    def __rxor__(self, other: Any) -> Tensor: ...
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+    def __str__(self) -> builtins.str: ...
+    def __sub__(self, other: Any) -> Tensor: ...
+    def __truediv__(self, other: Any) -> Tensor: ...
+    def __xor__(self, other: Any) -> Tensor: ...
+    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None) -> None: ...
+    @property
+    def data(self) -> Tensor: ...
+    @data.setter
+    def data(self, value: Any) -> None: ...
+    def data_ptr(self) -> builtins.int: ...
+    def detach(self) -> Tensor: ...
+    def detach_(self) -> Tensor: ...
+    @property
+    def device(self) -> _device: ...
+    def dim(self) -> builtins.int: ...
+    @property
+    def dtype(self) -> _dtype: ...
+    def element_size(self) -> builtins.int: ...
+    def get_device(self) -> Any: ...
+    @property
+    def grad(self) -> Tensor | None: ...
+    @grad.setter
+    def grad(self, value: Any) -> None: ...
+    @grad.deleter
+    def grad(self) -> None: ...
+    @property
+    def grad_fn(self) -> Any: ...
+    def has_names(self) -> Any: ...
+    def is_complex(self) -> builtins.bool: ...
+    def is_conj(self) -> Any: ...
+    def is_contiguous(self, memory_format: Any = ...) -> builtins.bool: ...
+    @property
+    def is_cpu(self) -> builtins.bool: ...
+    @property
+    def is_cuda(self) -> builtins.bool: ...
+    def is_floating_point(self) -> builtins.bool: ...
+    def is_inference(self) -> Any: ...
+    @property
+    def is_leaf(self) -> builtins.bool: ...
+    @property
+    def is_meta(self) -> Any: ...
+    @property
+    def is_mps(self) -> Any: ...
+    def is_neg(self) -> Any: ...
+    @property
+    def is_nested(self) -> Any: ...
+    @property
+    def is_quantized(self) -> Any: ...
+    def is_shared(self) -> Any: ...
+    def is_signed(self) -> builtins.bool: ...
+    @property
+    def is_sparse(self) -> Any: ...
+    def item(self) -> Any: ...
+    @property
+    def itemsize(self) -> builtins.int: ...
+    @property
+    def layout(self) -> Any: ...
+    @property
+    def names(self) -> Any: ...
+    @property
+    def nbytes(self) -> builtins.int: ...
+    @property
+    def ndim(self) -> builtins.int: ...
+    def numel(self) -> builtins.int: ...
+    @property
+    def output_nr(self) -> builtins.int: ...
+    def register_hook(self, hook: Any) -> Any: ...
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
+    @property
+    def requires_grad(self) -> builtins.bool: ...
+    @requires_grad.setter
+    def requires_grad(self, value: Any) -> None: ...
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor: ...
+    def retain_grad(self) -> None: ...
+    @property
+    def retains_grad(self) -> builtins.bool: ...
+    @property
+    def shape(self) -> Size: ...
+    def size(self, dim: Any = None) -> Any: ...
+    def storage_offset(self) -> builtins.int: ...
+    def stride(self, dim: Any = None) -> Any: ...
+    def untyped_storage(self) -> Any: ...
+    @property
+    def H(self) -> Tensor: ...
+    @property
+    def T(self) -> Tensor: ...
+    def argwhere(self, *args: Any, **kwargs: Any) -> Any: ...
+    def as_strided_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def broadcast_to(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def imag(self) -> Tensor: ...
+    def inverse(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def mH(self) -> Tensor: ...
+    @property
+    def mT(self) -> Tensor: ...
+    def matrix_exp(self, *args: Any, **kwargs: Any) -> Any: ...
+    def ndimension(self, *args: Any, **kwargs: Any) -> Any: ...
+    def nelement(self, *args: Any, **kwargs: Any) -> Any: ...
+    def numpy(self, *args: Any, **kwargs: Any) -> Any: ...
+    def pinverse(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def real(self) -> Tensor: ...
+    def split_with_sizes(self, *args: Any, **kwargs: Any) -> Any: ...
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def t_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def tolist(self, *args: Any, **kwargs: Any) -> Any: ...
+    def transpose_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def view(self, *args: Any, **kwargs: Any) -> Any: ...
+    def where(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __matmul__(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Matrix product by the rank of the operands."""
+    def __rmatmul__(self, other: Tensor | Number) -> Any:
+        r"""``other @ input``."""
+    def _cholesky_method(self, upper: builtins.bool = False) -> Any:
+        r"""The Cholesky factor of positive definite matrices."""
+    def _det_method(self) -> Any:
+        r"""The determinant of square matrices."""
+    def _svd_method(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+        r"""``input = U diag(S) V^H``; the older form, which gives ``V``."""
+    def abs(self, *, out: Any = None) -> Tensor:
+        r"""The absolute value; of a complex number, a real one."""
+    def abs_(self) -> Tensor:
+        r"""In-place form of :func:`abs`."""
+    def absolute(self, *, out: Any = None) -> Tensor:
+        r"""The absolute value; of a complex number, a real one."""
+    def absolute_(self) -> Tensor:
+        r"""In-place form of :func:`abs`."""
+    def acos(self, *, out: Any = None) -> Tensor:
+        r"""The arc cosine in radians; NaN outside [-1, 1]."""
+    def acos_(self) -> Tensor:
+        r"""In-place form of :func:`acos`."""
+    def acosh(self, *, out: Any = None) -> Tensor:
+        r"""The inverse hyperbolic cosine; NaN below 1."""
+    def acosh_(self) -> Tensor:
+        r"""In-place form of :func:`acosh`."""
+    def add(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``input + alpha * other``; of bools, whether either holds."""
+    def add_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+        r"""In-place form of :func:`add`."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+        r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
+    def addbmm_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`addbmm`."""
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+        r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
+        r"""In-place form of :func:`addcdiv`."""
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+        r"""``input + value * tensor1 * tensor2``."""
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
+        r"""In-place form of :func:`addcmul`."""
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
+    def addmm_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`addmm`."""
+    def addmv(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
+    def addmv_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`addmv`."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+        r"""``beta * input + alpha * outer(vec1, vec2)``."""
+    def addr_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`addr`."""
+    def adjoint(self) -> Any:
+        r"""The conjugate transpose of the last two dimensions."""
+    def all(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
+    def allclose(self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+        r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+    def amax(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
+    def amin(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
+    def aminmax(self, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
+        r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
+    def angle(self, *, out: Any = None) -> Tensor:
+        r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
+    def any(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+    def arccos(self, *, out: Any = None) -> Tensor:
+        r"""The arc cosine in radians; NaN outside [-1, 1]."""
+    def arccos_(self) -> Tensor:
+        r"""In-place form of :func:`acos`."""
+    def arccosh(self, *, out: Any = None) -> Tensor:
+        r"""The inverse hyperbolic cosine; NaN below 1."""
+    def arccosh_(self) -> Tensor:
+        r"""In-place form of :func:`acosh`."""
+    def arcsin(self, *, out: Any = None) -> Tensor:
+        r"""The arc sine in radians; NaN outside [-1, 1]."""
+    def arcsin_(self) -> Tensor:
+        r"""In-place form of :func:`asin`."""
+    def arcsinh(self, *, out: Any = None) -> Tensor:
+        r"""The inverse hyperbolic sine."""
+    def arcsinh_(self) -> Tensor:
+        r"""In-place form of :func:`asinh`."""
+    def arctan(self, *, out: Any = None) -> Tensor:
+        r"""The arc tangent in radians."""
+    def arctan2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+    def arctan2_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`atan2`."""
+    def arctan_(self) -> Tensor:
+        r"""In-place form of :func:`atan`."""
+    def arctanh(self, *, out: Any = None) -> Tensor:
+        r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    def arctanh_(self) -> Tensor:
+        r"""In-place form of :func:`atanh`."""
+    def argmax(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
+    def argmin(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+        r"""The indices that sort a dimension; see :func:`sort`."""
+    def as_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
+        r"""A view with any sizes and strides (in elements) on the storage of ``input``."""
+    def as_subclass(self, cls: Any) -> Any:
+        r"""``input`` as an object of class ``cls``, in the same place of the graph."""
+    def asin(self, *, out: Any = None) -> Tensor:
+        r"""The arc sine in radians; NaN outside [-1, 1]."""
+    def asin_(self) -> Tensor:
+        r"""In-place form of :func:`asin`."""
+    def asinh(self, *, out: Any = None) -> Tensor:
+        r"""The inverse hyperbolic sine."""
+    def asinh_(self) -> Tensor:
+        r"""In-place form of :func:`asinh`."""
+    def atan(self, *, out: Any = None) -> Tensor:
+        r"""The arc tangent in radians."""
+    def atan2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+    def atan2_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`atan2`."""
+    def atan_(self) -> Tensor:
+        r"""In-place form of :func:`atan`."""
+    def atanh(self, *, out: Any = None) -> Tensor:
+        r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    def atanh_(self) -> Tensor:
+        r"""In-place form of :func:`atanh`."""
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
+    def baddbmm_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`baddbmm`."""
+    def bernoulli(self, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
+        r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with ones, with probability ``p`` (a number, or a tensor that broadcasts to the input), and zeros."""
+    def bfloat16(self, memory_format: Any = None) -> Any:
+        r"""``input`` as bfloat16."""
+    def bincount(self, weights: Any = None, minlength: Number = 0) -> Tensor:
+        r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
+    def bitwise_and(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input & other``."""
+    def bitwise_and_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`bitwise_and`."""
+    def bitwise_left_shift(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input << other``; 0 where ``other`` is negative or not below the width."""
+    def bitwise_left_shift_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`bitwise_left_shift`."""
+    def bitwise_not(self, *, out: Any = None) -> Tensor:
+        r"""``~input``: the complement of each bit, of bools the opposite."""
+    def bitwise_not_(self) -> Tensor:
+        r"""In-place form of :func:`bitwise_not`."""
+    def bitwise_or(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input | other``."""
+    def bitwise_or_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`bitwise_or`."""
+    def bitwise_right_shift(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
+    def bitwise_right_shift_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`bitwise_right_shift`."""
+    def bitwise_xor(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input ^ other``."""
+    def bitwise_xor_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`bitwise_xor`."""
+    def bmm(self, mat2: Tensor, *, out: Any = None) -> Tensor:
+        r"""Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
+    def bool(self, memory_format: Any = None) -> Any:
+        r"""``input`` as bool."""
+    def byte(self, memory_format: Any = None) -> Any:
+        r"""``input`` as uint8."""
+    def cauchy_(self, median: Number = 0.0, sigma: Number = 1.0, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with numbers of the Cauchy distribution."""
+    def cdouble(self, memory_format: Any = None) -> Any:
+        r"""``input`` as complex128."""
+    def ceil(self, *, out: Any = None) -> Tensor:
+        r"""The smallest integer not below."""
+    def ceil_(self) -> Tensor:
+        r"""In-place form of :func:`ceil`."""
+    def cfloat(self, memory_format: Any = None) -> Any:
+        r"""``input`` as complex64."""
+    def char(self, memory_format: Any = None) -> Any:
+        r"""``input`` as int8."""
+    def cholesky(self, upper: builtins.bool = False) -> Any:
+        r"""The Cholesky factor of positive definite matrices."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Any:
+        r"""The inverse of the matrix of which ``L`` is the Cholesky factor."""
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Any:
+        r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
+    def chunk(self, chunks: Any, dim: builtins.int = 0) -> Any:
+        r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+    def clamp(self, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+        r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    def clamp_(self, min: Any = None, max: Any = None) -> Any:
+        r"""In-place form of :func:`clamp`."""
+    def clamp_between_(self, min: Any = None, max: Any = None) -> Tensor:
+        r"""In-place form of :func:`clamp_between`."""
+    def clamp_max(self, max: Any, *, out: Any = None) -> Any:
+        r"""``input``, at most ``max``."""
+    def clamp_max_(self, max: Any) -> Any:
+        r"""In-place form of :func:`clamp_max`."""
+    def clamp_min(self, min: Any, *, out: Any = None) -> Any:
+        r"""``input``, at least ``min``."""
+    def clamp_min_(self, min: Any) -> Any:
+        r"""In-place form of :func:`clamp_min`."""
+    def clip(self, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+        r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    def clip_(self, min: Any = None, max: Any = None) -> Any:
+        r"""In-place form of :func:`clamp`."""
+    def clone(self, *, memory_format: Any = ...) -> Tensor:
+        r"""A copy in memory of its own."""
+    def combinations(self, r: Number = 2, with_replacement: builtins.bool = False) -> Any:
+        r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
+    def conj(self) -> Any:
+        r"""The complex conjugate; a real tensor is given back as it is."""
+    def conj_physical(self, *, out: Any = None) -> Tensor:
+        r"""The complex conjugate, computed."""
+    def conj_physical_(self) -> Tensor:
+        r"""In-place form of :func:`conj_physical`."""
+    def contiguous(self, memory_format: Any = ...) -> Any:
+        r"""``input`` itself if its elements lie in memory in the given order, else a copy that does."""
+    def copy_(self, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
+        r"""In-place form of :func:`copy`."""
+    def copysign(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
+    def copysign_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`copysign`."""
+    def corrcoef(self) -> Any:
+        r"""The matrix of Pearson's correlation coefficients of variables (rows)."""
+    def cos(self, *, out: Any = None) -> Tensor:
+        r"""The cosine of an angle in radians."""
+    def cos_(self) -> Tensor:
+        r"""In-place form of :func:`cos`."""
+    def cosh(self, *, out: Any = None) -> Tensor:
+        r"""The hyperbolic cosine."""
+    def cosh_(self) -> Tensor:
+        r"""In-place form of :func:`cosh`."""
+    def count_nonzero(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+        r"""The number of elements along ``dim`` that are not 0, as int64."""
+    def cov(self, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Any:
+        r"""The covariance matrix of variables (rows) observed in columns."""
+    def cpu(self, memory_format: Any = None) -> Any:
+        r"""``input`` on the CPU."""
+    def cross(self, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+        r"""The cross product of vectors of three elements along ``dim``."""
+    def cube_(self) -> Tensor:
+        r"""In-place form of :func:`cube`."""
+    def cuda(self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
+        r"""``input`` on a CUDA device."""
+    def cummax(self, dim: builtins.int, *, out: Any = None) -> Any:
+        r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    def cummin(self, dim: builtins.int, *, out: Any = None) -> Any:
+        r"""Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+    def cumprod(self, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+        r"""Running product along ``dim``. Integers and bools are multiplied as int64."""
+    def cumprod_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`cumprod`."""
+    def cumsum(self, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+        r"""Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64."""
+    def cumsum_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`cumsum`."""
+    def deg2rad(self, *, out: Any = None) -> Tensor:
+        r"""Degrees to radians."""
+    def deg2rad_(self) -> Tensor:
+        r"""In-place form of :func:`deg2rad`."""
+    def det(self) -> Any:
+        r"""The determinant of square matrices."""
+    def detach_copy(self) -> Any:
+        r"""A copy outside the graph."""
+    def diag(self, diagonal: Number = 0) -> Any:
+        r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    def diag_embed(self, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Any:
+        r"""Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
+    def diagflat(self, offset: Number = 0) -> Any:
+        r"""A matrix with the elements of ``input`` on its diagonal."""
+    def diagonal(self, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
+        r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+    def diagonal_scatter(self, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
+        r"""A copy of ``input`` with ``src`` on a diagonal."""
+    def diff(self, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None) -> Any:
+        r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
+    def digamma(self, *, out: Any = None) -> Tensor:
+        r"""The derivative of :func:`lgamma`."""
+    def digamma_(self) -> Tensor:
+        r"""In-place form of :func:`digamma`."""
+    def dim_order(self) -> Any:
+        r"""The dimensions from outermost to innermost in memory."""
+    def dist(self, other: Tensor | Number, p: Any = 2) -> Any:
+        r"""The ``p``-norm of ``input - other``."""
+    def div(self, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Any:
+        r"""``input / other``."""
+    def div_(self, other: Tensor | Number, *, rounding_mode: Any = None) -> Any:
+        r"""In-place form of :func:`div`."""
+    def divide(self, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Any:
+        r"""``input / other``."""
+    def divide_(self, other: Tensor | Number, *, rounding_mode: Any = None) -> Any:
+        r"""In-place form of :func:`div`."""
+    def dot(self, tensor: Tensor, *, out: Any = None) -> Tensor:
+        r"""Inner product of two vectors (no conjugate)."""
+    def double(self, memory_format: Any = None) -> Any:
+        r"""``input`` as float64."""
+    def dsplit(self, indices_or_sections: Any) -> Any:
+        r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
+    def elu_kernel_(self, alpha: Any, scale: Any, input_scale: Any) -> Tensor:
+        r"""In-place form of :func:`elu_kernel`."""
+    def eq(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether the elements are equal; NaN equals nothing."""
+    def eq_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`eq`."""
+    def equal(self, other: Tensor | Number) -> Any:
+        r"""Whether the tensors have the same shape and elements. Gives a Python bool."""
+    def erf(self, *, out: Any = None) -> Tensor:
+        r"""The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
+    def erf_(self) -> Tensor:
+        r"""In-place form of :func:`erf`."""
+    def erfc(self, *, out: Any = None) -> Tensor:
+        r"""``1 - erf(input)``, accurate in the tail."""
+    def erfc_(self) -> Tensor:
+        r"""In-place form of :func:`erfc`."""
+    def erfinv(self, *, out: Any = None) -> Tensor:
+        r"""The inverse of :func:`erf`; infinite at -1 and 1."""
+    def erfinv_(self) -> Tensor:
+        r"""In-place form of :func:`erfinv`."""
+    def exp(self, *, out: Any = None) -> Tensor:
+        r"""``e ** input``."""
+    def exp2(self, *, out: Any = None) -> Tensor:
+        r"""``2 ** input``."""
+    def exp2_(self) -> Tensor:
+        r"""In-place form of :func:`exp2`."""
+    def exp_(self) -> Tensor:
+        r"""In-place form of :func:`exp`."""
+    def expand(self, *size: Any, implicit: builtins.bool = False) -> Any:
+        r"""A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
+    def expand_as(self, other: Tensor | Number) -> Any:
+        r"""``input`` expanded to the sizes of ``other``."""
+    def expit_(self) -> Tensor:
+        r"""In-place form of :func:`sigmoid`."""
+    def expm1(self, *, out: Any = None) -> Tensor:
+        r"""``e ** input - 1``, exact for small ``input``."""
+    def expm1_(self) -> Tensor:
+        r"""In-place form of :func:`expm1`."""
+    def exponential_(self, lambd: Number = 1.0, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with exponentially distributed numbers of rate ``lambd``."""
+    def fill(self, value: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``value``, a number or a tensor of no dimensions, in every element."""
+    def fill_(self, value: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`fill`."""
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Any:
+        r"""Write ``fill_value`` on the main diagonal, in place; ``wrap`` starts again below it in a tall matrix."""
+    def fix(self, *, out: Any = None) -> Tensor:
+        r"""Rounded toward zero."""
+    def fix_(self) -> Tensor:
+        r"""In-place form of :func:`trunc`."""
+    def flatten(self, start_dim: Number = 0, end_dim: Number = -1) -> Any:
+        r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
+    def flip(self, *dims: Any) -> Tensor:
+        r"""The elements in reverse order along ``dims``, as a copy."""
+    def fliplr(self) -> Any:
+        r""":func:`flip` of dimension 1."""
+    def flipud(self) -> Any:
+        r""":func:`flip` of dimension 0."""
+    def float(self, memory_format: Any = None) -> Any:
+        r"""``input`` as float32."""
+    def float_power(self, exponent: Tensor | Number, *, out: Any = None) -> Any:
+        r"""``input ** exponent`` in float64 or complex128."""
+    def float_power_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`float_power`."""
+    def floor(self, *, out: Any = None) -> Tensor:
+        r"""The largest integer not above."""
+    def floor_(self) -> Tensor:
+        r"""In-place form of :func:`floor`."""
+    def floor_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``floor(input / other)``, Python's ``//``."""
+    def floor_divide_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`floor_divide`."""
+    def fmax(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The larger of the two; a number wins over NaN."""
+    def fmin(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The smaller of the two; a number wins over NaN."""
+    def fmod(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``."""
+    def fmod_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`fmod`."""
+    def frac(self, *, out: Any = None) -> Tensor:
+        r"""``input - trunc(input)``, with the sign of ``input``."""
+    def frac_(self) -> Tensor:
+        r"""In-place form of :func:`frac`."""
+    def frexp(self, *, out: Any = None) -> Any:
+        r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+    def gammaln_(self) -> Tensor:
+        r"""In-place form of :func:`lgamma`."""
+    def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
+        r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
+    def gcd(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The greatest common divisor, not negative."""
+    def gcd_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`gcd`."""
+    def ge(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input >= other``."""
+    def ge_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`ge`."""
+    def geometric_(self, p: Any, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with the number of trials up to the first success, of probability ``p`` each."""
+    def ger(self, vec2: Tensor) -> Any:
+        r"""``out[i, j] = input[i] * vec2[j]``."""
+    def greater(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input > other``."""
+    def greater_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`gt`."""
+    def greater_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input >= other``."""
+    def greater_equal_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`ge`."""
+    def gt(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input > other``."""
+    def gt_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`gt`."""
+    def half(self, memory_format: Any = None) -> Any:
+        r"""``input`` as float16."""
+    def hardshrink(self, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
+        r"""``input`` where its size exceeds ``lambd``, else 0."""
+    def hardsigmoid_(self) -> Tensor:
+        r"""In-place form of :func:`hardsigmoid`."""
+    def hardswish_(self) -> Tensor:
+        r"""In-place form of :func:`hardswish`."""
+    def hardtanh_(self, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
+        r"""In-place form of :func:`hardtanh`."""
+    def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
+        r"""0 below 0, 1 above it, ``values`` at 0."""
+    def heaviside_(self, values: Any) -> Tensor:
+        r"""In-place form of :func:`heaviside`."""
+    def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
+        r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
+    def hsplit(self, indices_or_sections: Any) -> Any:
+        r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
+    def hypot(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+    def hypot_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`hypot`."""
+    def i0(self, *, out: Any = None) -> Tensor:
+        r"""The modified Bessel function of the first kind of order 0."""
+    def i0_(self) -> Tensor:
+        r"""In-place form of :func:`i0`."""
+    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+        r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
+    def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+        r"""In-place form of :func:`index_add`."""
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        r"""Write the slices of ``source`` at ``index`` along ``dim``."""
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        r"""In-place form of :func:`index_copy`."""
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
+        r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the"""
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`index_fill`."""
+    def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+        r"""Write ``values`` at ``indices``, or add them there."""
+    def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+        r"""In-place form of :func:`index_put`."""
+    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+        r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
+    def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+        r"""In-place form of :func:`index_reduce`."""
+    def index_select(self, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
+        r"""The slices at ``index``, a vector, along ``dim``."""
+    def inner(self, other: Tensor | Number) -> Any:
+        r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
+    def int(self, memory_format: Any = None) -> Any:
+        r"""``input`` as int32."""
+    def is_nonzero(self) -> Any:
+        r"""Whether the one element of ``input`` is not zero."""
+    def is_pinned(self, device: _device | builtins.str | None = None) -> Any:
+        r"""False: without a GPU there is nothing to pin for."""
+    def is_same_size(self, other: Tensor | Number) -> Any:
+        r"""Whether the sizes are equal."""
+    def is_set_to(self, tensor: Tensor) -> Any:
+        r"""Whether both are the same window on the same storage."""
+    def isclose(self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+        r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
+    def isfinite(self, *, out: Any = None) -> Tensor:
+        r"""Whether an element is neither infinite nor NaN."""
+    def isinf(self, *, out: Any = None) -> Tensor:
+        r"""Whether an element is infinite (either part of a complex one)."""
+    def isnan(self, *, out: Any = None) -> Tensor:
+        r"""Whether an element is NaN (either part of a complex one)."""
+    def isneginf(self, *, out: Any = None) -> Tensor:
+        r"""Whether an element is negative infinity."""
+    def isposinf(self, *, out: Any = None) -> Tensor:
+        r"""Whether an element is positive infinity."""
+    def isreal(self, *, out: Any = None) -> Tensor:
+        r"""Whether an element has no imaginary part."""
+    def kron(self, other: Tensor | Number) -> Any:
+        r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
+    def kthvalue(self, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+        r"""The ``k``-th smallest element (from 1) along a dimension, and its index."""
+    def lcm(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The least common multiple, not negative."""
+    def lcm_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`lcm`."""
+    def ldexp(self, other: Tensor | Number, *, out: Any = None) -> Any:
+        r"""``input * 2 ** other``."""
+    def ldexp_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`ldexp`."""
+    def le(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input <= other``."""
+    def le_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`le`."""
+    def leaky_relu_(self, negative_slope: Number = 0.01) -> Tensor:
+        r"""In-place form of :func:`leaky_relu`."""
+    def lerp(self, end: Any, weight: Any, *, out: Any = None) -> Tensor:
+        r"""``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
+    def lerp_(self, end: Any, weight: Any) -> Tensor:
+        r"""In-place form of :func:`lerp`."""
+    def less(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input < other``."""
+    def less_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`lt`."""
+    def less_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input <= other``."""
+    def less_equal_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`le`."""
+    def lgamma(self, *, out: Any = None) -> Tensor:
+        r"""The logarithm of ``|gamma(input)|``."""
+    def lgamma_(self) -> Tensor:
+        r"""In-place form of :func:`lgamma`."""
+    def log(self, *, out: Any = None) -> Tensor:
+        r"""The natural logarithm: -inf of 0, NaN of negative numbers."""
+    def log10(self, *, out: Any = None) -> Tensor:
+        r"""The logarithm to base 10."""
+    def log10_(self) -> Tensor:
+        r"""In-place form of :func:`log10`."""
+    def log1p(self, *, out: Any = None) -> Tensor:
+        r"""``log(1 + input)``, exact for small ``input``."""
+    def log1p_(self) -> Tensor:
+        r"""In-place form of :func:`log1p`."""
+    def log2(self, *, out: Any = None) -> Tensor:
+        r"""The logarithm to base 2."""
+    def log2_(self) -> Tensor:
+        r"""In-place form of :func:`log2`."""
+    def log_(self) -> Tensor:
+        r"""In-place form of :func:`log`."""
+    def log_normal_(self, mean: Number = 1.0, std: Number = 2.0, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with numbers whose logarithm is normal with the given mean and standard deviation."""
+    def log_softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+        r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision."""
+    def logaddexp(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``log(exp(input) + exp(other))`` with no overflow."""
+    def logaddexp2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``log2(2 ** input + 2 ** other)`` with no overflow."""
+    def logcumsumexp(self, dim: builtins.int, *, out: Any = None) -> Any:
+        r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
+    def logdet(self) -> Any:
+        r"""The logarithm of the determinant: NaN where that is negative."""
+    def logical_and(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether both are true; any number but 0 is."""
+    def logical_and_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`logical_and`."""
+    def logical_not(self, *, out: Any = None) -> Tensor:
+        r"""Whether the element is 0."""
+    def logical_not_(self) -> Tensor:
+        r"""In-place form of :func:`logical_not`."""
+    def logical_or(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether either is true; any number but 0 is."""
+    def logical_or_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`logical_or`."""
+    def logical_xor(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether exactly one is true; any number but 0 is."""
+    def logical_xor_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`logical_xor`."""
+    def logit(self, eps: Any = None, *, out: Any = None) -> Tensor:
+        r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+    def logit_(self, eps: Any = None) -> Tensor:
+        r"""In-place form of :func:`logit`."""
+    def logsumexp(self, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+        r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+    def long(self, memory_format: Any = None) -> Any:
+        r"""``input`` as int64."""
+    def lt(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether ``input < other``."""
+    def lt_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`lt`."""
+    def masked_fill(self, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
+    def masked_fill_(self, mask: Tensor, value: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`masked_fill`."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        r"""Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        r"""In-place form of :func:`masked_scatter`."""
+    def masked_select(self, mask: Tensor, *, out: Any = None) -> Tensor:
+        r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
+    def matmul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Matrix product by the rank of the operands."""
+    def matrix_power(self, n: Any) -> Any:
+        r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
+    def max(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+        r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
+    def maximum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The larger of the two, NaN where either is NaN."""
+    def mean(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+        r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
+    def median(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+        r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
+    def min(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+        r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
+    def minimum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The smaller of the two, NaN where either is NaN."""
+    def mish_(self) -> Tensor:
+        r"""In-place form of :func:`mish`."""
+    def mm(self, mat2: Tensor, *, out: Any = None) -> Tensor:
+        r"""Product of two matrices: ``[m, k] @ [k, n]``."""
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+        r"""The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+    def moveaxis(self, source: Tensor, destination: Any) -> Any:
+        r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+    def movedim(self, source: Tensor, destination: Any) -> Any:
+        r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+    def msort(self) -> Any:
+        r"""The values sorted along dimension 0."""
+    def mul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input * other``; of bools, whether both hold."""
+    def mul_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`mul`."""
+    def multinomial(self, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None) -> Tensor:
+        r"""Indices drawn with the probabilities (up to a factor) in each row."""
+    def multiply(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input * other``; of bools, whether both hold."""
+    def multiply_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`mul`."""
+    def mv(self, vec: Tensor, *, out: Any = None) -> Tensor:
+        r"""Product of a matrix and a vector: ``[m, k] @ [k]``."""
+    def mvlgamma(self, p: Any) -> Any:
+        r"""The logarithm of the multivariate gamma function of dimension ``p``."""
+    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`mvlgamma`."""
+    def nan_to_num(self, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
+        r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
+    def nan_to_num_(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+        r"""In-place form of :func:`nan_to_num`."""
+    def nanmean(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Any:
+        r"""Mean over ``dim`` of the elements that are not NaN."""
+    def nanmedian(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+        r""":func:`median` of the elements that are not NaN."""
+    def nanquantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+        r""":func:`quantile` of the elements that are numbers."""
+    def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+        r"""Sum over ``dim`` with NaN counted as 0."""
+    def narrow(self, dim: builtins.int, start: Any, length: Any) -> Any:
+        r"""A view of ``length`` elements from ``start`` along ``dim``."""
+    def narrow_copy(self, dim: builtins.int, start: Any, length: Any) -> Any:
+        r"""A copy of :func:`narrow`."""
+    def ne(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether the elements differ; NaN differs from all."""
+    def ne_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`ne`."""
+    def neg(self, *, out: Any = None) -> Tensor:
+        r"""``-input``. For bools use ``~``."""
+    def neg_(self) -> Tensor:
+        r"""In-place form of :func:`neg`."""
+    def negative(self, *, out: Any = None) -> Tensor:
+        r"""``-input``. For bools use ``~``."""
+    def negative_(self) -> Tensor:
+        r"""In-place form of :func:`neg`."""
+    def new_empty(self, *size: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+        r"""An uninitialised tensor with the dtype of ``input``."""
+    def new_empty_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False) -> Any:
+        r"""An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
+    def new_full(self, size: Sequence[builtins.int] | builtins.int, fill_value: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+        r"""``fill_value`` everywhere, with the dtype of ``input``."""
+    def new_ones(self, *size: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+        r"""Ones with the dtype of ``input``."""
+    def new_tensor(self, data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+        r"""A copy of ``data`` with the dtype of ``input``."""
+    def new_zeros(self, *size: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+        r"""Zeros with the dtype of ``input``."""
+    def nextafter(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The next floating-point number from ``input`` toward ``other``."""
+    def nextafter_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`nextafter`."""
+    def nonzero(self, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
+        r"""Where ``input`` is not zero."""
+    def norm(self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Any:
+        r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
+    def normal_(self, mean: Number = 0.0, std: Number = 1.0, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number is in"""
+    def not_equal(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""Whether the elements differ; NaN differs from all."""
+    def not_equal_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`ne`."""
+    def outer(self, vec2: Tensor) -> Any:
+        r"""``out[i, j] = input[i] * vec2[j]``."""
+    def permute(self, *dims: Any) -> Any:
+        r"""A view with dimensions in the order ``dims``."""
+    def pin_memory(self, device: _device | builtins.str | None = None) -> Any:
+        r"""``input``: without a GPU there is nothing to pin for."""
+    def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
+        r"""Poisson numbers with the rates in ``input``, in its dtype."""
+    def polygamma(self, n: Any) -> Any:
+        r"""The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
+    def positive(self) -> Any:
+        r"""``+input``: the tensor itself."""
+    def pow(self, exponent: Tensor | Number, *, out: Any = None) -> Any:
+        r"""``input ** exponent``; either may be a number."""
+    def pow_(self, exponent: Tensor | Number) -> Any:
+        r"""In-place form of :func:`pow`."""
+    def power_(self, exponent: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`power`."""
+    def prelu(self, weight: Any) -> Any:
+        r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+    def prod(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+        r"""Product over ``dim`` (all dimensions by default)."""
+    def psi_(self) -> Tensor:
+        r"""In-place form of :func:`digamma`."""
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        r"""In-place form of :func:`put`."""
+    def qr(self, some: builtins.bool = True) -> Any:
+        r"""``input = Q R``, reduced unless ``some`` is false."""
+    def quantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+        r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
+    def rad2deg(self, *, out: Any = None) -> Tensor:
+        r"""Radians to degrees."""
+    def rad2deg_(self) -> Tensor:
+        r"""In-place form of :func:`rad2deg`."""
+    def random_(self, from_: Any = None, to: Any = None, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds"""
+    def ravel(self) -> Any:
+        r"""All elements in one dimension."""
+    def reciprocal(self, *, out: Any = None) -> Tensor:
+        r"""``1 / input``."""
+    def reciprocal_(self) -> Tensor:
+        r"""In-place form of :func:`reciprocal`."""
+    def relu(self, *, out: Any = None) -> Tensor:
+        r"""``max(input, 0)``."""
+    def relu6_(self) -> Tensor:
+        r"""In-place form of :func:`relu6`."""
+    def relu_(self) -> Tensor:
+        r"""In-place form of :func:`relu`."""
+    def remainder(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
+    def remainder_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`remainder`."""
+    def renorm(self, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
+        r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+    def repeat(self, *repeats: Any) -> Tensor:
+        r"""The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
+    def repeat_interleave(self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
+        r"""Each element, or slice along ``dim``, repeated in place."""
+    def replace_nonfinite_(self, nan: Any, posinf: Any, neginf: Any) -> Tensor:
+        r"""In-place form of :func:`replace_nonfinite`."""
+    def reshape(self, *shape: Any) -> Any:
+        r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
+    def reshape_as(self, other: Tensor | Number) -> Any:
+        r""":func:`reshape` to the sizes of ``other``."""
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
+        r"""Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
+    def resize_as_(self, the_template: Any, memory_format: Any = None) -> Any:
+        r""":func:`resize_` to the sizes of ``the_template``."""
+    def resolve_conj(self) -> Any:
+        r"""``input``: conjugation is never lazy here."""
+    def resolve_neg(self) -> Any:
+        r"""``input``: negation is never lazy here."""
+    def roll(self, shifts: Any, dims: Sequence[builtins.int] | None = None, *, out: Any = None) -> Tensor:
+        r"""The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start."""
+    def rot90(self, k: Number = 1, dims: Sequence[builtins.int] = ...) -> Any:
+        r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
+    def round(self, *, decimals: Number = 0, out: Any = None) -> Any:
+        r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+    def round_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`round`."""
+    def round_half_even_(self) -> Tensor:
+        r"""In-place form of :func:`round_half_even`."""
+    def rsqrt(self, *, out: Any = None) -> Tensor:
+        r"""``1 / sqrt(input)``."""
+    def rsqrt_(self) -> Tensor:
+        r"""In-place form of :func:`rsqrt`."""
+    def rsub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``other - alpha * input``."""
+    def scatter(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
+        r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+    def scatter_(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
+        r"""In-place form of :func:`scatter`."""
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
+    def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        r"""In-place form of :func:`scatter_add`."""
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+        r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
+    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+        r"""In-place form of :func:`scatter_reduce`."""
+    def select(self, dim: builtins.int, index: Tensor) -> Any:
+        r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: Tensor) -> Any:
+        r"""A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
+    def set_(self, source: Tensor | None = None, storage_offset: Number = 0, size: Sequence[builtins.int] | builtins.int | None = None, stride: Any = None) -> Any:
+        r"""Make ``input`` a window on the memory of ``source``."""
+    def sgn(self, *, out: Any = None) -> Tensor:
+        r"""``input / |input|``, 0 at 0."""
+    def sgn_(self) -> Tensor:
+        r"""In-place form of :func:`sgn`."""
+    def share_memory_(self) -> Any:
+        r"""``input``, ready to be passed to another process (its memory is copied when it is pickled)."""
+    def short(self, memory_format: Any = None) -> Any:
+        r"""``input`` as int16."""
+    def sigmoid(self, *, out: Any = None) -> Tensor:
+        r"""``1 / (1 + exp(-input))``."""
+    def sigmoid_(self) -> Tensor:
+        r"""In-place form of :func:`sigmoid`."""
+    def sign(self, *, out: Any = None) -> Tensor:
+        r"""-1, 0 or 1. For complex numbers see :func:`sgn`."""
+    def sign_(self) -> Tensor:
+        r"""In-place form of :func:`sign`."""
+    def signbit(self, *, out: Any = None) -> Tensor:
+        r"""Whether the sign bit is set: of negative numbers and of -0.0."""
+    def silu_(self) -> Tensor:
+        r"""In-place form of :func:`silu`."""
+    def sin(self, *, out: Any = None) -> Tensor:
+        r"""The sine of an angle in radians."""
+    def sin_(self) -> Tensor:
+        r"""In-place form of :func:`sin`."""
+    def sinc(self, *, out: Any = None) -> Tensor:
+        r"""``sin(pi x) / (pi x)``, 1 at 0."""
+    def sinc_(self) -> Tensor:
+        r"""In-place form of :func:`sinc`."""
+    def sinh(self, *, out: Any = None) -> Tensor:
+        r"""The hyperbolic sine."""
+    def sinh_(self) -> Tensor:
+        r"""In-place form of :func:`sinh`."""
+    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+        r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
+    def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+        r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
+        r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+    def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
+        r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+    def sqrt(self, *, out: Any = None) -> Tensor:
+        r"""The square root; NaN of negative numbers."""
+    def sqrt_(self) -> Tensor:
+        r"""In-place form of :func:`sqrt`."""
+    def square(self, *, out: Any = None) -> Any:
+        r"""``input * input``; of bools, as whole numbers."""
+    def square_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`square`."""
+    def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+        r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+    def std(self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+        r"""Standard deviation: the square root of :func:`var`."""
+    def sub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
+    def sub_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+        r"""In-place form of :func:`sub`."""
+    def subtract(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+        r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
+    def subtract_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+        r"""In-place form of :func:`sub`."""
+    def sum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+        r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
+    def sum_to_size(self, *size: Any) -> Any:
+        r"""Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+        r"""``input = U diag(S) V^H``; the older form, which gives ``V``."""
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Any:
+        r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Any:
+        r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+    def t(self) -> Any:
+        r"""The transpose of a matrix; a vector or a scalar is given back."""
+    def take(self, index: Tensor, *, out: Any = None) -> Tensor:
+        r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
+    def take_along_dim(self, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+        r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+    def tan(self, *, out: Any = None) -> Tensor:
+        r"""The tangent of an angle in radians."""
+    def tan_(self) -> Tensor:
+        r"""In-place form of :func:`tan`."""
+    def tanh(self, *, out: Any = None) -> Tensor:
+        r"""The hyperbolic tangent."""
+    def tanh_(self) -> Tensor:
+        r"""In-place form of :func:`tanh`."""
+    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
+        r"""Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
+    def threshold_(self, threshold: Any, value: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`threshold`."""
+    def tile(self, *dims: Any) -> Any:
+        r""":func:`repeat`, with missing leading counts taken as one."""
+    def times_itself_(self) -> Tensor:
+        r"""In-place form of :func:`times_itself`."""
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false."""
+    def topk(self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
+        r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
+    def trace(self) -> Any:
+        r"""The sum of the diagonal of a matrix."""
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Any:
+        r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+    def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
+        r"""The older spelling of :func:`solve_triangular`."""
+    def tril(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+        r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    def tril_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`tril`."""
+    def triu(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+        r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+    def triu_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`triu`."""
+    def true_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input / other``; whole numbers give the default floating-point dtype."""
+    def true_divide_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`true_divide`."""
+    def trunc(self, *, out: Any = None) -> Tensor:
+        r"""Rounded toward zero."""
+    def trunc_(self) -> Tensor:
+        r"""In-place form of :func:`trunc`."""
+    def trunc_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
+    def trunc_divide_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`trunc_divide`."""
+    def type(self, dtype: _dtype | None = None, non_blocking: builtins.bool = False, **kwargs: Any) -> Any:
+        r"""The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
+    def type_as(self, other: Tensor | Number) -> Any:
+        r"""``input`` in the dtype of ``other``."""
+    def unbind(self, dim: builtins.int = 0) -> Any:
+        r"""The slices along ``dim``, as a tuple of views without that dimension."""
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Any:
+        r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
+    def unfold(self, dimension: Any, size: Sequence[builtins.int] | builtins.int, step: Any) -> Any:
+        r"""A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last dimension."""
+    def uniform_(self, from_: Number = 0.0, to: Number = 1.0, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with uniform numbers in [``from``, ``to``)."""
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+        r"""The distinct values in ascending order."""
+    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+        r"""One element of each run of equal ones; arguments as for :func:`unique`."""
+    def unsafe_chunk(self, chunks: Any, dim: builtins.int = 0) -> Any:
+        r""":func:`chunk`; its pieces may be written in place independently."""
+    def unsafe_split(self, split_size: Any, dim: builtins.int = 0) -> Any:
+        r""":func:`split`; its pieces may be written in place independently."""
+    def unsqueeze(self, dim: builtins.int) -> Any:
+        r"""A view with a dimension of size 1 inserted at ``dim``."""
+    def var(self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+        r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
+    def vdot(self, other: Tensor | Number) -> Any:
+        r"""Inner product of two vectors, the first conjugated."""
+    def view_(self, *size: Any) -> Any:
+        r"""A view with other sizes (one may be -1), or of another dtype."""
+    def view_as(self, other: Tensor | Number) -> Any:
+        r"""A view with the sizes of ``other``."""
+    def vsplit(self, indices_or_sections: Any) -> Any:
+        r"""Views of pieces along dimension 0; see :func:`tensor_split`."""
+    def xlogy(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+    def xlogy_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`xlogy`."""
+    def zero_(self) -> Tensor:
+        r"""In-place form of :func:`zero`."""
+
+def abs(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The absolute value; of a complex number, a real one."""
+def absolute(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The absolute value; of a complex number, a real one."""
+def acos(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The arc cosine in radians; NaN outside [-1, 1]."""
+def acosh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse hyperbolic cosine; NaN below 1."""
+def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``input + alpha * other``; of bools, whether either holds."""
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+    r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+    r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
+def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+    r"""``input + value * tensor1 * tensor2``."""
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
+def addmv(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+    r"""``beta * input + alpha * outer(vec1, vec2)``."""
+def adjoint(input: Tensor) -> Any:
+    r"""The conjugate transpose of the last two dimensions."""
+def alias_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`alias` views."""
+def all(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
+def allclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+    r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+def alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""If ``train``, dropout that keeps mean and variance of selu's output."""
+def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`alpha_dropout`."""
+def amax(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
+def amin(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
+def aminmax(input: Tensor, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
+    r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
+def angle(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
+def any(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+def arange(*args: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **bounds: Any) -> Any:
+    r"""Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``."""
+def arccos(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The arc cosine in radians; NaN outside [-1, 1]."""
+def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse hyperbolic cosine; NaN below 1."""
+def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The arc sine in radians; NaN outside [-1, 1]."""
+def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse hyperbolic sine."""
+def arctan(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The arc tangent in radians."""
+def arctan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+def argmax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
+def argmin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
+def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+    r"""The indices that sort a dimension; see :func:`sort`."""
+def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Coordinates of the elements that are not zero, one row each, in row-major order."""
+def as_strided(input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
+    r"""A view with any sizes and strides (in elements) on the storage of ``input``."""
+def as_strided_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`as_strided` views."""
+def as_tensor(data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None) -> Any:
+    r"""``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
+def asarray(obj: Any, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, copy: Any = None, requires_grad: builtins.bool = False) -> Any:
+    r"""``obj`` as a tensor, sharing memory where that is possible."""
+def asin(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The arc sine in radians; NaN outside [-1, 1]."""
+def asinh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse hyperbolic sine."""
+def atan(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The arc tangent in radians."""
+def atan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+def atanh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+def atleast_1d(*tensors: Any) -> Any:
+    r"""Scalars as tensors of one dimension; others as they are."""
+def atleast_2d(*tensors: Any) -> Any:
+    r"""Tensors of fewer than two dimensions as rows; others as they are."""
+def atleast_3d(*tensors: Any) -> Any:
+    r"""Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are."""
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
+def bartlett_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+    r"""Bartlett's triangular window. Periodic by default: one point more is computed and dropped."""
+def batch_norm(input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: builtins.bool = False, momentum: Number = 0.1, eps: Number = 1e-05) -> Any:
+    r"""Normalise each channel over batch and positions (Ioffe and Szegedy 2015)."""
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
+    r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    r"""``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
+def binary_cross_entropy_with_logits(input: Tensor, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Any:
+    r""":func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow."""
+def bincount(input: Tensor, weights: Any = None, minlength: Number = 0) -> Tensor:
+    r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
+def bitwise_and(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input & other``."""
+def bitwise_left_shift(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input << other``; 0 where ``other`` is negative or not below the width."""
+def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``~input``: the complement of each bit, of bools the opposite."""
+def bitwise_or(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input | other``."""
+def bitwise_right_shift(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input >> other``, arithmetic for signed dtypes; a shift beyond the width leaves only the sign."""
+def bitwise_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input ^ other``."""
+def blackman_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+    r"""Blackman's window. Periodic by default: one point more is computed and dropped."""
+def block_diag(*tensors: Any) -> Any:
+    r"""A matrix with the given matrices along its diagonal and zeros elsewhere; vectors are rows."""
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
+    r"""Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
+def broadcast_shapes(*shapes: Any) -> Any:
+    r"""The shape to which ``shapes`` broadcast."""
+def broadcast_tensors(*tensors: Any) -> Any:
+    r"""Every tensor expanded to their common shape."""
+def broadcast_to(input: Tensor, size: Sequence[builtins.int] | builtins.int) -> Any:
+    r"""``input`` expanded to ``size``."""
+def bucketize(input: Tensor, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None) -> Any:
+    r"""The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
+def cartesian_prod(*tensors: Any) -> Any:
+    r"""All choices of one element of each vector, as rows."""
+def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
+    r"""Join tensors along a dimension that they have."""
+def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: builtins.str = 'use_mm_for_euclid_dist_if_necessary') -> Any:
+    r"""Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``."""
+def ceil(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The smallest integer not below."""
+def celu(input: Tensor, alpha: Number = 1.0) -> Any:
+    r"""Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
+def celu_(input: Tensor, alpha: Number = 1.0) -> Any:
+    r"""In-place form of :func:`celu`."""
+def chain_matmul(*matrices: Any) -> Any:
+    r"""Product of matrices in the order that takes the fewest multiplications."""
+def cholesky(input: Tensor, upper: builtins.bool = False) -> Any:
+    r"""The Cholesky factor of positive definite matrices."""
+def cholesky_inverse(L: Any, upper: builtins.bool = False) -> Any:
+    r"""The inverse of the matrix of which ``L`` is the Cholesky factor."""
+def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False) -> Any:
+    r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
+def chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> Any:
+    r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+    r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Any:
+    r"""In-place form of :func:`clamp`."""
+def clamp_max(input: Tensor, max: Any, *, out: Any = None) -> Any:
+    r"""``input``, at most ``max``."""
+def clamp_max_(input: Tensor, max: Any) -> Any:
+    r"""In-place form of :func:`clamp_max`."""
+def clamp_min(input: Tensor, min: Any, *, out: Any = None) -> Any:
+    r"""``input``, at least ``min``."""
+def clamp_min_(input: Tensor, min: Any) -> Any:
+    r"""In-place form of :func:`clamp_min`."""
+def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+    r"""``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+def clip_(input: Tensor, min: Any = None, max: Any = None) -> Any:
+    r"""In-place form of :func:`clamp`."""
+def clone(input: Tensor, *, memory_format: Any = ...) -> Tensor:
+    r"""A copy in memory of its own."""
+def column_stack(tensors: Sequence[Tensor]) -> Any:
+    r"""Join along dimension 1; vectors and scalars are columns."""
+def combinations(input: Tensor, r: Number = 2, with_replacement: builtins.bool = False) -> Any:
+    r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+    r"""The complex tensor of two floating-point tensors of one dtype."""
+def concat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
+    r"""Join tensors along a dimension that they have."""
+def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
+    r"""Join tensors along a dimension that they have."""
+def conj(input: Tensor) -> Any:
+    r"""The complex conjugate; a real tensor is given back as it is."""
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The complex conjugate, computed."""
+def constant_pad_nd(input: Tensor, pad: Any, value: Tensor | Number = 0, *, out: Any = None) -> Tensor:
+    r"""``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before."""
+def conv1d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
+    r"""Cross-correlation: every output is a weighted sum of a window of the input."""
+def conv2d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
+    r"""Cross-correlation: every output is a weighted sum of a window of the input."""
+def conv3d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
+    r"""Cross-correlation: every output is a weighted sum of a window of the input."""
+def conv_tbc(input: Tensor, weight: Any, bias: Any, pad: Number = 0) -> Any:
+    r"""One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
+def conv_transpose1d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
+    r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+def conv_transpose2d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
+    r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+def conv_transpose3d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
+    r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+def copysign(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
+def corrcoef(input: Tensor) -> Any:
+    r"""The matrix of Pearson's correlation coefficients of variables (rows)."""
+def cos(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The cosine of an angle in radians."""
+def cosh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The hyperbolic cosine."""
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Number = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
+    r"""``1 - cos`` of the angle between the inputs where the target is 1, ``max(0, cos - margin)`` where it is -1."""
+def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    r"""The number of elements along ``dim`` that are not 0, as int64."""
+def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    r"""The covariance matrix of variables (rows) observed in columns."""
+def cpu(input: Tensor, memory_format: Any = None) -> Any:
+    r"""``input`` on the CPU."""
+def cross(input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+    r"""The cross product of vectors of three elements along ``dim``."""
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Number = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Any:
+    r"""Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006)."""
+def cuda(input: Tensor, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
+    r"""``input`` on a CUDA device."""
+def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
+    r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
+    r"""Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
+def cumprod(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    r"""Running product along ``dim``. Integers and bools are multiplied as int64."""
+def cumsum(input: Tensor, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    r"""Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64."""
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Any:
+    r"""Running integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Degrees to radians."""
+def det(input: Tensor) -> Any:
+    r"""The determinant of square matrices."""
+def detach_copy(input: Tensor) -> Any:
+    r"""A copy outside the graph."""
+def diag(input: Tensor, diagonal: Number = 0) -> Any:
+    r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+def diag_embed(input: Tensor, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Any:
+    r"""Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
+def diagflat(input: Tensor, offset: Number = 0) -> Any:
+    r"""A matrix with the elements of ``input`` on its diagonal."""
+def diagonal(input: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
+    r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+def diagonal_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`diagonal` views."""
+def diagonal_scatter(input: Tensor, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
+    r"""A copy of ``input`` with ``src`` on a diagonal."""
+def diff(input: Tensor, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None) -> Any:
+    r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
+def digamma(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The derivative of :func:`lgamma`."""
+def dist(input: Tensor, other: Tensor | Number, p: Any = 2) -> Any:
+    r"""The ``p``-norm of ``input - other``."""
+def div(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Any:
+    r"""``input / other``."""
+def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Any:
+    r"""``input / other``."""
+def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
+    r"""Inner product of two vectors (no conjugate)."""
+def dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``."""
+def dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`dropout`."""
+def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
+    r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
+def dstack(tensors: Sequence[Tensor]) -> Any:
+    r"""Join along dimension 2; see :func:`atleast_3d`."""
+def einsum(*args: Any) -> Any:
+    r"""Sum of products of elements by the Einstein convention."""
+def embedding(weight: Any, indices: Any, padding_idx: Number = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""Rows of ``weight`` at ``indices``."""
+def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Number = 2.0) -> Any:
+    r"""Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
+def empty(*size: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = None) -> Any:
+    r"""A tensor of the given sizes with undefined elements."""
+def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+    r"""Undefined elements, in the sizes and dtype of ``input``."""
+def empty_permuted(size: Sequence[builtins.int] | builtins.int, physical_layout: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
+def empty_strided(size: Sequence[builtins.int] | builtins.int, stride: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A tensor of the given sizes and strides (in elements) with undefined elements."""
+def eq(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether the elements are equal; NaN equals nothing."""
+def equal(input: Tensor, other: Tensor | Number) -> Any:
+    r"""Whether the tensors have the same shape and elements. Gives a Python bool."""
+def erf(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
+def erfc(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``1 - erf(input)``, accurate in the tail."""
+def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The inverse of :func:`erf`; infinite at -1 and 1."""
+def exp(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``e ** input``."""
+def exp2(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``2 ** input``."""
+def expand_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`expand` views."""
+def expm1(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``e ** input - 1``, exact for small ``input``."""
+def eye(n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
+def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""Like ``alpha_dropout`` for whole channels."""
+def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`feature_alpha_dropout`."""
+def feature_dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""Like ``dropout`` for whole channels (dimensions 0 and 1)."""
+def feature_dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`feature_dropout`."""
+def fill(input: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``value``, a number or a tensor of no dimensions, in every element."""
+def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
+    r"""In-place form of :func:`fill`."""
+def fix(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Rounded toward zero."""
+def flatten(input: Tensor, start_dim: Number = 0, end_dim: Number = -1) -> Any:
+    r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    r"""The elements in reverse order along ``dims``, as a copy."""
+def fliplr(input: Tensor) -> Any:
+    r""":func:`flip` of dimension 1."""
+def flipud(input: Tensor) -> Any:
+    r""":func:`flip` of dimension 0."""
+def float_power(input: Tensor, exponent: Tensor | Number, *, out: Any = None) -> Any:
+    r"""``input ** exponent`` in float64 or complex128."""
+def floor(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The largest integer not above."""
+def floor_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``floor(input / other)``, Python's ``//``."""
+def fmax(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The larger of the two; a number wins over NaN."""
+def fmin(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The smaller of the two; a number wins over NaN."""
+def fmod(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``."""
+def frac(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``input - trunc(input)``, with the sign of ``input``."""
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+def from_dlpack(ext_tensor: Any, *, device: _device | builtins.str | None = None, copy: Any = None) -> Any:
+    r"""A tensor over the memory of another library's array, through DLPack."""
+def from_numpy(array: Any) -> Any:
+    r"""A tensor over the memory of a NumPy array: writing to either changes both."""
+def frombuffer(buffer: Any, *, dtype: _dtype, count: Number = -1, offset: Number = 0, requires_grad: builtins.bool = False) -> Any:
+    r"""A 1-d tensor over the memory of an object with the buffer protocol."""
+def full(size: Sequence[builtins.int] | builtins.int, fill_value: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
+def full_like(input: Tensor, fill_value: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+    r"""``fill_value``, in the sizes and dtype of ``input``."""
+def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
+    r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
+def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The greatest common divisor, not negative."""
+def ge(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input >= other``."""
+def ger(input: Tensor, vec2: Tensor) -> Any:
+    r"""``out[i, j] = input[i] * vec2[j]``."""
+def gradient(input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number = 1) -> Any:
+    r"""Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
+def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input > other``."""
+def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input >= other``."""
+def group_norm(input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled: builtins.bool = True) -> Any:
+    r"""Normalise over each group of channels and all positions (Wu and He 2018)."""
+def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input > other``."""
+def hamming_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+    r"""Hamming's window, ``alpha - beta cos``. Periodic by default: one point more is computed and dropped."""
+def hann_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+    r"""Hann's window. Periodic by default: one point more is computed and dropped."""
+def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
+    r"""``input`` where its size exceeds ``lambd``, else 0."""
+def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
+    r"""0 below 0, 1 above it, ``values`` at 0."""
+def hinge_embedding_loss(input: Tensor, target: Any, margin: Number = 1.0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
+    r"""``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
+def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
+    r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
+def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
+    r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
+def hstack(tensors: Sequence[Tensor]) -> Any:
+    r"""Join along the columns: dimension 1, or 0 for vectors."""
+def hypot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+def i0(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The modified Bessel function of the first kind of order 0."""
+def imag(input: Tensor) -> Any:
+    r"""The imaginary part of a complex tensor, as a view."""
+def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+    r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
+def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+    r"""Write the slices of ``source`` at ``index`` along ``dim``."""
+def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
+    r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the"""
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+    r"""Write ``values`` at ``indices``, or add them there."""
+def index_put_(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+    r"""In-place form of :func:`index_put`."""
+def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+    r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
+def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
+    r"""The slices at ``index``, a vector, along ``dim``."""
+def inner(input: Tensor, other: Tensor | Number) -> Any:
+    r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
+def instance_norm(input: Tensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: builtins.bool = True, momentum: Number = 0.1, eps: Number = 1e-05) -> Any:
+    r"""Normalise each channel of each sample over its positions (Ulyanov, Vedaldi and Lempitsky 2016)."""
+def inverse(A: Any, *, out: Any = None) -> Tensor:
+    r"""The inverse of square matrices ``(..., n, n)``."""
+def is_nonzero(input: Tensor) -> Any:
+    r"""Whether the one element of ``input`` is not zero."""
+def is_same_size(input: Tensor, other: Tensor | Number) -> Any:
+    r"""Whether the sizes are equal."""
+def isclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
+    r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
+def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether an element is neither infinite nor NaN."""
+def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Any:
+    r"""Whether each element is one of ``test_elements``; either may be a number."""
+def isinf(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether an element is infinite (either part of a complex one)."""
+def isnan(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether an element is NaN (either part of a complex one)."""
+def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether an element is negative infinity."""
+def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether an element is positive infinity."""
+def isreal(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether an element has no imaginary part."""
+def kaiser_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
+    r"""Kaiser's window of shape ``beta``. Periodic by default: one point more is computed and dropped."""
+def kl_div(input: Tensor, target: Any, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Any:
+    r"""Kullback-Leibler divergence ``t (log t - input)`` of ``target`` from ``exp(input)``."""
+def kron(input: Tensor, other: Tensor | Number) -> Any:
+    r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
+def kthvalue(input: Tensor, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""The ``k``-th smallest element (from 1) along a dimension, and its index."""
+def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enable: builtins.bool = True) -> Tensor:
+    r"""``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016)."""
+def lcm(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The least common multiple, not negative."""
+def ldexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
+    r"""``input * 2 ** other``."""
+def le(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input <= other``."""
+def lerp(input: Tensor, end: Any, weight: Any, *, out: Any = None) -> Tensor:
+    r"""``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
+def less(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input < other``."""
+def less_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input <= other``."""
+def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The logarithm of ``|gamma(input)|``."""
+def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
+def log(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The natural logarithm: -inf of 0, NaN of negative numbers."""
+def log10(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The logarithm to base 10."""
+def log1p(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``log(1 + input)``, exact for small ``input``."""
+def log2(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The logarithm to base 2."""
+def log_softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+    r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision."""
+def logaddexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``log(exp(input) + exp(other))`` with no overflow."""
+def logaddexp2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``log2(2 ** input + 2 ** other)`` with no overflow."""
+def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
+    r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
+def logdet(input: Tensor) -> Any:
+    r"""The logarithm of the determinant: NaN where that is negative."""
+def logical_and(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether both are true; any number but 0 is."""
+def logical_not(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether the element is 0."""
+def logical_or(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether either is true; any number but 0 is."""
+def logical_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether exactly one is true; any number but 0 is."""
+def logit(input: Tensor, eps: Any = None, *, out: Any = None) -> Tensor:
+    r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+def logspace(start: Any, end: Any, steps: Any, base: Number = 10.0, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
+def logsumexp(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+def lt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether ``input < other``."""
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Number = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
+    r"""``max(0, -target * (input1 - input2) + margin)``."""
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    r"""Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true."""
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
+    r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
+def matmul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Matrix product by the rank of the operands."""
+def matrix_exp(A: Any) -> Any:
+    r"""The matrix exponential, by scaling, a Taylor polynomial of degree 18 and squaring."""
+def matrix_power(input: Tensor, n: Any) -> Any:
+    r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
+def max(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+    r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
+def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The larger of the two, NaN where either is NaN."""
+def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
+def median(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+    r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
+def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
+    r"""Coordinates of a grid: each vector expanded to the grid's shape, as views."""
+def min(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+    r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
+def minimum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The smaller of the two, NaN where either is NaN."""
+def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
+    r"""Product of two matrices: ``[m, k] @ [k, n]``."""
+def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Any:
+    r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+def movedim(input: Tensor, source: Tensor, destination: Any) -> Any:
+    r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
+def msort(input: Tensor) -> Any:
+    r"""The values sorted along dimension 0."""
+def mul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input * other``; of bools, whether both hold."""
+def multinomial(input: Tensor, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None) -> Tensor:
+    r"""Indices drawn with the probabilities (up to a factor) in each row."""
+def multiply(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input * other``; of bools, whether both hold."""
+def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
+    r"""Product of a matrix and a vector: ``[m, k] @ [k]``."""
+def mvlgamma(input: Tensor, p: Any) -> Any:
+    r"""The logarithm of the multivariate gamma function of dimension ``p``."""
+def nan_to_num(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
+    r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
+def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    r"""In-place form of :func:`nan_to_num`."""
+def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Any:
+    r"""Mean over ``dim`` of the elements that are not NaN."""
+def nanmedian(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+    r""":func:`median` of the elements that are not NaN."""
+def nanquantile(input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+    r""":func:`quantile` of the elements that are numbers."""
+def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    r"""Sum over ``dim`` with NaN counted as 0."""
+def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Any:
+    r"""A view of ``length`` elements from ``start`` along ``dim``."""
+def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Any:
+    r"""A copy of :func:`narrow`."""
+def native_layer_norm(input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
+    r""":func:`layer_norm`, with the mean and the inverse deviation of each row."""
+def ne(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether the elements differ; NaN differs from all."""
+def neg(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``-input``. For bools use ``~``."""
+def negative(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``-input``. For bools use ``~``."""
+def nextafter(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The next floating-point number from ``input`` toward ``other``."""
+def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
+    r"""Where ``input`` is not zero."""
+def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Any:
+    r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
+def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, **kw: Any) -> Any:
+    r"""Normal numbers with means and standard deviations given as tensors or numbers."""
+def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""Whether the elements differ; NaN differs from all."""
+def ones(*size: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A tensor of the given sizes filled with ones."""
+def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+    r"""Ones, in the sizes and dtype of ``input``."""
+def outer(input: Tensor, vec2: Tensor) -> Any:
+    r"""``out[i, j] = input[i] * vec2[j]``."""
+def pdist(input: Tensor, p: Any = 2.0) -> Any:
+    r"""Distances between every pair of rows, as a vector."""
+def permute(input: Tensor, *dims: Any) -> Any:
+    r"""A view with dimensions in the order ``dims``."""
+def permute_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`permute` views."""
+def poisson(input: Tensor, generator: Any | None = None, *, out: Any = None) -> Tensor:
+    r"""Poisson numbers with the rates in ``input``, in its dtype."""
+def poisson_nll_loss(input: Tensor, target: Any, log_input: builtins.bool = True, full: builtins.bool = False, size_average: Any = None, eps: Number = 1e-08, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
+    r"""Negative log-likelihood of counts ``target`` under a Poisson distribution of mean ``exp(input)``."""
+def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
+    r"""The complex tensor with these absolute values and arguments (radians)."""
+def polygamma(n: Any, input: Tensor, *, out: Any = None) -> Any:
+    r"""The derivative of order ``n`` of :func:`digamma`, for ``n >= 0``: ``(-1)^(n+1) n! zeta(n + 1, input)``."""
+def positive(input: Tensor) -> Any:
+    r"""``+input``: the tensor itself."""
+def pow(input: Tensor, exponent: Tensor | Number, *, out: Any = None) -> Any:
+    r"""``input ** exponent``; either may be a number."""
+def prelu(input: Tensor, weight: Any) -> Any:
+    r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+def prod(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    r"""Product over ``dim`` (all dimensions by default)."""
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
+def qr(input: Tensor, some: builtins.bool = True) -> Any:
+    r"""``input = Q R``, reduced unless ``some`` is false."""
+def quantile(input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+    r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
+def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Radians to degrees."""
+def rand(*size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+    r"""Uniform numbers in [0, 1)."""
+def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
+    r"""Uniform numbers in [0, 1), in a tensor like ``input``."""
+def randint(*args: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+    r"""Uniform integers: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in [low, high)."""
+def randint_like(input: Tensor, low: Number = 0, high: Any = None, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
+    r"""Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
+def randn(*size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
+    r"""Normal numbers of mean 0 and variance 1. Arguments as of :func:`rand`."""
+def randn_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
+    r"""Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
+def randperm(n: Any, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A random permutation of 0 to ``n - 1``."""
+def range(start: Number = 0, end: Any = None, step: Number = 1, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False) -> Any:
+    r"""Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
+def ravel(input: Tensor) -> Any:
+    r"""All elements in one dimension."""
+def real(input: Tensor) -> Any:
+    r"""The real part, as a view; a real tensor is given back."""
+def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``1 / input``."""
+def relu(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``max(input, 0)``."""
+def remainder(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
+def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
+    r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
+    r"""Each element, or slice along ``dim``, repeated in place."""
+def reshape(input: Tensor, *shape: Any) -> Any:
+    r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
+def resize_as_(input: Tensor, the_template: Any, memory_format: Any = None) -> Any:
+    r""":func:`resize_` to the sizes of ``the_template``."""
+def resolve_conj(input: Tensor) -> Any:
+    r"""``input``: conjugation is never lazy here."""
+def resolve_neg(input: Tensor) -> Any:
+    r"""``input``: negation is never lazy here."""
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    r"""``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019)."""
+def roll(input: Tensor, shifts: Any, dims: Sequence[builtins.int] | None = None, *, out: Any = None) -> Tensor:
+    r"""The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start."""
+def rot90(input: Tensor, k: Number = 1, dims: Sequence[builtins.int] = ...) -> Any:
+    r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
+def round(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Any:
+    r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
+def row_stack(tensors: Sequence[Tensor]) -> Any:
+    r"""Join along the rows, dimension 0; vectors are rows."""
+def rrelu(input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False, generator: Any | None = None) -> Any:
+    r""":func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the mean."""
+def rrelu_(input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False, generator: Any | None = None) -> Any:
+    r"""In-place form of :func:`rrelu`."""
+def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``1 / sqrt(input)``."""
+def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``other - alpha * input``."""
+def scalar_tensor(s: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""The number ``s`` as a tensor of no dimensions."""
+def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
+    r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+    r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
+def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+    r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
+def searchsorted(sorted_sequence: Any, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: Any = None, sorter: Any = None, out: Any = None) -> Any:
+    r"""Where values would go into sorted rows."""
+def select(input: Tensor, dim: builtins.int, index: Tensor) -> Any:
+    r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
+def select_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`select` views."""
+def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: Tensor) -> Any:
+    r"""A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
+def selu(input: Tensor) -> Any:
+    r"""Self-normalising :func:`elu` (Klambauer et al. 2017), with its two constants."""
+def selu_(input: Tensor) -> Any:
+    r"""In-place form of :func:`selu`."""
+def sgn(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``input / |input|``, 0 at 0."""
+def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``1 / (1 + exp(-input))``."""
+def sign(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""-1, 0 or 1. For complex numbers see :func:`sgn`."""
+def signbit(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Whether the sign bit is set: of negative numbers and of -0.0."""
+def sin(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The sine of an angle in radians."""
+def sinc(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""``sin(pi x) / (pi x)``, 1 at 0."""
+def sinh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The hyperbolic sine."""
+def slice_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`slice` views."""
+def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+    r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
+def slogdet(A: Any, *, out: Any = None) -> Any:
+    r"""Sign and logarithm of the absolute value of the determinant."""
+def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+    r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
+def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
+    r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
+    r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+def split_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`split` views."""
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: builtins.int = 0) -> Any:
+    r"""Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
+def split_with_sizes_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`split_with_sizes` views."""
+def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The square root; NaN of negative numbers."""
+def square(input: Tensor, *, out: Any = None) -> Any:
+    r"""``input * input``; of bools, as whole numbers."""
+def squeeze(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+    r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
+def squeeze_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`squeeze` views."""
+def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
+    r"""Join tensors of one shape along a new dimension."""
+def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+    r"""Standard deviation: the square root of :func:`var`."""
+def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
+    r""":func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
+def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
+def subtract(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
+    r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
+def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+    r"""``input = U diag(S) V^H``; the older form, which gives ``V``."""
+def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
+    r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
+    r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+def t(input: Tensor) -> Any:
+    r"""The transpose of a matrix; a vector or a scalar is given back."""
+def t_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`t` views."""
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
+    r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
+def take_along_dim(input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+    r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
+def tan(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The tangent of an angle in radians."""
+def tanh(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The hyperbolic tangent."""
+def tensor(data: Any, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A new tensor with the values of ``data``, which is always copied."""
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
+    r"""Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
+def tensordot(a: Any, b: Any, dims: Sequence[builtins.int] | builtins.int = 2, out: Any = None) -> Any:
+    r"""Contract ``a`` and ``b`` over several dimensions."""
+def threshold(input: Tensor, threshold: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input`` where above ``threshold``, else ``value``."""
+def tile(input: Tensor, *dims: Any) -> Any:
+    r""":func:`repeat`, with missing leading counts taken as one."""
+def topk(input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
+    r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
+def trace(input: Tensor) -> Any:
+    r"""The sum of the diagonal of a matrix."""
+def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
+    r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+def transpose_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`transpose` views."""
+def trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Any:
+    r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+def trapz(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Any:
+    r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
+def triangular_solve(input: Tensor, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
+    r"""The older spelling of :func:`solve_triangular`."""
+def tril(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+    r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+def tril_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None) -> Any:
+    r"""Coordinates of the lower triangle, as two rows."""
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: Number = 1.0, p: Any = 2, eps: Number = 1e-06, swap: builtins.bool = False, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
+    r"""``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, ``d`` the ``p``-norm over the last dimension."""
+def triu(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+    r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
+def triu_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None) -> Any:
+    r"""Coordinates of the upper triangle, as two rows."""
+def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input / other``; whole numbers give the default floating-point dtype."""
+def trunc(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""Rounded toward zero."""
+def unbind(input: Tensor, dim: builtins.int = 0) -> Any:
+    r"""The slices along ``dim``, as a tuple of views without that dimension."""
+def unbind_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`unbind` views."""
+def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Any:
+    r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
+def unfold_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`unfold` views."""
+def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    r"""The distinct values in ascending order."""
+def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    r"""One element of each run of equal ones; arguments as for :func:`unique`."""
+def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> Any:
+    r"""Flat indices into an array of ``shape`` as one index tensor per dimension."""
+def unsafe_chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> Any:
+    r""":func:`chunk`."""
+def unsafe_split(tensor: Tensor, split_size: Any, dim: builtins.int = 0) -> Any:
+    r""":func:`split`."""
+def unsqueeze(input: Tensor, dim: builtins.int) -> Any:
+    r"""A view with a dimension of size 1 inserted at ``dim``."""
+def unsqueeze_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`unsqueeze` views."""
+def vander(x: Any, N: Any = None, increasing: builtins.bool = False) -> Any:
+    r"""The Vandermonde matrix: powers of a vector's elements, as columns."""
+def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
+    r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
+def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
+    r""":func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
+def vdot(input: Tensor, other: Tensor | Number) -> Any:
+    r"""Inner product of two vectors, the first conjugated."""
+def view_as_complex(input: Tensor) -> Any:
+    r"""A real tensor whose last dimension is (real, imaginary) as a complex one."""
+def view_as_complex_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`view_as_complex` views."""
+def view_as_real(input: Tensor) -> Any:
+    r"""A complex tensor as a real one with a last dimension (real, imaginary)."""
+def view_as_real_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`view_as_real` views."""
+def view_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""A copy of what :func:`view` views."""
+def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
+    r"""Views of pieces along dimension 0; see :func:`tensor_split`."""
+def vstack(tensors: Sequence[Tensor]) -> Any:
+    r"""Join along the rows, dimension 0; vectors are rows."""
+def where(condition: Any, input: Tensor | None = None, other: Tensor | Number | None = None, *, out: Any = None) -> Any:
+    r"""``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true."""
+def xlogy(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
+def zeros(*size: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+    r"""A tensor of the given sizes filled with zeros."""
+def zeros_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
+    r"""Zeros, in the sizes and dtype of ``input``."""
