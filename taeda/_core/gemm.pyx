@@ -264,7 +264,7 @@ cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
     wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
     if packed == PACKED:
         down = ceil_div(p.m, 192)
-        across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), ceil_div(panels, 8)))
+        across = min(ceil_div(panels, 4), max(ceil_div(min(wanted, 16), down), ceil_div(panels, 8)))
         mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
         nc = ceil_div(panels, across) * panel
     elif packed & PACK_A:
