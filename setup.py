@@ -11,10 +11,10 @@ CORE = Path("taeda/_core")
 only = os.environ.get("TAEDA_BUILD_ONLY", "").split()  # build some modules alone while working on them
 sources = sorted(p for p in CORE.glob("*.pyx") if not only or p.stem in only)
 
-flags = [] if sys.platform == "win32" else ["-O2", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
-extensions = [
-    Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags) for path in sources
-]
+flags = (
+    [] if sys.platform == "win32" else ["-O2", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
+)
+extensions = [Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags) for path in sources]
 setup(
     ext_modules=cythonize(
         extensions,

@@ -9,6 +9,7 @@ Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.com
 
 from . import autograd as autograd
 from .ops.table import can_cast as can_cast
+from . import cpu as cpu
 from .autograd.modes import enable_grad as enable_grad
 from . import fft as fft
 from .types import finfo as finfo
@@ -1540,14 +1541,10 @@ def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | No
     r"""The number of elements along ``dim`` that are not 0, as int64."""
 def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Any:
     r"""The covariance matrix of variables (rows) observed in columns."""
-def cpu(input: Tensor, memory_format: Any = None) -> Any:
-    r"""``input`` on the CPU."""
 def cross(input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
     r"""The cross product of vectors of three elements along ``dim``."""
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Number = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Any:
     r"""Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006)."""
-def cuda(input: Tensor, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
-    r"""``input`` on a CUDA device."""
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
 def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:

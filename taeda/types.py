@@ -16,7 +16,12 @@ class finfo:
         bits, eps, max, min, tiny, smallest_normal, resolution: as in NumPy.
     """
 
-    _FORMATS: ClassVar[dict[str, tuple[int, int, float]]] = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
+    _FORMATS: ClassVar[dict[str, tuple[int, int, float]]] = {
+        "float16": (5, 10, 1e-3),
+        "bfloat16": (8, 7, 1e-2),
+        "float32": (8, 23, 1e-6),
+        "float64": (11, 52, 1e-15),
+    }
 
     def __init__(self, type: Any = None) -> None:
         dtype = _core.get_default_dtype() if type is None else type

@@ -41,7 +41,9 @@ def to(input, *args, **kwargs):
         elif isinstance(a, (_core.device, str, int)):
             device = a
         elif a is not None:
-            raise TypeError(f"to() received an invalid combination of arguments: got {type(a).__name__}, expected a dtype, a device or a Tensor")
+            raise TypeError(
+                f"to() received an invalid combination of arguments: got {type(a).__name__}, expected a dtype, a device or a Tensor"
+            )
     if len(flags) > 1:
         copy = flags[1]
     if other is not None:
@@ -49,7 +51,11 @@ def to(input, *args, **kwargs):
     _check_device(device)
     if dtype is None:
         dtype = input.dtype
-    if memory_format is not None and memory_format is not _core.preserve_format and not input.is_contiguous(memory_format=memory_format):
+    if (
+        memory_format is not None
+        and memory_format is not _core.preserve_format
+        and not input.is_contiguous(memory_format=memory_format)
+    ):
         return clone(convert(input, dtype), memory_format=memory_format)
     if dtype is not input.dtype:
         return to_dtype(input, dtype)
@@ -226,11 +232,15 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         if source.dtype is not input.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {input.dtype}")
         if size is not None:
-            source = _core.from_storage(source.untyped_storage(), source.dtype, size, stride or _contiguous_strides(size), storage_offset)
+            source = _core.from_storage(
+                source.untyped_storage(), source.dtype, size, stride or _contiguous_strides(size), storage_offset
+            )
         _core.set_data(input, source)
         return input
     size = (source.nbytes() // input.element_size(),) if size is None else size
-    _core.set_data(input, _core.from_storage(source, input.dtype, size, stride or _contiguous_strides(size), storage_offset))
+    _core.set_data(
+        input, _core.from_storage(source, input.dtype, size, stride or _contiguous_strides(size), storage_offset)
+    )
     return input
 
 
@@ -265,8 +275,6 @@ def resize_(input, *sizes, memory_format=None):
 def resize_as_(input, the_template, memory_format=None):
     """:func:`resize_` to the sizes of ``the_template``."""
     return resize_(input, tuple(the_template.shape))
-
-
 
 
 def operand(x: Any) -> Any:

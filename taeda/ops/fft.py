@@ -128,7 +128,9 @@ def _axes(x, s, dim, name):
         dim = (dim,) if isinstance(dim, int) else tuple(dim)
         for d in dim:
             if not -x.dim() <= d < x.dim():
-                raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {d})")
+                raise IndexError(
+                    f"{name}: Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {d})"
+                )
         dim = tuple(d % x.dim() for d in dim)
         if len(set(dim)) != len(dim):
             raise RuntimeError(f"{name}: FFT dims must be unique")
@@ -136,13 +138,17 @@ def _axes(x, s, dim, name):
         s = (s,) if isinstance(s, int) else tuple(s)
         if dim is None:
             if len(s) > x.dim():
-                raise RuntimeError(f"{name}: Got shape with {len(s)} values but input tensor only has {x.dim()} dimensions.")
+                raise RuntimeError(
+                    f"{name}: Got shape with {len(s)} values but input tensor only has {x.dim()} dimensions."
+                )
             dim = tuple(range(x.dim() - len(s), x.dim()))
         if len(s) != len(dim):
             raise RuntimeError(f"{name}: When given, dim and shape arguments must have the same length")
     elif dim is None:
         dim = tuple(range(x.dim()))
-    sizes = [x.shape[d] for d in dim] if s is None else [x.shape[d] if n == -1 else n for d, n in zip(dim, s, strict=True)]
+    sizes = (
+        [x.shape[d] for d in dim] if s is None else [x.shape[d] if n == -1 else n for d, n in zip(dim, s, strict=True)]
+    )
     for n in sizes:
         if n < 1:
             raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")

@@ -43,11 +43,17 @@ def _check(x: Any, name: str, square: bool = True) -> None:
     if not isinstance(x, Tensor):
         raise TypeError(f"linalg.{name}(): argument 'A' must be Tensor, not {type(x).__name__}")
     if x.dim() < 2:
-        raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions, got shape {list(x.shape)}")
+        raise RuntimeError(
+            f"linalg.{name}: The input tensor A must have at least 2 dimensions, got shape {list(x.shape)}"
+        )
     if square and x.shape[-1] != x.shape[-2]:
-        raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices")
+        raise RuntimeError(
+            f"linalg.{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+        )
     if x.dtype.name not in _DTYPES:
-        raise RuntimeError(f"linalg.{name}: Expected a floating point or complex tensor as input. Got {x.dtype}; convert it with .to(dtype)")
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {x.dtype}; convert it with .to(dtype)"
+        )
 
 
 def _H(x: Tensor) -> Tensor:
@@ -115,7 +121,11 @@ Lu = namedtuple("linalg_lu", ["P", "L", "U"])
 
 
 @primitive(
-    method=False, name="linalg_lu_factor_ex", outputs=("LU", "pivots", "info"), differentiable=(0,), result_type=LuFactorEx
+    method=False,
+    name="linalg_lu_factor_ex",
+    outputs=("LU", "pivots", "info"),
+    differentiable=(0,),
+    result_type=LuFactorEx,
 )
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero."""
@@ -225,7 +235,9 @@ def inv(A):
     try:
         return _tensor(numpy.linalg.inv(_array(A)))
     except numpy.linalg.LinAlgError:
-        raise _singular("inv", A, "the inversion could not be completed because the input matrix is singular.") from None
+        raise _singular(
+            "inv", A, "the inversion could not be completed because the input matrix is singular."
+        ) from None
 
 
 inv.vjp(A=lambda g, out: -matmul(_H(out), matmul(g, _H(out))))
@@ -246,7 +258,9 @@ def _solve(A, B):
     except numpy.linalg.LinAlgError:
         where = next((i for i, info in enumerate(_lu(A)[2].reshape(-1).tolist()) if info), 0)
         batch = f"(Batch element {where}): " if A.dim() > 2 else ""
-        raise LinAlgError(f"torch.linalg.solve: {batch}The solver failed because the input matrix is singular.") from None
+        raise LinAlgError(
+            f"torch.linalg.solve: {batch}The solver failed because the input matrix is singular."
+        ) from None
 
 
 @_solve.vjp_all("A", "B")
@@ -267,7 +281,9 @@ def solve(A, B, *, left=True, out=None):
     """
     _check(A, "solve")
     if A.dtype is not B.dtype:
-        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of type {B.dtype} instead")
+        raise RuntimeError(
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of type {B.dtype} instead"
+        )
     vector = _is_vector(A, B)
     if vector:
         B = B.unsqueeze(-1)
@@ -295,7 +311,9 @@ def _triangular(A, B, upper, unitriangular):
         import warnings
 
         warnings.warn("linalg.solve_triangular: the matrix is singular", stacklevel=3)
-        return _tensor(numpy.full(numpy.broadcast_shapes(tuple(B.shape), (*A.shape[:-1], B.shape[-1])), numpy.inf, _array(B).dtype))
+        return _tensor(
+            numpy.full(numpy.broadcast_shapes(tuple(B.shape), (*A.shape[:-1], B.shape[-1])), numpy.inf, _array(B).dtype)
+        )
 
 
 @_triangular.vjp_all("A", "B")
@@ -344,7 +362,12 @@ def lstsq(A, B, *, rcond=None, driver=None):
     full = bool((matrix_rank(A) == n).all())
     rest = matmul(A, X) - (B.unsqueeze(-1) if vector else B)
     residuals = (rest.abs() ** 2).sum(-2) if m > n and full else A.new_empty((0,))
-    return Lstsq(X.squeeze(-1) if vector else X, residuals, matrix_rank(A, rtol=rcond), svdvals(A) if driver in ("gelss", "gelsd") else A.new_empty((0,)))
+    return Lstsq(
+        X.squeeze(-1) if vector else X,
+        residuals,
+        matrix_rank(A, rtol=rcond),
+        svdvals(A) if driver in ("gelss", "gelsd") else A.new_empty((0,)),
+    )
 
 
 # ---- determinants -------------------------------------------------------------------------------------------------------
@@ -521,7 +544,9 @@ def _qr_backward(g, Q, R, mode):
     gQ, gR = g
     m, n = Q.shape[-2], R.shape[-1]
     if mode == "r" or (mode == "complete" and m > n) or m < n:
-        raise RuntimeError(f"linalg.qr: the derivative is defined for mode='reduced' and matrices with at least as many rows as columns, got mode={mode!r}, {m}x{n}")
+        raise RuntimeError(
+            f"linalg.qr: the derivative is defined for mode='reduced' and matrices with at least as many rows as columns, got mode={mode!r}, {m}x{n}"
+        )
     inner = matmul(R, _H(gR)) - matmul(_H(gQ), Q)
     inner = inner.tril() + _H(inner.tril(-1))
     return (_H(solve_triangular(R, _H(gQ + matmul(Q, inner)), upper=True)),)
@@ -532,7 +557,9 @@ def linalg_qr(A, mode="reduced", *, out=None):
     """``A = Q R`` with orthonormal columns in ``Q`` and upper triangular ``R``; ``mode`` is reduced, complete or r."""
     _check(A, "qr", square=False)
     if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
     return _qr(A, mode)
 
 
@@ -709,7 +736,9 @@ def matrix_rank(A, tol=None, *, atol=None, rtol=None, hermitian=False):
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """A norm of the matrices in dimensions ``dim``: fro, nuc, 2, -2, 1, -1, inf or -inf."""
     if A.dim() < 2:
-        raise RuntimeError(f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions, got shape {list(A.shape)}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions, got shape {list(A.shape)}"
+        )
     A = A if dtype is None else A.to(dtype)
     first, second = (d % A.dim() for d in dim)
     if first == second:
@@ -735,7 +764,9 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """A vector norm (one dimension, or all of them where ``ord`` is None) or a matrix norm (two dimensions)."""
     if dim is None and ord is not None:
         if A.dim() not in (1, 2):
-            raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D.")
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D."
+            )
         dim = tuple(range(A.dim()))
     if dim is not None and not isinstance(dim, int) and len(dim) == 2 and ord is not None:
         return matrix_norm(A, ord, tuple(dim), keepdim, dtype=dtype)

@@ -52,7 +52,9 @@ def pdist(input, p=2.0):
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """The covariance matrix of variables (rows) observed in columns."""
     if input.dim() > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
+        )
     x = input.reshape(1, -1) if input.dim() < 2 else input
     weights = None
     for extra in (fweights, aweights):
@@ -87,7 +89,9 @@ def corrcoef(input):
 
 def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
     if not input.is_floating_point() or input.dtype.itemsize < 4:
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype, got {input.dtype}")
     if not isinstance(q, Tensor):
@@ -186,7 +190,9 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(spacings) != len(dims):
-        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got {len(spacings)}")
+        raise RuntimeError(
+            f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got {len(spacings)}"
+        )
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     return [_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True)]
@@ -215,7 +221,17 @@ def _slope(x, d, h, edge_order):
 
 
 def _window(name, text, values):
-    def window(window_length, periodic=True, *extra, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **options):
+    def window(
+        window_length,
+        periodic=True,
+        *extra,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        **options,
+    ):
         if window_length < 0:
             raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
         dtype = dtype or _core.get_default_dtype()

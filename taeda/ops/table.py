@@ -51,7 +51,9 @@ def _register(name: str, function: Any, method: bool) -> None:
     _core.bind_operator(name, function)
 
 
-def _make(function: Callable, kind: str, body: Callable | None, *, inplace: bool = False, name: str | None = None, **options):
+def _make(
+    function: Callable, kind: str, body: Callable | None, *, inplace: bool = False, name: str | None = None, **options
+):
     names, defaults, positional, _ = _parameters(function)
     op = Op(
         name or function.__name__,
@@ -121,7 +123,9 @@ def pointwise(
         _register(op.name, op, method)
         if inplace and outs is None:
             name = op.name + "_"
-            form = _make(function, "pointwise", None, inplace=True, name=name, traits={**shared, "functional": op}, **options)
+            form = _make(
+                function, "pointwise", None, inplace=True, name=name, traits={**shared, "functional": op}, **options
+            )
             form.__doc__ = f"In-place form of :func:`{op.name}`."
             form.body_check = check
             op.traits["inplace"] = form
@@ -168,11 +172,26 @@ def primitive(
         kind = "mutates" if mutates else "host"
         label = name or function.__name__
         op = _make(
-            function, kind, body, name=label, variadic=spread, has_out=out and not mutates, result_type=result_type, traits=shared
+            function,
+            kind,
+            body,
+            name=label,
+            variadic=spread,
+            has_out=out and not mutates,
+            result_type=result_type,
+            traits=shared,
         )
         _register(label, op, method)
         if mutates:
-            form = _make(function, kind, body, inplace=True, name=label + "_", variadic=spread, traits={**shared, "functional": op})
+            form = _make(
+                function,
+                kind,
+                body,
+                inplace=True,
+                name=label + "_",
+                variadic=spread,
+                traits={**shared, "functional": op},
+            )
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
             _register(label + "_", form, True)
@@ -195,13 +214,17 @@ def _copy_back(function: Callable, name: str) -> None:
     _register(name + "_", form, True)
 
 
-def view(body: Callable | None = None, *, variadic: str | None = None, method: bool = True, name: str | None = None, **traits):
+def view(
+    body: Callable | None = None, *, variadic: str | None = None, method: bool = True, name: str | None = None, **traits
+):
     """Declare an op that gives a view of its first argument (or a tuple of views). ``body`` overrides the function's own."""
 
     def declare(function):
         names, _, _, _ = _parameters(function)
         spread = -1 if variadic is None else names.index(variadic)
-        op = _make(function, "view", body, name=name, variadic=spread, traits={**traits, "view": True, "variadic": variadic})
+        op = _make(
+            function, "view", body, name=name, variadic=spread, traits={**traits, "view": True, "variadic": variadic}
+        )
         _register(op.name, op, method)
         return op
 
@@ -323,14 +346,18 @@ def write_out(op: Any, out: Any, result: Any) -> Any:
     """Put ``result`` into ``out``, resizing an empty ``out`` and refusing a narrower dtype."""
     if isinstance(result, tuple) and not isinstance(result, Tensor):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
-            raise TypeError(f"{op.name}(): argument 'out' must be a tuple of {len(result)} Tensors, got {type(out).__name__}")
+            raise TypeError(
+                f"{op.name}(): argument 'out' must be a tuple of {len(result)} Tensors, got {type(out).__name__}"
+            )
         made = [write_out(op, o, r) for o, r in zip(out, result, strict=True)]
         kind = op.traits.get("result_type") or type(result)
         return kind(*made) if hasattr(kind, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if result.dtype != out.dtype and not can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"{op.name}: result type {result.dtype} can't be cast to the desired output type {out.dtype}")
+        raise RuntimeError(
+            f"{op.name}: result type {result.dtype} can't be cast to the desired output type {out.dtype}"
+        )
     if out.shape != result.shape:
         if out.numel():
             import warnings

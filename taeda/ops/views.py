@@ -229,7 +229,9 @@ def unflatten(input, dim, sizes):
     for n in sizes:
         known *= n if n != -1 else 1
     if (-1 not in sizes and known != size) or (-1 in sizes and (known == 0 or size % known)):
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({size}) in the input")
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({size}) in the input"
+        )
     sizes = tuple(size // known if n == -1 else n for n in sizes)
     return view_(input, (*input.shape[:at], *sizes, *input.shape[at + 1 :]))
 
@@ -392,9 +394,7 @@ def diagonal_backward(grad, shape, offset, dim1, dim2):
 
 
 diagonal_backward.vjp(grad=lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2))
-diagonal.vjp(
-    input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(g, input_shape, offset, dim1, dim2)
-)
+diagonal.vjp(input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(g, input_shape, offset, dim1, dim2))
 
 
 @view(core.view_unfold)
@@ -418,9 +418,7 @@ def unfold_backward(grad, shape, dimension, size, step):
 
 
 unfold_backward.vjp(grad=lambda g, dimension, size, step: unfold(g, dimension, size, step))
-unfold.vjp(
-    input=lambda g, input_shape, dimension, size, step: unfold_backward(g, input_shape, dimension, size, step)
-)
+unfold.vjp(input=lambda g, input_shape, dimension, size, step: unfold_backward(g, input_shape, dimension, size, step))
 
 
 @composite()
@@ -621,7 +619,9 @@ def _window(block, shift, base, view_, name):
         return view_as_complex(as_strided(block, (*sizes, 2), doubled, 2 * offset + shift))
     if base[3].is_complex and dtype.is_floating_point and base[3].itemsize == 2 * dtype.itemsize:
         return as_strided(view_as_real(block), sizes, strides, offset + 2 * shift)
-    raise RuntimeError(f"{name}: the derivative of a view of {base[3]} as {dtype}, a reinterpretation of bits, is not defined")
+    raise RuntimeError(
+        f"{name}: the derivative of a view of {base[3]} as {dtype}, a reinterpretation of bits, is not defined"
+    )
 
 
 def _view_backward_geometry(g, base, view_):
@@ -694,7 +694,9 @@ def _reversed(input):
 def _matrix_transpose(input):
     """The last two dimensions swapped."""
     if input.dim() < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.dim()}-D tensor.")
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {input.dim()}-D tensor."
+        )
     return transpose(input, -2, -1)
 
 

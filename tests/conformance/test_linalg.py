@@ -30,18 +30,30 @@ CASES = {
     "solve vector": (lambda T, A: T.linalg.solve(A, A[..., 0]), "regular", (2, 4, 4)),
     "solve_triangular": (lambda T, A: T.linalg.solve_triangular(A, A[..., :3] + 1, upper=True), "regular", (2, 4, 4)),
     "unitriangular": (
-        lambda T, A: T.linalg.solve_triangular(A / 9, A[..., :3], upper=False, unitriangular=True), "regular", (4, 4)
+        lambda T, A: T.linalg.solve_triangular(A / 9, A[..., :3], upper=False, unitriangular=True),
+        "regular",
+        (4, 4),
     ),
     "cholesky": (lambda T, A: T.linalg.cholesky(A @ A.mH + T.eye(4, dtype=A.dtype)), "general", (2, 4, 4)),
-    "cholesky upper": (lambda T, A: T.linalg.cholesky(A @ A.mH + T.eye(4, dtype=A.dtype), upper=True), "general", (4, 4)),
+    "cholesky upper": (
+        lambda T, A: T.linalg.cholesky(A @ A.mH + T.eye(4, dtype=A.dtype), upper=True),
+        "general",
+        (4, 4),
+    ),
     "qr": (lambda T, A: abs(T.linalg.qr(A)[1]), "general", (2, 5, 3)),
     "eigvalsh": (lambda T, A: T.linalg.eigvalsh(A + A.mH), "general", (2, 4, 4)),
     "eigh projector": (
-        lambda T, A: (lambda V: V[..., :1] @ V[..., :1].mH)(T.linalg.eigh(A + A.mH)[1]), "general", (2, 4, 4)
+        lambda T, A: (lambda V: V[..., :1] @ V[..., :1].mH)(T.linalg.eigh(A + A.mH)[1]),
+        "general",
+        (2, 4, 4),
     ),
     "eigvals": (lambda T, A: (T.linalg.eigvals(A) ** 2).sum(-1), "general", (2, 4, 4)),
     "svdvals": (lambda T, A: T.linalg.svdvals(A), "general", (2, 5, 3)),
-    "svd product": (lambda T, A: (lambda U, S, V: (U * S[..., None, :] ** 2) @ V)(*T.linalg.svd(A, False)), "general", (2, 3, 5)),
+    "svd product": (
+        lambda T, A: (lambda U, S, V: (U * S[..., None, :] ** 2) @ V)(*T.linalg.svd(A, False)),
+        "general",
+        (2, 3, 5),
+    ),
     "pinv": (lambda T, A: T.linalg.pinv(A), "general", (2, 5, 3)),
     "lu": (lambda T, A: T.linalg.lu_factor(A)[0], "regular", (2, 4, 4)),
     "lu_solve": (lambda T, A: T.linalg.lu_solve(*T.linalg.lu_factor(A), A[..., :2]), "regular", (2, 4, 4)),

@@ -38,7 +38,11 @@ def both(name, *args, module=statistics, **kwargs):
 def test_quantiles(name, interpolation):
     x = data(3, 7)
     for q, dim, keepdim in itertools.product((0.3, [0.0, 0.25, 1.0]), (None, 0, -1), (False, True)):
-        q = torch.tensor(q, dtype=torch.float64).item() if isinstance(q, float) else torch.tensor(q, dtype=torch.float64)
+        q = (
+            torch.tensor(q, dtype=torch.float64).item()
+            if isinstance(q, float)
+            else torch.tensor(q, dtype=torch.float64)
+        )
         both(name, x, q, dim, keepdim, interpolation=interpolation)
     x[1, 2] = float("nan")
     close(
@@ -71,7 +75,12 @@ def test_gradient():
     for order in (1, 2):
         both("gradient", data(4, 5), edge_order=order)
         both("gradient", data(4, 5), spacing=0.5, dim=1, edge_order=order)
-        both("gradient", data(5), spacing=(torch.tensor([0.0, 1.0, 3.0, 4.0, 8.0], dtype=torch.float64),), edge_order=order)
+        both(
+            "gradient",
+            data(5),
+            spacing=(torch.tensor([0.0, 1.0, 3.0, 4.0, 8.0], dtype=torch.float64),),
+            edge_order=order,
+        )
 
 
 @pytest.mark.parametrize("name", ["hann", "hamming", "blackman", "bartlett", "kaiser"])
