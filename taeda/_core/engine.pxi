@@ -153,10 +153,7 @@ cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
         g = HELPERS["sum_to_size"](g, leaf.shape)
     if g.code != leaf.code:
         g = HELPERS["grad_cast"](g, DTYPES[leaf.code])
-    if RUNNING > 1:  # another thread may be at the same leaf, and kernels let other threads run
-        with LEAF_LOCK:
-            add_to_leaf(leaf, g, create_graph)
-    else:
+    with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
         add_to_leaf(leaf, g, create_graph)
     if leaf.post_hooks is not None:
         for hook in list(leaf.post_hooks.values()):
@@ -167,7 +164,6 @@ cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
     return 0
 
 
-cdef int RUNNING = 0             # backward passes under way, on all threads
 cdef object LEAF_LOCK = __import__("threading").RLock()
 
 
@@ -435,7 +431,6 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     cdef Node node
     cdef object target
     cdef int nr = 0, i, previous
-    global RUNNING
     task.buffers = {}
     task.leaves = {}
     task.create_graph = create_graph
@@ -462,7 +457,6 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
         task.needed = needed
     cdef PyObject* outer_task = TASK[0]
     previous = swap_no_grad(0 if create_graph else 1)
-    RUNNING += 1
     TASK[0] = <PyObject*>task
     try:
         for i in range(len(roots)):
@@ -473,7 +467,6 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
             nodes[i] = None
             task.run_node(node, needed is None or _below(node, needed))
     finally:
-        RUNNING -= 1
         TASK[0] = outer_task
         swap_no_grad(previous)
         if task.at_end is not None:
