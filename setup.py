@@ -26,6 +26,7 @@ setup(
             "cdivision": True,
             "initializedcheck": False,
             "embedsignature": False,
+            "allow_none_for_extension_args": False,  # a function that reads a Tensor's fields is never given None
         },
     )
 )

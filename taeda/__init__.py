@@ -6,6 +6,7 @@ Explicit re-exports and nothing else: each name's home is the module it is impor
 # ruff: noqa: I001 - the order is that of the layers
 
 from ._version import __version__
+from ._namespaces import lazy as __getattr__
 from ._core import (
     bfloat16,
     bool_ as bool,
@@ -57,6 +58,7 @@ from .types import (
     DoubleTensor,
     finfo,
     FloatTensor,
+    get_device,
     HalfTensor,
     iinfo,
     IntTensor,
@@ -65,13 +67,23 @@ from .types import (
     is_floating_point,
     is_inference,
     is_neg,
+    is_signed,
     is_storage,
     is_tensor,
     LongTensor,
     numel,
     ShortTensor,
+    typename,
+    jagged,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
 )
 from .ops.activation import celu, celu_, hardshrink, prelu, relu, rrelu, rrelu_, selu, selu_, threshold
+from .ops.bessel import i0
+from .ops.callables import detach
 from .ops.comparison import (
     allclose,
     bitwise_and,
@@ -197,6 +209,7 @@ from .ops.indexing import (
     masked_scatter,
     masked_select,
     nonzero,
+    nonzero_static,
     put,
     take,
     where,
@@ -212,31 +225,47 @@ from .ops.joining import (
     cat as concatenate,
     column_stack,
     combinations,
-    diagonal_scatter,
     dsplit,
     dstack,
     hsplit,
     hstack,
-    select_scatter,
-    slice_scatter,
     stack,
     tensor_split,
-    unsafe_chunk,
-    unsafe_split,
     vsplit,
     vstack,
     vstack as row_stack,
 )
+from .ops.histogram import histogram, histogramdd
 from .ops.linalg import (
     _cholesky_method as cholesky,
-    _det_method as det,
+    _lu_with_info as lu,
+    _old_slogdet as slogdet,
+    _pinverse as pinverse,
     _svd_method as svd,
     cholesky_inverse,
     cholesky_solve,
     cross,
+    frobenius_norm,
+    geqrf,
+    lobpcg,
+    linalg_det as det,
+    linalg_inv as inverse,
     logdet,
+    lu_solve,
+    lu_unpack,
     matrix_exp,
+    norm_except_dim,
+    nuclear_norm,
+    orgqr,
+    ormqr,
+    pca_lowrank,
     qr,
+    removed_eig as eig,
+    removed_lstsq as lstsq,
+    removed_matrix_rank as matrix_rank,
+    removed_solve as solve,
+    removed_symeig as symeig,
+    svd_lowrank,
     triangular_solve,
 )
 from .ops.loss import (
@@ -249,6 +278,7 @@ from .ops.loss import (
     triplet_margin_loss,
 )
 from .ops.matmul import (
+    _int_mm,
     addbmm,
     addmm,
     addmv,
@@ -390,6 +420,14 @@ from .ops.scatter import (
 )
 from .ops.shape import constant_pad_nd, flip, fliplr, flipud, repeat_interleave, roll, rot90, tile
 from .ops.softmax import log_softmax, softmax
+from .ops.segments import (
+    _chunk_cat,
+    _unsafe_masked_index,
+    _unsafe_masked_index_put_accumulate,
+    hash_tensor,
+    segment_reduce,
+    slice_inverse,
+)
 from .ops.sorting import (
     argsort,
     bincount,
@@ -406,24 +444,20 @@ from .ops.sorting import (
     unique,
     unique_consecutive,
 )
-from .ops.special import digamma, erf, erfc, erfinv, i0, lgamma, mvlgamma, polygamma
+from .ops.special import digamma, erf, erfc, erfinv, igamma, igammac, lgamma, mvlgamma, polygamma
 from .ops.statistics import (
-    bartlett_window,
-    blackman_window,
     cdist,
     corrcoef,
     cov,
     gradient,
-    hamming_window,
-    hann_window,
     isin,
-    kaiser_window,
     nanquantile,
     pdist,
     quantile,
     trace,
     unravel_index,
 )
+from .ops.view_scatters import as_strided_scatter, diagonal_scatter, select_scatter, slice_scatter
 from .ops.view_copies import (
     alias_copy,
     as_strided_copy,
@@ -475,14 +509,99 @@ from .ops.views import (
     transpose as swapdims,
     unbind,
     unflatten,
+    unsafe_chunk,
+    unsafe_split,
+    unsafe_split_with_sizes,
     unsqueeze,
     view_as_complex,
     view_as_real,
 )
+from .ops.spectrogram import istft, stft
+from .ops.inplace import (
+    abs_,
+    acos_,
+    acosh_,
+    addmv_,
+    arccos_,
+    arccosh_,
+    arcsin_,
+    arcsinh_,
+    arctan_,
+    arctanh_,
+    as_strided_,
+    asin_,
+    asinh_,
+    atan_,
+    atanh_,
+    ceil_,
+    conj_physical_,
+    cos_,
+    cosh_,
+    deg2rad_,
+    detach_,
+    erf_,
+    erfc_,
+    exp2_,
+    exp_,
+    expm1_,
+    fix_,
+    floor_,
+    frac_,
+    gcd_,
+    i0_,
+    lcm_,
+    ldexp_,
+    log10_,
+    log1p_,
+    log2_,
+    log_,
+    logit_,
+    neg_,
+    negative_,
+    rad2deg_,
+    reciprocal_,
+    relu_,
+    round_,
+    rsqrt_,
+    sigmoid_,
+    sin_,
+    sinc_,
+    sinh_,
+    sqrt_,
+    square_,
+    tan_,
+    tanh_,
+    threshold_,
+    trunc_,
+    xlogy_,
+    zero_,
+)
 from .ops.table import can_cast
-from .ops.linalg import inv as inverse, pinv as pinverse, slogdet
+from .ops.variates import _dirichlet_grad, _sample_dirichlet, _standard_gamma, _standard_gamma_grad, binomial
+from ._scalars import sym_float, sym_int, sym_ite, sym_max, sym_min, sym_not, sym_sqrt, sym_sum
+from ._settings import (
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_default_device,
+    set_default_tensor_type,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from math import e, inf, nan, pi
+from .ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from ._print import get_printoptions, printoptions, set_printoptions
-from . import autograd, fft, linalg, random, special
+from . import overrides  # before the first subclass of Tensor
+from .ops.sparse import sparse_coo_tensor
+from . import autograd, fft, functional, linalg, random, signal, special
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -502,5 +621,68 @@ from .random import (
     set_rng_state,
 )
 from . import func, nn, optim
-from . import cpu, io, serialization, utils
+from .nn.functional import (
+    adaptive_avg_pool1d,
+    adaptive_max_pool1d,
+    avg_pool1d,
+    channel_shuffle,
+    cosine_similarity,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    native_channel_shuffle,
+    pairwise_distance,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+from .nn.lower import (
+    _batch_norm_with_update,
+    _log_softmax,
+    _log_softmax_backward_data,
+    _native_batch_norm_legit,
+    _native_batch_norm_legit_no_training,
+    _safe_softmax,
+    _softmax,
+    _softmax_backward_data,
+    _upsample_bicubic2d_aa,
+    _upsample_bilinear2d_aa,
+    _weight_norm,
+    affine_grid_generator,
+    convolution,
+    embedding_bag,
+    grid_sampler,
+    grid_sampler_2d,
+    grid_sampler_3d,
+    gru,
+    gru_cell,
+    lstm,
+    lstm_cell,
+    max_pool1d_with_indices,
+    native_batch_norm,
+    native_dropout,
+    native_group_norm,
+    rnn_relu,
+    rnn_relu_cell,
+    rnn_tanh,
+    rnn_tanh_cell,
+)
+from . import array_api, cpu, io, masked, return_types, serialization, sparse, storage, testing, utils, version
+from .storage import (
+    BFloat16Storage,
+    BoolStorage,
+    ByteStorage,
+    CharStorage,
+    ComplexDoubleStorage,
+    ComplexFloatStorage,
+    DoubleStorage,
+    FloatStorage,
+    HalfStorage,
+    IntStorage,
+    LongStorage,
+    ShortStorage,
+    TypedStorage,
+    UntypedStorage,
+)
 from .serialization import load, save
+
+newaxis = None

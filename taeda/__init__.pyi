@@ -7,48 +7,107 @@ from typing import Any, TypeAlias
 
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
 
+from .storage import TypedStorage as TypedStorage
+from .ops.random import alpha_dropout as alpha_dropout
+from .ops.random import alpha_dropout_ as alpha_dropout_
+from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from . import array_api as array_api
 from . import autograd as autograd
 from .ops.table import can_cast as can_cast
+from .nn.functional import channel_shuffle as channel_shuffle
+from .nn.functional import cosine_similarity as cosine_similarity
 from . import cpu as cpu
+from .ops.random import dropout as dropout
+from .ops.random import dropout_ as dropout_
 from .autograd.modes import enable_grad as enable_grad
+from .ops.random import feature_alpha_dropout as feature_alpha_dropout
+from .ops.random import feature_alpha_dropout_ as feature_alpha_dropout_
+from .ops.random import feature_dropout as feature_dropout
+from .ops.random import feature_dropout_ as feature_dropout_
 from . import fft as fft
 from .types import finfo as finfo
 from .random import fork_rng as fork_rng
 from . import func as func
+from . import functional as functional
+from ._settings import get_default_device as get_default_device
+from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .types import get_device as get_device
+from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
+from ._settings import get_num_interop_threads as get_num_interop_threads
 from ._print import get_printoptions as get_printoptions
 from .random import get_rng_state as get_rng_state
+from .nn.lower import grid_sampler as grid_sampler
+from .nn.lower import gru as gru
+from .nn.lower import gru_cell as gru_cell
 from .types import iinfo as iinfo
 from .autograd.modes import inference_mode as inference_mode
 from .random import initial_seed as initial_seed
 from . import io as io
 from .types import is_complex as is_complex
 from .types import is_conj as is_conj
+from ._settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from .types import is_floating_point as is_floating_point
 from .types import is_inference as is_inference
 from .types import is_neg as is_neg
+from .types import is_signed as is_signed
 from .types import is_storage as is_storage
 from .types import is_tensor as is_tensor
+from ._settings import is_warn_always_enabled as is_warn_always_enabled
 from . import kernels as kernels
 from . import linalg as linalg
 from .io.checkpoint import load as load
+from .nn.lower import lstm as lstm
+from .nn.lower import lstm_cell as lstm_cell
 from .random import manual_seed as manual_seed
+from . import masked as masked
+from .nn.lower import max_pool1d_with_indices as max_pool1d_with_indices
 from . import nn as nn
 from .autograd.modes import no_grad as no_grad
 from .types import numel as numel
 from . import ops as ops
 from . import optim as optim
-from .ops.linalg import pinv as pinverse
+from . import overrides as overrides
+from .nn.functional import pairwise_distance as pairwise_distance
+from .nn.functional import pixel_shuffle as pixel_shuffle
+from .nn.functional import pixel_unshuffle as pixel_unshuffle
 from ._print import printoptions as printoptions
 from . import random as random
+from . import return_types as return_types
+from .nn.lower import rnn_relu as rnn_relu
+from .nn.lower import rnn_relu_cell as rnn_relu_cell
+from .nn.lower import rnn_tanh as rnn_tanh
+from .nn.lower import rnn_tanh_cell as rnn_tanh_cell
 from .io.checkpoint import save as save
 from .random import seed as seed
 from . import serialization as serialization
+from ._settings import set_default_device as set_default_device
+from ._settings import set_default_tensor_type as set_default_tensor_type
+from ._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
+from ._settings import set_flush_denormal as set_flush_denormal
 from .autograd.modes import set_grad_enabled as set_grad_enabled
+from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._print import set_printoptions as set_printoptions
 from .random import set_rng_state as set_rng_state
+from ._settings import set_warn_always as set_warn_always
+from . import signal as signal
+from . import sparse as sparse
 from . import special as special
+from . import storage as storage
+from ._scalars import sym_float as sym_float
+from ._scalars import sym_int as sym_int
+from ._scalars import sym_ite as sym_ite
+from ._scalars import sym_max as sym_max
+from ._scalars import sym_min as sym_min
+from ._scalars import sym_not as sym_not
+from ._scalars import sym_sqrt as sym_sqrt
+from ._scalars import sym_sum as sym_sum
+from . import testing as testing
+from .types import typename as typename
 from . import types as types
+from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from . import utils as utils
+from . import version as version
 
 class dtype:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -80,7 +139,17 @@ class Size(builtins.tuple):
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device
 
+class BFloat16Storage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
 class BFloat16Tensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class BoolStorage:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def dtype(self) -> Any: ...
@@ -90,7 +159,17 @@ class BoolTensor:
     @property
     def dtype(self) -> Any: ...
 
+class ByteStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
 class ByteTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class CharStorage:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def dtype(self) -> Any: ...
@@ -100,7 +179,27 @@ class CharTensor:
     @property
     def dtype(self) -> Any: ...
 
+class ComplexDoubleStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class ComplexFloatStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class DoubleStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
 class DoubleTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class FloatStorage:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def dtype(self) -> Any: ...
@@ -125,12 +224,27 @@ class Generator:
     def set_state_bytes(self, *args: Any, **kwargs: Any) -> Any: ...
     def state_bytes(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class HalfStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
 class HalfTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def dtype(self) -> Any: ...
 
+class IntStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
 class IntTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
+class LongStorage:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def dtype(self) -> Any: ...
@@ -142,10 +256,48 @@ class LongTensor:
 
 class OutOfMemoryError(builtins.RuntimeError): ...
 
+class ShortStorage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def dtype(self) -> Any: ...
+
 class ShortTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def dtype(self) -> Any: ...
+
+class Storage:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def clone(self, *args: Any, **kwargs: Any) -> Any: ...
+    def copy_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def cpu(self, *args: Any, **kwargs: Any) -> Any: ...
+    def data_ptr(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def device(self) -> Any: ...
+    def element_size(self, *args: Any, **kwargs: Any) -> Any: ...
+    def fill_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def from_file(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def is_cuda(self) -> Any: ...
+    @property
+    def is_hpu(self) -> Any: ...
+    def is_pinned(self, *args: Any, **kwargs: Any) -> Any: ...
+    def is_shared(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def is_sparse(self) -> Any: ...
+    def nbytes(self, *args: Any, **kwargs: Any) -> Any: ...
+    def new(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def owner(self) -> Any: ...
+    def resizable(self, *args: Any, **kwargs: Any) -> Any: ...
+    def resize_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def share_memory_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def size(self, *args: Any, **kwargs: Any) -> Any: ...
+    def tolist(self, *args: Any, **kwargs: Any) -> Any: ...
+    def type(self, *args: Any, **kwargs: Any) -> Any: ...
+    def untyped(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def version(self) -> Any: ...
 
 class layout:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -154,6 +306,12 @@ class memory_format:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
 __version__: builtins.str
+adaptive_avg_pool1d: Any
+adaptive_max_pool1d: Any
+as_strided_: Any
+as_tensor: Any
+asarray: Any
+avg_pool1d: Any
 bfloat16: _dtype
 bool: _dtype
 cdouble: _dtype
@@ -164,14 +322,21 @@ complex128: _dtype
 complex64: _dtype
 contiguous_format: Any
 default_generator: Any
+detach: Any
+detach_: Any
 double: _dtype
+e: builtins.float
 float: _dtype
 float16: _dtype
 float32: _dtype
 float64: _dtype
+from_dlpack: Any
+from_numpy: Any
+frombuffer: Any
 get_default_dtype: Any
 get_num_threads: Any
 half: _dtype
+inf: builtins.float
 int: _dtype
 int16: _dtype
 int32: _dtype
@@ -179,14 +344,28 @@ int64: _dtype
 int8: _dtype
 is_grad_enabled: Any
 is_inference_mode_enabled: Any
+jagged: Any
 long: _dtype
+max_pool1d: Any
+max_pool2d: Any
+max_pool3d: Any
+nan: builtins.float
+native_channel_shuffle: Any
+newaxis: None
+pi: builtins.float
 preserve_format: Any
 promote_types: Any
 result_type: Any
 set_default_dtype: Any
 set_num_threads: Any
 short: _dtype
+sparse_bsc: Any
+sparse_bsr: Any
+sparse_coo: Any
+sparse_csc: Any
+sparse_csr: Any
 strided: Any
+tensor: Any
 uint16: _dtype
 uint32: _dtype
 uint64: _dtype
@@ -200,6 +379,7 @@ class Tensor:
     def __add__(self, other: Any) -> Tensor: ...
     def __and__(self, other: Any) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any: ...
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> Any: ...
     def __bool__(self) -> builtins.bool: ...
     def __complex__(self) -> builtins.complex: ...
     def __contains__(self, element: Any) -> builtins.bool: ...
@@ -243,6 +423,7 @@ class Tensor:
     def __rand__(self, other: Any) -> Tensor: ...
     def __reduce_ex__(self, protocol: Any) -> Any: ...
     def __repr__(self) -> builtins.str: ...
+    def __reversed__(self) -> Any: ...
     def __rfloordiv__(self, other: Any) -> Tensor: ...
     def __rlshift__(self, other: Any) -> Tensor: ...
     def __rmod__(self, other: Any) -> Tensor: ...
@@ -303,7 +484,6 @@ class Tensor:
     def is_nested(self) -> Any: ...
     @property
     def is_quantized(self) -> Any: ...
-    def is_shared(self) -> Any: ...
     def is_signed(self) -> builtins.bool: ...
     @property
     def is_sparse(self) -> Any: ...
@@ -344,25 +524,47 @@ class Tensor:
     def argwhere(self, *args: Any, **kwargs: Any) -> Any: ...
     def as_strided_(self, *args: Any, **kwargs: Any) -> Any: ...
     def broadcast_to(self, *args: Any, **kwargs: Any) -> Any: ...
+    def const_data_ptr(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def imag(self) -> Tensor: ...
-    def inverse(self, *args: Any, **kwargs: Any) -> Any: ...
+    def index(self, *args: Any, **kwargs: Any) -> Any: ...
+    def is_distributed(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def is_ipu(self) -> Any: ...
+    @property
+    def is_maia(self) -> Any: ...
+    @property
+    def is_mkldnn(self) -> Any: ...
+    @property
+    def is_mtia(self) -> Any: ...
+    @property
+    def is_sparse_csr(self) -> Any: ...
+    @property
+    def is_vulkan(self) -> Any: ...
+    @property
+    def is_xla(self) -> Any: ...
+    @property
+    def is_xpu(self) -> Any: ...
     @property
     def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
-    def matrix_exp(self, *args: Any, **kwargs: Any) -> Any: ...
+    @property
+    def name(self) -> Any: ...
     def ndimension(self, *args: Any, **kwargs: Any) -> Any: ...
     def nelement(self, *args: Any, **kwargs: Any) -> Any: ...
+    def new(self, *args: Any, **kwargs: Any) -> Any: ...
     def numpy(self, *args: Any, **kwargs: Any) -> Any: ...
-    def pinverse(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def real(self) -> Tensor: ...
     def split_with_sizes(self, *args: Any, **kwargs: Any) -> Any: ...
     def squeeze_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def storage(self, *args: Any, **kwargs: Any) -> Any: ...
+    def storage_type(self, *args: Any, **kwargs: Any) -> Any: ...
     def swapaxes_(self, *args: Any, **kwargs: Any) -> Any: ...
     def swapdims_(self, *args: Any, **kwargs: Any) -> Any: ...
     def t_(self, *args: Any, **kwargs: Any) -> Any: ...
+    def to_device(self, *args: Any, **kwargs: Any) -> Any: ...
     def tolist(self, *args: Any, **kwargs: Any) -> Any: ...
     def transpose_(self, *args: Any, **kwargs: Any) -> Any: ...
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -374,10 +576,18 @@ class Tensor:
         r"""``other @ input``."""
     def _cholesky_method(self, upper: builtins.bool = False) -> Any:
         r"""The Cholesky factor of positive definite matrices."""
-    def _det_method(self) -> Any:
-        r"""The determinant of square matrices."""
+    def _is_all_true(self) -> Any:
+        r"""Whether all elements of a bool tensor are true, as a tensor."""
+    def _is_any_true(self) -> Any:
+        r"""Whether any element of a bool tensor is true, as a tensor."""
+    def _lu_with_info(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> Any:
+        r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+    def _old_slogdet(self) -> Any:
+        r""":func:`linalg_slogdet`."""
+    def _pinverse(self, rcond: Number = 1e-15) -> Any:
+        r""":func:`linalg_pinv` with the older default of the tolerance."""
     def _svd_method(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
-        r"""``input = U diag(S) V^H``; the older form, which gives ``V``."""
+        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
     def abs(self, *, out: Any = None) -> Tensor:
         r"""The absolute value; of a complex number, a real one."""
     def abs_(self) -> Tensor:
@@ -438,6 +648,8 @@ class Tensor:
         r"""The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
     def any(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
+    def apply_(self, callable: Any) -> Any:
+        r"""Every element becomes ``callable(element)``, in place. Slow: for what no op does, on the CPU."""
     def arccos(self, *, out: Any = None) -> Tensor:
         r"""The arc cosine in radians; NaN outside [-1, 1]."""
     def arccos_(self) -> Tensor:
@@ -474,6 +686,8 @@ class Tensor:
         r"""The indices that sort a dimension; see :func:`sort`."""
     def as_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
         r"""A view with any sizes and strides (in elements) on the storage of ``input``."""
+    def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
+        r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
     def as_subclass(self, cls: Any) -> Any:
         r"""``input`` as an object of class ``cls``, in the same place of the graph."""
     def asin(self, *, out: Any = None) -> Tensor:
@@ -484,6 +698,10 @@ class Tensor:
         r"""The inverse hyperbolic sine."""
     def asinh_(self) -> Tensor:
         r"""In-place form of :func:`asinh`."""
+    def at_least_(self, bound: Any) -> Tensor:
+        r"""In-place form of :func:`at_least`."""
+    def at_most_(self, bound: Any) -> Tensor:
+        r"""In-place form of :func:`at_most`."""
     def atan(self, *, out: Any = None) -> Tensor:
         r"""The arc tangent in radians."""
     def atan2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -548,12 +766,14 @@ class Tensor:
         r"""In-place form of :func:`ceil`."""
     def cfloat(self, memory_format: Any = None) -> Any:
         r"""``input`` as complex64."""
+    def chalf(self, memory_format: Any = ...) -> Any:
+        r"""PyTorch's conversion to complex32, a dtype that taeda does not have."""
     def char(self, memory_format: Any = None) -> Any:
         r"""``input`` as int8."""
     def cholesky(self, upper: builtins.bool = False) -> Any:
         r"""The Cholesky factor of positive definite matrices."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Any:
-        r"""The inverse of the matrix of which ``L`` is the Cholesky factor."""
+        r"""The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
     def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Any:
         r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
     def chunk(self, chunks: Any, dim: builtins.int = 0) -> Any:
@@ -582,10 +802,12 @@ class Tensor:
         r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
     def conj(self) -> Any:
         r"""The complex conjugate; a real tensor is given back as it is."""
-    def conj_physical(self, *, out: Any = None) -> Tensor:
-        r"""The complex conjugate, computed."""
-    def conj_physical_(self) -> Tensor:
+    def conj_physical(self, *, out: Any = None) -> Any:
+        r"""The complex conjugate, computed; a real tensor is given back as it is."""
+    def conj_physical_(self) -> Any:
         r"""In-place form of :func:`conj_physical`."""
+    def conjugated_(self) -> Tensor:
+        r"""In-place form of :func:`conjugated`."""
     def contiguous(self, memory_format: Any = ...) -> Any:
         r"""``input`` itself if its elements lie in memory in the given order, else a copy that does."""
     def copy_(self, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
@@ -611,7 +833,7 @@ class Tensor:
     def cpu(self, memory_format: Any = None) -> Any:
         r"""``input`` on the CPU."""
     def cross(self, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
-        r"""The cross product of vectors of three elements along ``dim``."""
+        r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
     def cube_(self) -> Tensor:
         r"""In-place form of :func:`cube`."""
     def cuda(self, device: _device | builtins.str | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
@@ -632,8 +854,8 @@ class Tensor:
         r"""Degrees to radians."""
     def deg2rad_(self) -> Tensor:
         r"""In-place form of :func:`deg2rad`."""
-    def det(self) -> Any:
-        r"""The determinant of square matrices."""
+    def det(self, *, out: Any = None) -> Any:
+        r"""The determinant ``(...)`` of square matrices ``(..., n, n)``."""
     def detach_copy(self) -> Any:
         r"""A copy outside the graph."""
     def diag(self, diagonal: Number = 0) -> Any:
@@ -646,13 +868,13 @@ class Tensor:
         r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
     def diagonal_scatter(self, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
         r"""A copy of ``input`` with ``src`` on a diagonal."""
-    def diff(self, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None) -> Any:
+    def diff(self, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Any:
         r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
     def digamma(self, *, out: Any = None) -> Tensor:
         r"""The derivative of :func:`lgamma`."""
     def digamma_(self) -> Tensor:
         r"""In-place form of :func:`digamma`."""
-    def dim_order(self) -> Any:
+    def dim_order(self, *, ambiguity_check: builtins.bool = False) -> Any:
         r"""The dimensions from outermost to innermost in memory."""
     def dist(self, other: Tensor | Number, p: Any = 2) -> Any:
         r"""The ``p``-norm of ``input - other``."""
@@ -670,6 +892,8 @@ class Tensor:
         r"""``input`` as float64."""
     def dsplit(self, indices_or_sections: Any) -> Any:
         r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
+    def eig(*args: Any, **kwargs: Any) -> Any:
+        r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex. Calling it is a RuntimeError."""
     def elu_kernel_(self, alpha: Any, scale: Any, input_scale: Any) -> Tensor:
         r"""In-place form of :func:`elu_kernel`."""
     def eq(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -732,7 +956,7 @@ class Tensor:
         r"""``input`` as float32."""
     def float_power(self, exponent: Tensor | Number, *, out: Any = None) -> Any:
         r"""``input ** exponent`` in float64 or complex128."""
-    def float_power_(self, *args: Any, **kwargs: Any) -> Any:
+    def float_power_(self, exponent: Tensor | Number) -> Any:
         r"""In-place form of :func:`float_power`."""
     def floor(self, *, out: Any = None) -> Tensor:
         r"""The largest integer not above."""
@@ -756,6 +980,10 @@ class Tensor:
         r"""In-place form of :func:`frac`."""
     def frexp(self, *, out: Any = None) -> Any:
         r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
+    def gammainc_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`igamma`."""
+    def gammaincc_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`igammac`."""
     def gammaln_(self) -> Tensor:
         r"""In-place form of :func:`lgamma`."""
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
@@ -770,6 +998,8 @@ class Tensor:
         r"""In-place form of :func:`ge`."""
     def geometric_(self, p: Any, *, generator: Any | None = None) -> Tensor:
         r"""Fill with the number of trials up to the first success, of probability ``p`` each."""
+    def geqrf(self, *, out: Any = None) -> Any:
+        r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
     def ger(self, vec2: Tensor) -> Any:
         r"""``out[i, j] = input[i] * vec2[j]``."""
     def greater(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -794,12 +1024,16 @@ class Tensor:
         r"""In-place form of :func:`hardswish`."""
     def hardtanh_(self, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
         r"""In-place form of :func:`hardtanh`."""
+    def hash_tensor(self, dim: builtins.int = ..., *, keepdim: builtins.bool = False, mode: Number = 0) -> Any:
+        r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64."""
     def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
         r"""0 below 0, 1 above it, ``values`` at 0."""
     def heaviside_(self, values: Any) -> Tensor:
         r"""In-place form of :func:`heaviside`."""
     def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
         r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
+    def histogram(self, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
+        r"""How many elements (or how much weight) lie in each bin."""
     def hsplit(self, indices_or_sections: Any) -> Any:
         r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
     def hypot(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -810,23 +1044,31 @@ class Tensor:
         r"""The modified Bessel function of the first kind of order 0."""
     def i0_(self) -> Tensor:
         r"""In-place form of :func:`i0`."""
-    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+    def igamma(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over"""
+    def igamma_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`igamma`."""
+    def igammac(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
+        r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small."""
+    def igammac_(self, other: Tensor | Number) -> Tensor:
+        r"""In-place form of :func:`igammac`."""
+    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
     def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`index_add`."""
-    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
         r"""Write the slices of ``source`` at ``index`` along ``dim``."""
     def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         r"""In-place form of :func:`index_copy`."""
-    def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the"""
     def index_fill_(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`index_fill`."""
-    def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+    def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""Write ``values`` at ``indices``, or add them there."""
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`index_put`."""
-    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
         r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
     def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
         r"""In-place form of :func:`index_reduce`."""
@@ -836,6 +1078,8 @@ class Tensor:
         r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
     def int(self, memory_format: Any = None) -> Any:
         r"""``input`` as int32."""
+    def inverse(self, *, out: Any = None) -> Any:
+        r"""The inverse of square matrices ``(..., n, n)``."""
     def is_nonzero(self) -> Any:
         r"""Whether the one element of ``input`` is not zero."""
     def is_pinned(self, device: _device | builtins.str | None = None) -> Any:
@@ -844,6 +1088,8 @@ class Tensor:
         r"""Whether the sizes are equal."""
     def is_set_to(self, tensor: Tensor) -> Any:
         r"""Whether both are the same window on the same storage."""
+    def is_shared(self) -> Any:
+        r"""Whether the memory of ``input`` can be seen by other processes: see :meth:`share_memory_`."""
     def isclose(self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
         r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
     def isfinite(self, *, out: Any = None) -> Tensor:
@@ -858,6 +1104,8 @@ class Tensor:
         r"""Whether an element is positive infinity."""
     def isreal(self, *, out: Any = None) -> Tensor:
         r"""Whether an element has no imaginary part."""
+    def istft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool = False) -> Any:
+        r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares."""
     def kron(self, other: Tensor | Number) -> Any:
         r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
     def kthvalue(self, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
@@ -916,7 +1164,7 @@ class Tensor:
         r"""``log(exp(input) + exp(other))`` with no overflow."""
     def logaddexp2(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``log2(2 ** input + 2 ** other)`` with no overflow."""
-    def logcumsumexp(self, dim: builtins.int, *, out: Any = None) -> Any:
+    def logcumsumexp(self, dim: builtins.int) -> Any:
         r"""``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
     def logdet(self) -> Any:
         r"""The logarithm of the determinant: NaN where that is negative."""
@@ -940,26 +1188,38 @@ class Tensor:
         r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
     def logit_(self, eps: Any = None) -> Tensor:
         r"""In-place form of :func:`logit`."""
-    def logsumexp(self, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+    def logsumexp(self, dim: builtins.int, keepdim: builtins.bool = False) -> Any:
         r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
     def long(self, memory_format: Any = None) -> Any:
         r"""``input`` as int64."""
+    def lstsq(*args: Any, **kwargs: Any) -> Any:
+        r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are sums. Calling it is a RuntimeError."""
     def lt(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input < other``."""
     def lt_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`lt`."""
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> Any:
+        r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Any:
+        r"""The older argument order of :func:`linalg_lu_solve`."""
+    def map2_(self, x: Any, y: Any, callable: Any) -> Any:
+        r"""Every element becomes ``callable(element, element of x, element of y)``, in place; ``x`` and ``y`` broadcast."""
+    def map_(self, tensor: Tensor, callable: Any) -> Any:
+        r"""Every element becomes ``callable(element, element of tensor)``, in place; ``tensor`` broadcasts to ``input``."""
     def masked_fill(self, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
     def masked_fill_(self, mask: Tensor, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`masked_fill`."""
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        r"""Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Any:
+        r"""``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true."""
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         r"""In-place form of :func:`masked_scatter`."""
     def masked_select(self, mask: Tensor, *, out: Any = None) -> Tensor:
         r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
     def matmul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Matrix product by the rank of the operands."""
+    def matrix_exp(self, *, out: Any = None) -> Tensor:
+        r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
     def matrix_power(self, n: Any) -> Any:
         r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
     def max(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
@@ -980,6 +1240,10 @@ class Tensor:
         r"""Product of two matrices: ``[m, k] @ [k, n]``."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
         r"""The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
+    def modified_bessel_i0_(self) -> Tensor:
+        r"""In-place form of :func:`i0`."""
+    def module_load(self, other: Tensor | Number, assign: builtins.bool = False) -> Any:
+        r"""What a parameter becomes when the entry ``other`` of a state dict is loaded into it."""
     def moveaxis(self, source: Tensor, destination: Any) -> Any:
         r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
     def movedim(self, source: Tensor, destination: Any) -> Any:
@@ -1010,7 +1274,7 @@ class Tensor:
         r"""Mean over ``dim`` of the elements that are not NaN."""
     def nanmedian(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
         r""":func:`median` of the elements that are not NaN."""
-    def nanquantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+    def nanquantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Any:
         r""":func:`quantile` of the elements that are numbers."""
     def nansum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
         r"""Sum over ``dim`` with NaN counted as 0."""
@@ -1048,7 +1312,9 @@ class Tensor:
         r"""In-place form of :func:`nextafter`."""
     def nonzero(self, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
         r"""Where ``input`` is not zero."""
-    def norm(self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Any:
+    def nonzero_static(self, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1) -> Any:
+        r"""The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer."""
+    def norm(self, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None) -> Any:
         r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
     def normal_(self, mean: Number = 0.0, std: Number = 1.0, *, generator: Any | None = None) -> Tensor:
         r"""Fill with normal numbers of the given mean and standard deviation. Half of the variance of a complex number is in"""
@@ -1056,16 +1322,24 @@ class Tensor:
         r"""Whether the elements differ; NaN differs from all."""
     def not_equal_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`ne`."""
+    def orgqr(self, tau: Any) -> Any:
+        r""":func:`linalg_householder_product`."""
+    def ormqr(self, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
+        r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``."""
     def outer(self, vec2: Tensor) -> Any:
         r"""``out[i, j] = input[i] * vec2[j]``."""
     def permute(self, *dims: Any) -> Any:
         r"""A view with dimensions in the order ``dims``."""
     def pin_memory(self, device: _device | builtins.str | None = None) -> Any:
         r"""``input``: without a GPU there is nothing to pin for."""
+    def pinverse(self, rcond: Number = 1e-15) -> Any:
+        r""":func:`linalg_pinv` with the older default of the tolerance."""
     def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
         r"""Poisson numbers with the rates in ``input``, in its dtype."""
     def polygamma(self, n: Any) -> Any:
         r"""The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
+    def polygamma_(self, n: Any) -> Any:
+        r"""In-place form of :func:`polygamma`."""
     def positive(self) -> Any:
         r"""``+input``: the tensor itself."""
     def pow(self, exponent: Tensor | Number, *, out: Any = None) -> Any:
@@ -1080,13 +1354,13 @@ class Tensor:
         r"""Product over ``dim`` (all dimensions by default)."""
     def psi_(self) -> Tensor:
         r"""In-place form of :func:`digamma`."""
-    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
     def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`put`."""
     def qr(self, some: builtins.bool = True) -> Any:
         r"""``input = Q R``, reduced unless ``some`` is false."""
-    def quantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
+    def quantile(self, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Any:
         r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
     def rad2deg(self, *, out: Any = None) -> Tensor:
         r"""Radians to degrees."""
@@ -1112,6 +1386,8 @@ class Tensor:
         r"""In-place form of :func:`remainder`."""
     def renorm(self, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
         r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
+    def renorm_(self, *args: Any, **kwargs: Any) -> Any:
+        r"""In-place form of :func:`renorm`."""
     def repeat(self, *repeats: Any) -> Tensor:
         r"""The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
     def repeat_interleave(self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
@@ -1122,10 +1398,14 @@ class Tensor:
         r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
     def reshape_as(self, other: Tensor | Number) -> Any:
         r""":func:`reshape` to the sizes of ``other``."""
+    def resize(self, *sizes: Any) -> Any:
+        r""":func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow (deprecated)."""
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
         r"""Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
+    def resize_as(self, tensor: Tensor) -> Any:
+        r""":func:`resize` to the sizes of ``tensor`` (deprecated)."""
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Any:
-        r""":func:`resize_` to the sizes of ``the_template``."""
+        r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
     def resolve_conj(self) -> Any:
         r"""``input``: conjugation is never lazy here."""
     def resolve_neg(self) -> Any:
@@ -1146,15 +1426,15 @@ class Tensor:
         r"""In-place form of :func:`rsqrt`."""
     def rsub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``other - alpha * input``."""
-    def scatter(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
+    def scatter(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None, out: Any = None) -> Tensor:
         r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
     def scatter_(self, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
         r"""In-place form of :func:`scatter`."""
-    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
         r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         r"""In-place form of :func:`scatter_add`."""
-    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
         r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
     def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
         r"""In-place form of :func:`scatter_reduce`."""
@@ -1169,7 +1449,7 @@ class Tensor:
     def sgn_(self) -> Tensor:
         r"""In-place form of :func:`sgn`."""
     def share_memory_(self) -> Any:
-        r"""``input``, ready to be passed to another process (its memory is copied when it is pickled)."""
+        r"""Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives ``input``."""
     def short(self, memory_format: Any = None) -> Any:
         r"""``input`` as int16."""
     def sigmoid(self, *, out: Any = None) -> Tensor:
@@ -1196,10 +1476,16 @@ class Tensor:
         r"""The hyperbolic sine."""
     def sinh_(self) -> Tensor:
         r"""In-place form of :func:`sinh`."""
+    def slice_inverse(self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+        r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``."""
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
         r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
+    def slogdet(self) -> Any:
+        r""":func:`linalg_slogdet`."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
         r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
+    def solve(*args: Any, **kwargs: Any) -> Any:
+        r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for the factors. Calling it is a RuntimeError."""
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
         r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
     def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
@@ -1216,6 +1502,8 @@ class Tensor:
         r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
     def std(self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
         r"""Standard deviation: the square root of :func:`var`."""
+    def stft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+        r"""Fourier transforms of overlapping pieces of a signal."""
     def sub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     def sub_(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
@@ -1229,11 +1517,13 @@ class Tensor:
     def sum_to_size(self, *size: Any) -> Any:
         r"""Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
-        r"""``input = U diag(S) V^H``; the older form, which gives ``V``."""
+        r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Any:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Any:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+    def symeig(*args: Any, **kwargs: Any) -> Any:
+        r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh. Calling it is a RuntimeError."""
     def t(self) -> Any:
         r"""The transpose of a matrix; a vector or a scalar is given back."""
     def take(self, index: Tensor, *, out: Any = None) -> Tensor:
@@ -1258,6 +1548,10 @@ class Tensor:
         r"""In-place form of :func:`times_itself`."""
     def to(self, *args: Any, **kwargs: Any) -> Any:
         r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false."""
+    def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Any:
+        r"""``input``, which is dense already (or in another dtype)."""
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Any:
+        r"""``input`` as a sparse tensor of its elements that are not 0."""
     def topk(self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
         r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
     def trace(self) -> Any:
@@ -1265,7 +1559,7 @@ class Tensor:
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Any:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
-        r"""The older spelling of :func:`solve_triangular`."""
+        r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
     def tril(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
         r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
     def tril_(self, *args: Any, **kwargs: Any) -> Any:
@@ -1303,16 +1597,18 @@ class Tensor:
     def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         r"""One element of each run of equal ones; arguments as for :func:`unique`."""
     def unsafe_chunk(self, chunks: Any, dim: builtins.int = 0) -> Any:
-        r""":func:`chunk`; its pieces may be written in place independently."""
+        r""":func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
     def unsafe_split(self, split_size: Any, dim: builtins.int = 0) -> Any:
-        r""":func:`split`; its pieces may be written in place independently."""
+        r""":func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+    def unsafe_split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0) -> Any:
+        r""":func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
     def unsqueeze(self, dim: builtins.int) -> Any:
         r"""A view with a dimension of size 1 inserted at ``dim``."""
     def var(self, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, out: Any = None) -> Any:
         r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
     def vdot(self, other: Tensor | Number) -> Any:
         r"""Inner product of two vectors, the first conjugated."""
-    def view_(self, *size: Any) -> Any:
+    def view_(self, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None) -> Any:
         r"""A view with other sizes (one may be -1), or of another dtype."""
     def view_as(self, other: Tensor | Number) -> Any:
         r"""A view with the sizes of ``other``."""
@@ -1327,15 +1623,21 @@ class Tensor:
 
 def abs(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The absolute value; of a complex number, a real one."""
+def abs_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`abs`."""
 def absolute(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The absolute value; of a complex number, a real one."""
 def acos(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc cosine in radians; NaN outside [-1, 1]."""
+def acos_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`acos`."""
 def acosh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic cosine; NaN below 1."""
+def acosh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`acosh`."""
 def add(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input + alpha * other``; of bools, whether either holds."""
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Any:
     r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
     r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
@@ -1345,20 +1647,20 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha:
     r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
 def addmv(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
+def addmv_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""In-place form of :func:`addmv`."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Any:
     r"""``beta * input + alpha * outer(vec1, vec2)``."""
 def adjoint(input: Tensor) -> Any:
     r"""The conjugate transpose of the last two dimensions."""
-def alias_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def affine_grid_generator(theta: Any, size: Sequence[builtins.int] | builtins.int, align_corners: Any, *, out: Any = None) -> Any:
+    r""":func:`taeda.nn.functional.affine_grid`."""
+def alias_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`alias` views."""
 def all(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
 def allclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
     r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
-def alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
-    r"""If ``train``, dropout that keeps mean and variance of selu's output."""
-def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
-    r"""In-place form of :func:`alpha_dropout`."""
 def amax(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
 def amin(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
@@ -1373,18 +1675,30 @@ def arange(*args: Any, out: Any = None, dtype: _dtype | None = None, layout: Any
     r"""Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``."""
 def arccos(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc cosine in radians; NaN outside [-1, 1]."""
+def arccos_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`acos`."""
 def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic cosine; NaN below 1."""
+def arccosh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`acosh`."""
 def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc sine in radians; NaN outside [-1, 1]."""
+def arcsin_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`asin`."""
 def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic sine."""
+def arcsinh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`asinh`."""
 def arctan(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc tangent in radians."""
 def arctan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+def arctan_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`atan`."""
 def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+def arctanh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`atanh`."""
 def argmax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
 def argmin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
@@ -1395,22 +1709,28 @@ def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Coordinates of the elements that are not zero, one row each, in row-major order."""
 def as_strided(input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
     r"""A view with any sizes and strides (in elements) on the storage of ``input``."""
-def as_strided_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def as_strided_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`as_strided` views."""
-def as_tensor(data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None) -> Any:
-    r"""``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
-def asarray(obj: Any, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, copy: Any = None, requires_grad: builtins.bool = False) -> Any:
-    r"""``obj`` as a tensor, sharing memory where that is possible."""
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Any:
+    r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
 def asin(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc sine in radians; NaN outside [-1, 1]."""
+def asin_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`asin`."""
 def asinh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic sine."""
+def asinh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`asinh`."""
 def atan(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The arc tangent in radians."""
 def atan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
+def atan_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`atan`."""
 def atanh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+def atanh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`atanh`."""
 def atleast_1d(*tensors: Any) -> Any:
     r"""Scalars as tensors of one dimension; others as they are."""
 def atleast_2d(*tensors: Any) -> Any:
@@ -1420,7 +1740,7 @@ def atleast_3d(*tensors: Any) -> Any:
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
 def bartlett_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
-    r"""Bartlett's triangular window. Periodic by default: one point more is computed and dropped."""
+    r"""Bartlett's triangular window. Periodic by default: its period is its length, rather than one point less."""
 def batch_norm(input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: builtins.bool = False, momentum: Number = 0.1, eps: Number = 1e-05) -> Any:
     r"""Normalise each channel over batch and positions (Ioffe and Szegedy 2015)."""
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
@@ -1431,6 +1751,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Any, weight: Any = N
     r""":func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow."""
 def bincount(input: Tensor, weights: Any = None, minlength: Number = 0) -> Tensor:
     r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
+def binomial(count: Any, prob: Any, generator: Any | None = None, *, out: Any = None) -> Tensor:
+    r"""Numbers of successes in ``count`` trials, of probability ``prob`` each."""
 def bitwise_and(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input & other``."""
 def bitwise_left_shift(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1444,7 +1766,7 @@ def bitwise_right_shift(input: Tensor, other: Tensor | Number, *, out: Any = Non
 def bitwise_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input ^ other``."""
 def blackman_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
-    r"""Blackman's window. Periodic by default: one point more is computed and dropped."""
+    r"""Blackman's window. Periodic by default: its period is its length, rather than one point less."""
 def block_diag(*tensors: Any) -> Any:
     r"""A matrix with the given matrices along its diagonal and zeros elsewhere; vectors are rows."""
 def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
@@ -1465,17 +1787,19 @@ def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: builtins.str = 'use_mm_f
     r"""Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The smallest integer not below."""
+def ceil_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`ceil`."""
 def celu(input: Tensor, alpha: Number = 1.0) -> Any:
     r"""Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
 def celu_(input: Tensor, alpha: Number = 1.0) -> Any:
     r"""In-place form of :func:`celu`."""
 def chain_matmul(*matrices: Any) -> Any:
     r"""Product of matrices in the order that takes the fewest multiplications."""
-def cholesky(input: Tensor, upper: builtins.bool = False) -> Any:
+def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The Cholesky factor of positive definite matrices."""
-def cholesky_inverse(L: Any, upper: builtins.bool = False) -> Any:
-    r"""The inverse of the matrix of which ``L`` is the Cholesky factor."""
-def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False) -> Any:
+def cholesky_inverse(L: Any, upper: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
+def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Any:
     r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
 def chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> Any:
     r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
@@ -1497,7 +1821,7 @@ def clip_(input: Tensor, min: Any = None, max: Any = None) -> Any:
     r"""In-place form of :func:`clamp`."""
 def clone(input: Tensor, *, memory_format: Any = ...) -> Tensor:
     r"""A copy in memory of its own."""
-def column_stack(tensors: Sequence[Tensor]) -> Any:
+def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along dimension 1; vectors and scalars are columns."""
 def combinations(input: Tensor, r: Number = 2, with_replacement: builtins.bool = False) -> Any:
     r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
@@ -1509,8 +1833,10 @@ def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = 
     r"""Join tensors along a dimension that they have."""
 def conj(input: Tensor) -> Any:
     r"""The complex conjugate; a real tensor is given back as it is."""
-def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The complex conjugate, computed."""
+def conj_physical(input: Tensor, *, out: Any = None) -> Any:
+    r"""The complex conjugate, computed; a real tensor is given back as it is."""
+def conj_physical_(input: Tensor) -> Any:
+    r"""In-place form of :func:`conj_physical`."""
 def constant_pad_nd(input: Tensor, pad: Any, value: Tensor | Number = 0, *, out: Any = None) -> Tensor:
     r"""``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before."""
 def conv1d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups: Number = 1, *, out: Any = None) -> Tensor:
@@ -1527,22 +1853,28 @@ def conv_transpose2d(input: Tensor, weight: Any, bias: Any = None, stride: Numbe
     r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
 def conv_transpose3d(input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0, groups: Number = 1, dilation: Number = 1, *, out: Any = None) -> Tensor:
     r"""Transposed convolution: the gradient of a convolution with respect to its input, as a layer that enlarges."""
+def convolution(input: Tensor, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding: Any, groups: Any, *, out: Any = None) -> Any:
+    r"""A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has."""
 def copysign(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
 def corrcoef(input: Tensor) -> Any:
     r"""The matrix of Pearson's correlation coefficients of variables (rows)."""
 def cos(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The cosine of an angle in radians."""
+def cos_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`cos`."""
 def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The hyperbolic cosine."""
+def cosh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`cosh`."""
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Number = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
     r"""``1 - cos`` of the angle between the inputs where the target is 1, ``max(0, cos - margin)`` where it is -1."""
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     r"""The number of elements along ``dim`` that are not 0, as int64."""
 def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Any:
     r"""The covariance matrix of variables (rows) observed in columns."""
-def cross(input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
-    r"""The cross product of vectors of three elements along ``dim``."""
+def cross(input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None) -> Any:
+    r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Number = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Any:
     r"""Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006)."""
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
@@ -1557,11 +1889,13 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins
     r"""Running integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
 def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Degrees to radians."""
-def det(input: Tensor) -> Any:
-    r"""The determinant of square matrices."""
+def deg2rad_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`deg2rad`."""
+def det(A: Any, *, out: Any = None) -> Any:
+    r"""The determinant ``(...)`` of square matrices ``(..., n, n)``."""
 def detach_copy(input: Tensor) -> Any:
     r"""A copy outside the graph."""
-def diag(input: Tensor, diagonal: Number = 0) -> Any:
+def diag(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Any:
     r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
 def diag_embed(input: Tensor, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Any:
     r"""Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
@@ -1569,9 +1903,9 @@ def diagflat(input: Tensor, offset: Number = 0) -> Any:
     r"""A matrix with the elements of ``input`` on its diagonal."""
 def diagonal(input: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
     r"""A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
-def diagonal_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def diagonal_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`diagonal` views."""
-def diagonal_scatter(input: Tensor, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Any:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1, *, out: Any = None) -> Any:
     r"""A copy of ``input`` with ``src`` on a diagonal."""
 def diff(input: Tensor, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None) -> Any:
     r"""The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times."""
@@ -1585,21 +1919,21 @@ def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, 
     r"""``input / other``."""
 def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     r"""Inner product of two vectors (no conjugate)."""
-def dropout(input: Tensor, p: Any, train: Any) -> Any:
-    r"""Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``."""
-def dropout_(input: Tensor, p: Any, train: Any) -> Any:
-    r"""In-place form of :func:`dropout`."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
-def dstack(tensors: Sequence[Tensor]) -> Any:
+def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along dimension 2; see :func:`atleast_3d`."""
+def eig(*args: Any, **kwargs: Any) -> Any:
+    r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex. Calling it is a RuntimeError."""
 def einsum(*args: Any) -> Any:
     r"""Sum of products of elements by the Einstein convention."""
 def embedding(weight: Any, indices: Any, padding_idx: Number = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Rows of ``weight`` at ``indices``."""
+def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: builtins.bool = False, mode: Number = 0, sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: Any = None) -> Any:
+    r""":func:`taeda.nn.functional.embedding_bag`, with the bag of each index, the bags' sizes and the maxima's places."""
 def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Number = 2.0) -> Any:
     r"""Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
-def empty(*size: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = None) -> Any:
+def empty(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = None) -> Any:
     r"""A tensor of the given sizes with undefined elements."""
 def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
     r"""Undefined elements, in the sizes and dtype of ``input``."""
@@ -1613,34 +1947,38 @@ def equal(input: Tensor, other: Tensor | Number) -> Any:
     r"""Whether the tensors have the same shape and elements. Gives a Python bool."""
 def erf(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
+def erf_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`erf`."""
 def erfc(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``1 - erf(input)``, accurate in the tail."""
+def erfc_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`erfc`."""
 def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse of :func:`erf`; infinite at -1 and 1."""
 def exp(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``e ** input``."""
 def exp2(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``2 ** input``."""
-def expand_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def exp2_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`exp2`."""
+def exp_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`exp`."""
+def expand_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`expand` views."""
 def expm1(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``e ** input - 1``, exact for small ``input``."""
+def expm1_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`expm1`."""
 def eye(n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
-def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
-    r"""Like ``alpha_dropout`` for whole channels."""
-def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
-    r"""In-place form of :func:`feature_alpha_dropout`."""
-def feature_dropout(input: Tensor, p: Any, train: Any) -> Any:
-    r"""Like ``dropout`` for whole channels (dimensions 0 and 1)."""
-def feature_dropout_(input: Tensor, p: Any, train: Any) -> Any:
-    r"""In-place form of :func:`feature_dropout`."""
 def fill(input: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value``, a number or a tensor of no dimensions, in every element."""
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`fill`."""
 def fix(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Rounded toward zero."""
+def fix_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`trunc`."""
 def flatten(input: Tensor, start_dim: Number = 0, end_dim: Number = -1) -> Any:
     r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
 def flip(input: Tensor, *dims: Any) -> Tensor:
@@ -1653,6 +1991,8 @@ def float_power(input: Tensor, exponent: Tensor | Number, *, out: Any = None) ->
     r"""``input ** exponent`` in float64 or complex128."""
 def floor(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The largest integer not above."""
+def floor_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`floor`."""
 def floor_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``floor(input / other)``, Python's ``//``."""
 def fmax(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1663,14 +2003,12 @@ def fmod(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``."""
 def frac(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``input - trunc(input)``, with the sign of ``input``."""
+def frac_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`frac`."""
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
-def from_dlpack(ext_tensor: Any, *, device: _device | builtins.str | None = None, copy: Any = None) -> Any:
-    r"""A tensor over the memory of another library's array, through DLPack."""
-def from_numpy(array: Any) -> Any:
-    r"""A tensor over the memory of a NumPy array: writing to either changes both."""
-def frombuffer(buffer: Any, *, dtype: _dtype, count: Number = -1, offset: Number = 0, requires_grad: builtins.bool = False) -> Any:
-    r"""A 1-d tensor over the memory of an object with the buffer protocol."""
+def frobenius_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""The square root of the sum of squared absolute values over one or two dimensions."""
 def full(size: Sequence[builtins.int] | builtins.int, fill_value: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
 def full_like(input: Tensor, fill_value: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
@@ -1679,9 +2017,13 @@ def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: buil
     r"""The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
 def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The greatest common divisor, not negative."""
+def gcd_(input: Tensor, other: Tensor | Number) -> Tensor:
+    r"""In-place form of :func:`gcd`."""
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
-def ger(input: Tensor, vec2: Tensor) -> Any:
+def geqrf(input: Tensor, *, out: Any = None) -> Any:
+    r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
+def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
 def gradient(input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number = 1) -> Any:
     r"""Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
@@ -1689,51 +2031,67 @@ def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor
     r"""Whether ``input > other``."""
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
+def grid_sampler_2d(input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None) -> Any:
+    r""":func:`grid_sampler` of ``(N, C, H, W)``."""
+def grid_sampler_3d(input: Tensor, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any, *, out: Any = None) -> Any:
+    r""":func:`grid_sampler` of ``(N, C, D, H, W)``."""
 def group_norm(input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled: builtins.bool = True) -> Any:
     r"""Normalise over each group of channels and all positions (Wu and He 2018)."""
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
 def hamming_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
-    r"""Hamming's window, ``alpha - beta cos``. Periodic by default: one point more is computed and dropped."""
+    r"""Hamming's window, ``alpha - beta cos``. Periodic by default: its period is its length, rather than one point less."""
 def hann_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
-    r"""Hann's window. Periodic by default: one point more is computed and dropped."""
+    r"""Hann's window. Periodic by default: its period is its length, rather than one point less."""
 def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
     r"""``input`` where its size exceeds ``lambd``, else 0."""
+def hash_tensor(input: Tensor, dim: builtins.int = ..., *, keepdim: builtins.bool = False, mode: Number = 0, out: Any = None) -> Any:
+    r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, ``values`` at 0."""
 def hinge_embedding_loss(input: Tensor, target: Any, margin: Number = 1.0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
     r"""``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
     r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+    r"""How many elements (or how much weight) lie in each bin."""
+def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
+    r"""How many points (or how much weight) lie in each bin of several dimensions."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
-def hstack(tensors: Sequence[Tensor]) -> Any:
+def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along the columns: dimension 1, or 0 for vectors."""
 def hypot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
 def i0(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The modified Bessel function of the first kind of order 0."""
+def i0_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`i0`."""
+def igamma(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over"""
+def igammac(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
+    r"""The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small."""
 def imag(input: Tensor) -> Any:
     r"""The imaginary part of a complex tensor, as a view."""
-def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index."""
-def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
     r"""Write the slices of ``source`` at ``index`` along ``dim``."""
-def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
+def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the"""
-def index_put(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Write ``values`` at ``indices``, or add them there."""
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
     r"""In-place form of :func:`index_put`."""
-def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
     r"""Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
 def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
     r"""The slices at ``index``, a vector, along ``dim``."""
-def inner(input: Tensor, other: Tensor | Number) -> Any:
+def inner(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
 def instance_norm(input: Tensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: builtins.bool = True, momentum: Number = 0.1, eps: Number = 1e-05) -> Any:
     r"""Normalise each channel of each sample over its positions (Ulyanov, Vedaldi and Lempitsky 2016)."""
-def inverse(A: Any, *, out: Any = None) -> Tensor:
+def inverse(A: Any, *, out: Any = None) -> Any:
     r"""The inverse of square matrices ``(..., n, n)``."""
 def is_nonzero(input: Tensor) -> Any:
     r"""Whether the one element of ``input`` is not zero."""
@@ -1743,7 +2101,7 @@ def isclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: N
     r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
 def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is neither infinite nor NaN."""
-def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Any:
+def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Any = None) -> Any:
     r"""Whether each element is one of ``test_elements``; either may be a number."""
 def isinf(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is infinite (either part of a complex one)."""
@@ -1755,11 +2113,13 @@ def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element is positive infinity."""
 def isreal(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether an element has no imaginary part."""
+def istft(input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: Any = None, length: Any = None, return_complex: builtins.bool = False) -> Any:
+    r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares."""
 def kaiser_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
-    r"""Kaiser's window of shape ``beta``. Periodic by default: one point more is computed and dropped."""
+    r"""Kaiser's window of shape ``beta``. Periodic by default: its period is its length, rather than one point less."""
 def kl_div(input: Tensor, target: Any, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Any:
     r"""Kullback-Leibler divergence ``t (log t - input)`` of ``target`` from ``exp(input)``."""
-def kron(input: Tensor, other: Tensor | Number) -> Any:
+def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
 def kthvalue(input: Tensor, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The ``k``-th smallest element (from 1) along a dimension, and its index."""
@@ -1767,8 +2127,12 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
     r"""``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016)."""
 def lcm(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The least common multiple, not negative."""
+def lcm_(input: Tensor, other: Tensor | Number) -> Tensor:
+    r"""In-place form of :func:`lcm`."""
 def ldexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""``input * 2 ** other``."""
+def ldexp_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""In-place form of :func:`ldexp`."""
 def le(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input <= other``."""
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Any = None) -> Tensor:
@@ -1781,14 +2145,24 @@ def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The logarithm of ``|gamma(input)|``."""
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
+def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
+    r"""The ``k`` largest (smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``."""
 def log(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The natural logarithm: -inf of 0, NaN of negative numbers."""
 def log10(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The logarithm to base 10."""
+def log10_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`log10`."""
 def log1p(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``log(1 + input)``, exact for small ``input``."""
+def log1p_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`log1p`."""
 def log2(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The logarithm to base 2."""
+def log2_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`log2`."""
+def log_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`log`."""
 def log_softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     r"""``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision."""
 def logaddexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1809,33 +2183,45 @@ def logical_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Te
     r"""Whether exactly one is true; any number but 0 is."""
 def logit(input: Tensor, eps: Any = None, *, out: Any = None) -> Tensor:
     r"""``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
+def logit_(input: Tensor, eps: Any = None) -> Tensor:
+    r"""In-place form of :func:`logit`."""
 def logspace(start: Any, end: Any, steps: Any, base: Number = 10.0, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
 def logsumexp(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r"""``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
+def lstsq(*args: Any, **kwargs: Any) -> Any:
+    r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are sums. Calling it is a RuntimeError."""
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input < other``."""
+def lu(A: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> Any:
+    r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
+    r"""The older argument order of :func:`linalg_lu_solve`."""
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Any:
+    r"""``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Number = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
     r"""``max(0, -target * (input1 - input2) + margin)``."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    r"""Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
+    r"""``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     r"""The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
 def matmul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Matrix product by the rank of the operands."""
-def matrix_exp(A: Any) -> Any:
-    r"""The matrix exponential, by scaling, a Taylor polynomial of degree 18 and squaring."""
-def matrix_power(input: Tensor, n: Any) -> Any:
+def matrix_exp(input: Tensor, *, out: Any = None) -> Tensor:
+    r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
+def matrix_power(input: Tensor, n: Any, *, out: Any = None) -> Any:
     r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
+def matrix_rank(*args: Any, **kwargs: Any) -> Any:
+    r"""Removed from PyTorch: use linalg.matrix_rank(A, tol, hermitian=...). Calling it is a RuntimeError."""
 def max(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
     r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
 def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The larger of the two, NaN where either is NaN."""
 def mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
-def median(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+def median(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
 def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     r"""Coordinates of a grid: each vector expanded to the grid's shape, as views."""
@@ -1851,7 +2237,7 @@ def moveaxis(input: Tensor, source: Tensor, destination: Any) -> Any:
     r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
 def movedim(input: Tensor, source: Tensor, destination: Any) -> Any:
     r"""A view with dimensions ``source`` moved to ``destination``, the others in their order."""
-def msort(input: Tensor) -> Any:
+def msort(input: Tensor, *, out: Any = None) -> Any:
     r"""The values sorted along dimension 0."""
 def mul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input * other``; of bools, whether both hold."""
@@ -1861,15 +2247,15 @@ def multiply(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tenso
     r"""``input * other``; of bools, whether both hold."""
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
     r"""Product of a matrix and a vector: ``[m, k] @ [k]``."""
-def mvlgamma(input: Tensor, p: Any) -> Any:
+def mvlgamma(input: Tensor, p: Any, *, out: Any = None) -> Any:
     r"""The logarithm of the multivariate gamma function of dimension ``p``."""
 def nan_to_num(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
     r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     r"""In-place form of :func:`nan_to_num`."""
-def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Any:
+def nanmean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Any:
     r"""Mean over ``dim`` of the elements that are not NaN."""
-def nanmedian(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
+def nanmedian(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r""":func:`median` of the elements that are not NaN."""
 def nanquantile(input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
     r""":func:`quantile` of the elements that are numbers."""
@@ -1877,38 +2263,62 @@ def nansum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = No
     r"""Sum over ``dim`` with NaN counted as 0."""
 def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Any:
     r"""A view of ``length`` elements from ``start`` along ``dim``."""
-def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Any:
+def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Any:
     r"""A copy of :func:`narrow`."""
+def native_batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any, *, out: Any = None) -> Any:
+    r""":func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not ``training``)."""
+def native_dropout(input: Tensor, p: Any, train: builtins.bool = True, *, out: Any = None) -> Any:
+    r"""Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
+def native_group_norm(input: Tensor, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any, *, out: Any = None) -> Any:
+    r""":func:`taeda.group_norm`, with the mean and the inverse deviation of each group."""
 def native_layer_norm(input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     r""":func:`layer_norm`, with the mean and the inverse deviation of each row."""
 def ne(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements differ; NaN differs from all."""
 def neg(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``-input``. For bools use ``~``."""
+def neg_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`neg`."""
 def negative(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``-input``. For bools use ``~``."""
+def negative_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`neg`."""
 def nextafter(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The next floating-point number from ``input`` toward ``other``."""
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
     r"""Where ``input`` is not zero."""
-def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None, dtype: _dtype | None = None) -> Any:
+def nonzero_static(input: Tensor, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1, out: Any = None) -> Any:
+    r"""The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer."""
+def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None, *, out: Any = None) -> Any:
     r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
+def norm_except_dim(v: Any, pow: Number = 2, dim: builtins.int = 0) -> Any:
+    r"""Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
 def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, **kw: Any) -> Any:
     r"""Normal numbers with means and standard deviations given as tensors or numbers."""
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements differ; NaN differs from all."""
-def ones(*size: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def nuclear_norm(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""The sum of the singular values of the matrices in ``dim``."""
+def ones(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""A tensor of the given sizes filled with ones."""
 def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
     r"""Ones, in the sizes and dtype of ``input``."""
-def outer(input: Tensor, vec2: Tensor) -> Any:
+def orgqr(input: Tensor, tau: Any, *, out: Any = None) -> Any:
+    r""":func:`linalg_householder_product`."""
+def ormqr(input: Tensor, tau: Any, other: Tensor | Number, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
+    r"""``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``."""
+def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
+def pca_lowrank(A: Any, q: Any = None, center: builtins.bool = True, niter: Number = 2) -> Any:
+    r"""Principal components: :func:`svd_lowrank` of ``A``, with columns centred unless ``center`` is false."""
 def pdist(input: Tensor, p: Any = 2.0) -> Any:
     r"""Distances between every pair of rows, as a vector."""
 def permute(input: Tensor, *dims: Any) -> Any:
     r"""A view with dimensions in the order ``dims``."""
-def permute_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def permute_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`permute` views."""
+def pinverse(input: Tensor, rcond: Number = 1e-15) -> Any:
+    r""":func:`linalg_pinv` with the older default of the tolerance."""
 def poisson(input: Tensor, generator: Any | None = None, *, out: Any = None) -> Tensor:
     r"""Poisson numbers with the rates in ``input``, in its dtype."""
 def poisson_nll_loss(input: Tensor, target: Any, log_input: builtins.bool = True, full: builtins.bool = False, size_average: Any = None, eps: Number = 1e-08, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
@@ -1925,14 +2335,16 @@ def prelu(input: Tensor, weight: Any) -> Any:
     r"""``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
 def prod(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     r"""Product over ``dim`` (all dimensions by default)."""
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Write ``source`` at the positions ``index`` of ``input`` taken as one dimension, or add it there."""
-def qr(input: Tensor, some: builtins.bool = True) -> Any:
+def qr(input: Tensor, some: builtins.bool = True, *, out: Any = None) -> Any:
     r"""``input = Q R``, reduced unless ``some`` is false."""
 def quantile(input: Tensor, q: Any, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Any = None) -> Any:
     r"""The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Radians to degrees."""
+def rad2deg_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`rad2deg`."""
 def rand(*size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
     r"""Uniform numbers in [0, 1)."""
 def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, memory_format: Any = None, generator: Any | None = None, pin_memory: builtins.bool = False) -> Any:
@@ -1955,18 +2367,22 @@ def real(input: Tensor) -> Any:
     r"""The real part, as a view; a real tensor is given back."""
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``1 / input``."""
+def reciprocal_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`reciprocal`."""
 def relu(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``max(input, 0)``."""
+def relu_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`relu`."""
 def remainder(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
-def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
+def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any, *, out: Any = None) -> Any:
     r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
     r"""Each element, or slice along ``dim``, repeated in place."""
 def reshape(input: Tensor, *shape: Any) -> Any:
     r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
 def resize_as_(input: Tensor, the_template: Any, memory_format: Any = None) -> Any:
-    r""":func:`resize_` to the sizes of ``the_template``."""
+    r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
 def resolve_conj(input: Tensor) -> Any:
     r"""``input``: conjugation is never lazy here."""
 def resolve_neg(input: Tensor) -> Any:
@@ -1979,7 +2395,9 @@ def rot90(input: Tensor, k: Number = 1, dims: Sequence[builtins.int] = ...) -> A
     r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
 def round(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Any:
     r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
-def row_stack(tensors: Sequence[Tensor]) -> Any:
+def round_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""In-place form of :func:`round`."""
+def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along the rows, dimension 0; vectors are rows."""
 def rrelu(input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False, generator: Any | None = None) -> Any:
     r""":func:`leaky_relu` whose slope is drawn for each negative element in training (Xu et al. 2015), else the mean."""
@@ -1987,23 +2405,27 @@ def rrelu_(input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333
     r"""In-place form of :func:`rrelu`."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``1 / sqrt(input)``."""
+def rsqrt_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`rsqrt`."""
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``other - alpha * input``."""
 def scalar_tensor(s: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""The number ``s`` as a tensor of no dimensions."""
-def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None) -> Tensor:
+def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | None = None, *, reduce: Any = None, value: Tensor | Number | None = None, out: Any = None) -> Tensor:
     r"""Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
-def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     r"""Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
-def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True) -> Tensor:
+def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: Any, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
     r"""Combine ``src`` into ``input`` at ``index`` along ``dim``."""
 def searchsorted(sorted_sequence: Any, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: Any = None, sorter: Any = None, out: Any = None) -> Any:
     r"""Where values would go into sorted rows."""
+def segment_reduce(data: Any, reduce: Any, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0, unsafe: builtins.bool = False, initial: Any = None) -> Any:
+    r"""Reduce consecutive segments along ``axis``, which is the last dimension of ``lengths`` or ``offsets``."""
 def select(input: Tensor, dim: builtins.int, index: Tensor) -> Any:
     r"""A view of the elements at ``index`` along ``dim``, without that dimension."""
-def select_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def select_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`select` views."""
-def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: Tensor) -> Any:
+def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: Tensor, *, out: Any = None) -> Any:
     r"""A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
 def selu(input: Tensor) -> Any:
     r"""Self-normalising :func:`elu` (Klambauer et al. 2017), with its two constants."""
@@ -2013,41 +2435,59 @@ def sgn(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``input / |input|``, 0 at 0."""
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``1 / (1 + exp(-input))``."""
+def sigmoid_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`sigmoid`."""
 def sign(input: Tensor, *, out: Any = None) -> Tensor:
     r"""-1, 0 or 1. For complex numbers see :func:`sgn`."""
 def signbit(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Whether the sign bit is set: of negative numbers and of -0.0."""
 def sin(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The sine of an angle in radians."""
+def sin_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`sin`."""
 def sinc(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``sin(pi x) / (pi x)``, 1 at 0."""
+def sinc_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`sinc`."""
 def sinh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The hyperbolic sine."""
-def slice_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def sinh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`sinh`."""
+def slice_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`slice` views."""
-def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+def slice_inverse(input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1) -> Any:
+    r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``."""
+def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1, *, out: Any = None) -> Any:
     r"""A copy of ``input`` with ``src`` in a slice along ``dim``."""
-def slogdet(A: Any, *, out: Any = None) -> Any:
-    r"""Sign and logarithm of the absolute value of the determinant."""
+def slogdet(input: Tensor, *, out: Any = None) -> Any:
+    r""":func:`linalg_slogdet`."""
 def softmax(input: Tensor, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow."""
+def solve(*args: Any, **kwargs: Any) -> Any:
+    r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for the factors. Calling it is a RuntimeError."""
 def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
     r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+def sparse_coo_tensor(indices: Any, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None) -> Any:
+    r"""A sparse tensor in coordinate form."""
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
     r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
-def split_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def split_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`split` views."""
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: builtins.int = 0) -> Any:
     r"""Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
-def split_with_sizes_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def split_with_sizes_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`split_with_sizes` views."""
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The square root; NaN of negative numbers."""
+def sqrt_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`sqrt`."""
 def square(input: Tensor, *, out: Any = None) -> Any:
     r"""``input * input``; of bools, as whole numbers."""
+def square_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    r"""In-place form of :func:`square`."""
 def squeeze(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
     r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
-def squeeze_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def squeeze_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`squeeze` views."""
 def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""Join tensors of one shape along a new dimension."""
@@ -2055,38 +2495,48 @@ def std(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None,
     r"""Standard deviation: the square root of :func:`var`."""
 def std_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
     r""":func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
+def stft(input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+    r"""Fourier transforms of overlapping pieces of a signal."""
 def sub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
 def subtract(input: Tensor, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
 def sum(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
-def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
-    r"""``input = U diag(S) V^H``; the older form, which gives ``V``."""
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Any:
+    r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
+def svd_lowrank(A: Any, q: Number = 6, niter: Number = 2, M: Any = None) -> Any:
+    r"""``A - M ~= U diag(S) V^H`` of rank ``q``, by a random projection and ``niter`` power iterations."""
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
 def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
+def symeig(*args: Any, **kwargs: Any) -> Any:
+    r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh. Calling it is a RuntimeError."""
 def t(input: Tensor) -> Any:
     r"""The transpose of a matrix; a vector or a scalar is given back."""
-def t_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def t_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`t` views."""
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     r"""The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``."""
-def take_along_dim(input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
+def take_along_dim(input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None) -> Any:
     r""":func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
 def tan(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The tangent of an angle in radians."""
+def tan_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`tan`."""
 def tanh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The hyperbolic tangent."""
-def tensor(data: Any, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
-    r"""A new tensor with the values of ``data``, which is always copied."""
+def tanh_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`tanh`."""
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
     r"""Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
 def tensordot(a: Any, b: Any, dims: Sequence[builtins.int] | builtins.int = 2, out: Any = None) -> Any:
     r"""Contract ``a`` and ``b`` over several dimensions."""
 def threshold(input: Tensor, threshold: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input`` where above ``threshold``, else ``value``."""
+    r"""``input`` where above ``threshold`` or NaN, else ``value``."""
+def threshold_(input: Tensor, threshold: Any, value: Tensor | Number) -> Tensor:
+    r"""In-place form of :func:`threshold`."""
 def tile(input: Tensor, *dims: Any) -> Any:
     r""":func:`repeat`, with missing leading counts taken as one."""
 def topk(input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
@@ -2095,14 +2545,14 @@ def trace(input: Tensor) -> Any:
     r"""The sum of the diagonal of a matrix."""
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Any:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
-def transpose_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def transpose_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`transpose` views."""
 def trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Any:
     r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
 def trapz(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Any:
     r"""Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
-def triangular_solve(input: Tensor, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
-    r"""The older spelling of :func:`solve_triangular`."""
+def triangular_solve(b: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Any:
+    r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
 def tril(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
 def tril_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None) -> Any:
@@ -2117,13 +2567,15 @@ def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Te
     r"""``input / other``; whole numbers give the default floating-point dtype."""
 def trunc(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Rounded toward zero."""
+def trunc_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`trunc`."""
 def unbind(input: Tensor, dim: builtins.int = 0) -> Any:
     r"""The slices along ``dim``, as a tuple of views without that dimension."""
-def unbind_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def unbind_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`unbind` views."""
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Any:
     r"""Dimension ``dim`` split into ``sizes`` (one may be -1)."""
-def unfold_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def unfold_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`unfold` views."""
 def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     r"""The distinct values in ascending order."""
@@ -2132,12 +2584,14 @@ def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, ret
 def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> Any:
     r"""Flat indices into an array of ``shape`` as one index tensor per dimension."""
 def unsafe_chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> Any:
-    r""":func:`chunk`."""
+    r""":func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
 def unsafe_split(tensor: Tensor, split_size: Any, dim: builtins.int = 0) -> Any:
-    r""":func:`split`."""
+    r""":func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: builtins.int = 0) -> Any:
+    r""":func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
 def unsqueeze(input: Tensor, dim: builtins.int) -> Any:
     r"""A view with a dimension of size 1 inserted at ``dim``."""
-def unsqueeze_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`unsqueeze` views."""
 def vander(x: Any, N: Any = None, increasing: builtins.bool = False) -> Any:
     r"""The Vandermonde matrix: powers of a vector's elements, as columns."""
@@ -2145,27 +2599,31 @@ def var(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None,
     r"""Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``."""
 def var_mean(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
     r""":func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
-def vdot(input: Tensor, other: Tensor | Number) -> Any:
+def vdot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Inner product of two vectors, the first conjugated."""
 def view_as_complex(input: Tensor) -> Any:
     r"""A real tensor whose last dimension is (real, imaginary) as a complex one."""
-def view_as_complex_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def view_as_complex_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`view_as_complex` views."""
 def view_as_real(input: Tensor) -> Any:
     r"""A complex tensor as a real one with a last dimension (real, imaginary)."""
-def view_as_real_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def view_as_real_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`view_as_real` views."""
-def view_copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def view_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`view` views."""
 def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
     r"""Views of pieces along dimension 0; see :func:`tensor_split`."""
-def vstack(tensors: Sequence[Tensor]) -> Any:
+def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along the rows, dimension 0; vectors are rows."""
 def where(condition: Any, input: Tensor | None = None, other: Tensor | Number | None = None, *, out: Any = None) -> Any:
     r"""``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true."""
 def xlogy(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN."""
-def zeros(*size: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
+def xlogy_(input: Tensor, other: Tensor | Number) -> Tensor:
+    r"""In-place form of :func:`xlogy`."""
+def zero_(input: Tensor) -> Tensor:
+    r"""In-place form of :func:`zero`."""
+def zeros(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""A tensor of the given sizes filled with zeros."""
 def zeros_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
     r"""Zeros, in the sizes and dtype of ``input``."""

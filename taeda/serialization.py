@@ -6,10 +6,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .io.checkpoint import load, save
-from .io.pickling import allow, allowed, forget
+from .io.archive import ArchiveReader
+from .io.checkpoint import find, load, read_all, save
+from .io.options import options
+from .io.pickling import UnpicklingError, allow, allowed, forget
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+#: Types of ``map_location`` and of what names a file, for annotations.
+MAP_LOCATION = Any
+FILE_LIKE = Any
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_crc32_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "skip_data",
+]
+
+
+class SourceChangeWarning(Warning):
+    """The source of a class has changed since it was saved: never given, since files hold no source."""
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """Where a storage saved on ``location`` goes: to the CPU, as it is."""
+    return storage
+
+
+def location_tag(storage: Any) -> str:
+    """The name of a storage's device: "cpu"."""
+    return "cpu"
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
@@ -41,3 +72,67 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
     finally:
         forget()
         allow(before)
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Full names of classes and functions that a file asks for and that are not allowed; nothing is loaded.
+
+    Args:
+        f: a path, or a file open for reading in binary, in the zip format.
+    Raises:
+        ValueError: it is no such file.
+    """
+    import os
+    import pickletools
+
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            data = file.read()
+    else:
+        data = read_all(f)
+    if not data.startswith(b"PK"):
+        raise ValueError("get_unsafe_globals_in_checkpoint: expected a file of save() in the zip format")
+    archive = ArchiveReader(data)
+    if archive.has("constants.pkl") or not archive.has("data.pkl"):
+        raise ValueError("get_unsafe_globals_in_checkpoint: expected a file of save(), got another archive")
+    names: dict[str, None] = {}
+    strings: list[str] = []  # a name may also be the two strings before it
+    for opcode, argument, _ in pickletools.genops(bytes(archive.read("data.pkl"))):
+        if opcode.name == "GLOBAL":
+            module, _, name = str(argument).partition(" ")
+        elif opcode.name == "STACK_GLOBAL" and len(strings) > 1:
+            module, name = strings[-2:]
+        else:
+            if isinstance(argument, str):
+                strings.append(argument)
+            continue
+        try:
+            find(module, name)
+        except UnpicklingError:
+            names[f"{module}.{name}"] = None
+    return list(names)
+
+
+@contextmanager
+def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
+    """Within the block files are written with zeros for the bytes of tensors, and loaded tensors are zeros.
+
+    Args:
+        materialize_fake_tensors: accepted; there are none.
+    """
+    before = options.skip_data
+    options.skip_data = True
+    try:
+        yield
+    finally:
+        options.skip_data = before
+
+
+def get_crc32_options() -> bool:
+    """Whether files are written with checksums."""
+    return options.checksums
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Whether files are written with checksums. Without them damage goes unnoticed, and zip tools complain."""
+    options.checksums = bool(compute_crc32)

@@ -25,7 +25,9 @@ class finfo:
 
     def __init__(self, type: Any = None) -> None:
         dtype = _core.get_default_dtype() if type is None else type
-        if not isinstance(dtype, _core.dtype) or not (dtype.is_floating_point or dtype.is_complex):
+        if not isinstance(dtype, _core.dtype):
+            raise TypeError(f"finfo(): argument 'type' (position 1) must be a dtype, not {_name(dtype)}")
+        if not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"finfo() requires a floating point input type, got {dtype}. Use iinfo to handle integers")
         real = dtype.to_real()
         exponent, mantissa, self.resolution = self._FORMATS[real.name]
@@ -54,7 +56,9 @@ class iinfo:
     """Limits of an integer dtype: ``bits``, ``min``, ``max``."""
 
     def __init__(self, type: Any) -> None:
-        if not isinstance(type, _core.dtype) or type.is_floating_point or type.is_complex or type.name == "bool":
+        if not isinstance(type, _core.dtype):
+            raise TypeError(f"iinfo(): argument 'type' (position 1) must be a dtype, not {_name(type)}")
+        if type.is_floating_point or type.is_complex or type.name == "bool":
             raise TypeError(f"iinfo() requires an integer input type, got {type}. Use finfo to handle floating point")
         self.dtype = type.name
         self.bits = 8 * type.itemsize
@@ -71,6 +75,10 @@ class iinfo:
         return hash(self.dtype)
 
 
+def _name(x: Any) -> str:
+    return x.__class__.__name__
+
+
 def is_tensor(obj: Any) -> bool:
     """Whether ``obj`` is a Tensor."""
     return isinstance(obj, Tensor)
@@ -78,17 +86,19 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Whether ``obj`` is the memory of a tensor."""
-    return isinstance(obj, _core.Storage)
+    from .storage import TypedStorage
+
+    return isinstance(obj, (_core.Storage, TypedStorage))
 
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
-    return input.is_floating_point()
+    return _tensor_argument("is_floating_point", input).is_floating_point()
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one."""
-    return input.is_complex()
+    return _tensor_argument("is_complex", input).is_complex()
 
 
 def is_conj(input: Tensor) -> bool:
@@ -108,39 +118,114 @@ def is_inference(input: Tensor) -> bool:
 
 def numel(input: Tensor) -> int:
     """The number of elements."""
-    return input.numel()
+    return _tensor_argument("numel", input).numel()
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return _tensor_argument("is_signed", input).is_signed()
+
+
+def get_device(input: Tensor) -> int:
+    """The number of the device that ``input`` is on; -1 for the CPU."""
+    return _tensor_argument("get_device", input).get_device()
+
+
+def _tensor_argument(name: str, x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+    return x
+
+
+def typename(obj: Any, /) -> str:
+    """The full name of the type of ``obj`` (of a tensor: ``"torch.FloatTensor"``), or of ``obj`` if it is a type itself."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    module = getattr(obj, "__module__", "") or ""
+    if module == "builtins":
+        module = ""
+    if hasattr(obj, "__qualname__"):
+        name = obj.__qualname__
+    else:
+        kind = type(obj)
+        name = kind.__qualname__ if hasattr(kind, "__qualname__") else kind.__name__
+    return f"{module}.{name}" if module else name
+
+
+# ---- typed constructors -------------------------------------------------------------------------------------------------
 
 
 class _TypedTensor(type):
     """Class of ``FloatTensor`` and its kin: calling one makes a tensor, ``isinstance`` asks for the dtype."""
 
     dtype: Any
+    layout = _core.strided
+    is_cuda = False
+    is_sparse = False
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return legacy_tensor(*args, dtype=cls.dtype, device=device)
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        return legacy_tensor(*args, dtype=cls.dtype, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, Tensor) and x.dtype is cls.dtype
 
 
-def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """``Tensor(2, 3)`` gives uninitialised memory, ``Tensor([2, 3])`` its elements, in the default or the named dtype."""
-    dtype = _core.get_default_dtype() if dtype is None else dtype
+def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
+    """``Tensor(2, 3)`` gives uninitialised memory, ``Tensor([2, 3])`` its elements, in the default or the named dtype.
+
+    Also ``Tensor(size=...)``, ``Tensor(data=...)``, a tensor (which is given back as a view) and a storage.
+    """
     _core.require_device(device)
-    if not args:
+    unknown = set(kwargs) - {"size", "data", "other", "storage"}
+    if unknown or (args and kwargs) or len(kwargs) > 1:
+        raise TypeError(
+            f"new() received an invalid combination of arguments: {len(args)} positional ones and "
+            f"{', '.join(kwargs) or 'no keywords'}; expected sizes, or one of data, size, other, storage"
+        )
+    any_dtype = dtype is None  # `Tensor(t)` takes a tensor of any dtype, as it is
+    if any_dtype:
+        dtype = _core.get_default_dtype()
+    if not args and not kwargs:
         return _core.empty((0,), dtype)
-    if len(args) == 1 and not isinstance(args[0], int):
-        data = args[0]
-        if isinstance(data, _core.Size):
-            return _core.empty(data, dtype)
-        if isinstance(data, Tensor):
-            if data.dtype is not dtype:
-                raise TypeError(f"expected {dtype} (got {data.dtype}); convert it with .to({dtype})")
-            return data.detach()
-        if isinstance(data, _core.Storage):
-            return _core.from_storage(data, dtype, (len(data) // dtype.itemsize,), (1,))
-        return HELPERS["tensor"](data, dtype=dtype)
-    return _core.empty(args, dtype)
+    if "size" in kwargs:
+        return _uninitialised(kwargs["size"], dtype)
+    data = args[0] if args else next(iter(kwargs.values()))
+    if len(args) > 1 or _is_size(data):
+        return _uninitialised(args, dtype)
+    if isinstance(data, _core.Size):
+        return _uninitialised(data, dtype)
+    if isinstance(data, Tensor):
+        if data.dtype is not dtype and not any_dtype:
+            raise TypeError(f"expected a tensor of {dtype} (got {data.dtype}); convert it with .to({dtype})")
+        return data.detach()
+    data = getattr(data, "_untyped_storage", data)
+    if isinstance(data, _core.Storage):
+        return _core.from_storage(data, dtype, (data.nbytes() // dtype.itemsize,), (1,))
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return HELPERS["tensor"](data, dtype=dtype)
+
+
+def _is_size(x: Any) -> bool:
+    return not isinstance(x, Tensor) and not hasattr(x, "__len__") and hasattr(x, "__index__")
+
+
+def _uninitialised(size: Any, dtype: Any) -> Tensor:
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    return _core.empty(size, dtype)
+
+
+def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+    """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments."""
+    return legacy_tensor(*args, dtype=self.dtype, **kwargs)
+
+
+_core.install("new", _new)
+for _name_of_kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
+    _core.install(f"is_{_name_of_kind}", property(lambda self: False, doc="False: tensors are strided, on the CPU."))
 
 
 def _typed(name: str, dtype: Any) -> Any:
@@ -159,3 +244,10 @@ LongTensor = _typed("LongTensor", _core.int64)
 BoolTensor = _typed("BoolTensor", _core.bool_)
 
 HELPERS["legacy_tensor"] = legacy_tensor
+
+
+#: Layouts that tensors are asked about (``x.layout == sparse_coo``); all tensors are strided.
+sparse_coo = _core.sparse_coo
+sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
+    _core.layout, "sparse_csr sparse_csc sparse_bsr sparse_bsc jagged".split()
+)

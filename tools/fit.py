@@ -1,10 +1,12 @@
-"""Fits the polynomials of ``taeda/kernels/scalar/tables.py``: minimax by Remez's exchange. For development only.
+"""Fits the polynomials of ``taeda/kernels/scalar/*tables.py``: minimax by Remez's exchange. For development only.
 
-Run ``python tools/fit.py`` to write the tables again, ``python tools/fit.py name...`` to see the errors of some.
+Run ``python tools/fit.py`` to write the tables again (``bessel_tables`` alone writes that file), ``python tools/fit.py
+name...`` to see the errors of some.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 60
-TABLES = Path(__file__).parent.parent / "taeda/kernels/scalar/tables.py"
+SCALAR = Path(__file__).parent.parent / "taeda/kernels/scalar"
 Curve = Callable[[mp.mpf], mp.mpf]
 
 
@@ -141,6 +143,92 @@ def digamma_at(t):
 DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
 
 
+@functools.cache
+def bessel_roots(order):
+    """The two positive roots of ``J`` below 8."""
+    return [mp.besseljzero(order, k) for k in (1, 2)]
+
+
+def deflated_bessel(order, w):
+    """``J(x) / x^order`` over its factors ``x^2 - root^2``, at ``x^2 = 64 - w``: what is left has no root there."""
+    x = mp.sqrt(64 - w)
+    a, b = bessel_roots(order)
+    return mp.besselj(order, x) / x**order / ((x * x - a * a) * (x * x - b * b))
+
+
+def modulus(order, y):
+    """``sqrt(J^2 + Y^2) sqrt(x)`` at ``x = 1 / sqrt(y)``."""
+    x = 1 / mp.sqrt(y)
+    return mp.sqrt((mp.besselj(order, x) ** 2 + mp.bessely(order, x) ** 2) * x)
+
+
+def phase(order, y):
+    """What the phase of ``J + iY`` exceeds ``x - pi / 4 - order pi / 2`` by, times ``x``, at ``x = 1 / sqrt(y)``."""
+    x = 1 / mp.sqrt(y)
+    turn = mp.atan2(mp.bessely(order, x), mp.besselj(order, x)) - x + mp.pi / 4 + order * mp.pi / 2
+    return (turn - 2 * mp.pi * mp.nint(turn / (2 * mp.pi))) * x
+
+
+def neumann(order, z):
+    """What is left of ``Y(x) / x^order`` without its logarithm and its pole, at ``x^2 = z``."""
+    x = mp.sqrt(z)
+    rest = mp.bessely(order, x) - 2 / mp.pi * mp.log(x) * mp.besselj(order, x)
+    return (rest + 2 / (mp.pi * x)) / x if order else rest
+
+
+def macdonald(order, z):
+    """What is left of ``K(x) x^order`` without its logarithm, at ``x^2 = z``."""
+    x = mp.sqrt(z)
+    return (mp.besselk(order, x) - (-1) ** (order + 1) * mp.log(x / 2) * mp.besseli(order, x)) * x**order
+
+
+def far_macdonald(order, v):
+    """``K(x) exp(x) sqrt(x)`` at ``x = 4 / (1 + v)``."""
+    x = 4 / (1 + v)
+    return mp.besselk(order, x) * mp.exp(x) * mp.sqrt(x)
+
+
+AIRY_ROOTS = [mp.airyaizero(k) for k in (1, 2)]
+
+
+def deflated_airy(w):
+    """``Ai(x)`` over its first two factors ``x - root``, at ``x = w - 2``."""
+    return mp.airyai(w - 2) / ((w - 2 - AIRY_ROOTS[0]) * (w - 2 - AIRY_ROOTS[1]))
+
+
+def far_airy(u):
+    """``2 sqrt(pi) x^(1/4) exp(zeta) Ai(x)`` at ``zeta = 2/3 x^(3/2) = 1 / u``."""
+    x = (mp.mpf(3) / (2 * u)) ** (mp.mpf(2) / 3)
+    return 2 * mp.sqrt(mp.pi * mp.sqrt(x)) * mp.exp(1 / u) * mp.airyai(x)
+
+
+def airy_modulus(y):
+    """``sqrt(Ai^2 + Bi^2) x^(1/4)`` at ``-x``, ``zeta = 2/3 x^(3/2) = 1 / sqrt(y)``."""
+    x = (mp.mpf(3) / (2 * mp.sqrt(y))) ** (mp.mpf(2) / 3)
+    return mp.sqrt((mp.airyai(-x) ** 2 + mp.airybi(-x) ** 2) * mp.sqrt(x))
+
+
+def airy_phase(y):
+    """What the phase of ``Bi + i Ai`` at ``-x`` exceeds ``zeta + pi / 4`` by, times ``zeta``."""
+    zeta = 1 / mp.sqrt(y)
+    x = (zeta * 3 / 2) ** (mp.mpf(2) / 3)
+    turn = mp.atan2(mp.airyai(-x), mp.airybi(-x)) - zeta - mp.pi / 4
+    return (turn - 2 * mp.pi * mp.nint(turn / (2 * mp.pi))) * zeta
+
+
+def ndtri_at(u):
+    """``y / s`` with ``P(X < -y) = q`` of the standard normal and ``s = sqrt(-2 log q) = 1 / u``."""
+    s = 1 / u
+    y = mp.sqrt(max(s * s - mp.log(2 * mp.pi * s * s), mp.mpf("0.3")))
+    for _ in range(40):  # Newton's method on the logarithm
+        tail = mp.erfc(y / mp.sqrt(2)) / 2
+        step = (mp.log(tail) + s * s / 2) * tail * mp.sqrt(2 * mp.pi) * mp.exp(y * y / 2)
+        y += step
+        if abs(step) < mp.mpf(10) ** -40:
+            break
+    return y / s
+
+
 # name: (target, weight, lo, hi, degrees by column). "middle" is for float64 work whose result is rounded to float32.
 FITS = {
     # exp(r) = 1 + r + r^2 p(r)
@@ -174,10 +262,12 @@ FITS = {
     "ERF_LOG": (erf_log, lambda x: x * mp.erfc(x) * LN2 / mp.erf(x), TINY, 3.95, (8, None, None)),
     # P(X < -a) = 2^(a p(a) - 1)
     "TAIL_LOG": (tail_log, tail_weight, TINY, 6, (9, None, None)),
+    # erfc(a) = 2^(a p(a)), to where it is below the smallest float32
+    "ERFC_LOG": (lambda a: mp.log(mp.erfc(a), 2) / a, lambda a: a * LN2, TINY, 10.2, (None, None, 17)),
     # exp(x^2) erfc(x) = p(q) / (1 + 2 x), q = (x - 4) / (x + 4)
     "ERFCX": (erfcx_at, lambda q: 1 / erfcx_at(q), -1, 0.99999, (None, 23, 14)),
     # erfinv(x) = x p(w - 2.5), w = -log(1 - x^2) to 5, and x p(sqrt(w) - 4.2) beyond. Halley's method does the rest.
-    "ERFINV_NEAR": (lambda u: erfinv_at(u + 2.5), lambda u: 1, -2.5 + TINY, 2.5, (None, 13, None)),
+    "ERFINV_NEAR": (lambda u: erfinv_at(u + 2.5), lambda u: 1, -2.5 + TINY, 2.5, (None, 13, 9)),
     "ERFINV_FAR": (lambda u: erfinv_at((u + 4.2) ** 2), lambda u: 1, -1.97, 2.0, (None, 13, None)),
     # I0(x) = p(x^2) and I1(x) = x p(x^2) to 8; beyond, exp(x) / sqrt(x) p(1 / x)
     "I0": (even(lambda x: mp.besseli(0, x)), even(lambda x: 1 / mp.besseli(0, x)), TINY, 64, (None, 16, 10)),
@@ -193,6 +283,39 @@ FITS = {
     # digamma(x) = log(x) - 1 / (2 x) - p(1 / x^2) / x^2, from 8 on
     "DIGAMMA_FAR": (digamma_at, lambda t: t, 1e-4, 1 / 64, (None, 6, 3)),
 }
+
+BESSEL_FITS = {
+    # log(1 + r) = r + r^2 p(r), where the difference from r is what counts
+    "LOG1P_REST": (lambda r: (mp.log1p(r) - r) / r**2, lambda r: 1, -0.35, 0.5, (None, 22, 11)),
+    # J(x) = x^order (x^2 - root^2) (x^2 - root'^2) p(64 - x^2) to 8: every coefficient is positive
+    "J0": (lambda w: deflated_bessel(0, w), lambda w: 1 / deflated_bessel(0, w), TINY, 64 - TINY, (None, 13, 8)),
+    "J1": (lambda w: deflated_bessel(1, w), lambda w: 1 / deflated_bessel(1, w), TINY, 64 - TINY, (None, 13, 8)),
+    # Y0(x) = 2 / pi log(x) J0(x) + p(x^2 / 32 - 1) and Y1(x) = 2 / pi (log(x) J1(x) - 1 / x) + x p(x^2 / 32 - 1) to 8
+    "Y0": (lambda u: neumann(0, 32 * (u + 1)), lambda u: 1, -1 + TINY, 1, (None, 16, 10)),
+    "Y1": (lambda u: neumann(1, 32 * (u + 1)), lambda u: 1, -1 + TINY, 1, (None, 16, 10)),
+    # J + iY = p(1 / x^2) / sqrt(x) cis(x - pi / 4 - order pi / 2 + q(1 / x^2) / x) from 8 on
+    "MODULUS0": (lambda y: modulus(0, y), lambda y: 1, 1e-9, 1 / 64, (None, 12, 5)),
+    "MODULUS1": (lambda y: modulus(1, y), lambda y: 1, 1e-9, 1 / 64, (None, 12, 5)),
+    "PHASE0": (lambda y: phase(0, y), lambda y: mp.sqrt(y), 1e-9, 1 / 64, (None, 12, 5)),
+    "PHASE1": (lambda y: phase(1, y), lambda y: mp.sqrt(y), 1e-9, 1 / 64, (None, 12, 5)),
+    # K0(x) = p(x^2) - log(x / 2) I0(x) and K1(x) = p(x^2) / x + log(x / 2) I1(x) to 2
+    "K0": (lambda z: macdonald(0, z), lambda z: 1 / mp.besselk(0, mp.sqrt(z)), TINY, 4, (None, 9, 6)),
+    "K1": (lambda z: macdonald(1, z), lambda z: 1, TINY, 4, (None, 9, 6)),
+    # K(x) = exp(-x) / sqrt(x) p(4 / x - 1) from 2 on
+    "K0_FAR": (lambda v: far_macdonald(0, v), lambda v: 1, -1 + 1e-6, 1, (None, 22, 9)),
+    "K1_FAR": (lambda v: far_macdonald(1, v), lambda v: 1, -1 + 1e-6, 1, (None, 22, 9)),
+    # Ai(x) = p(4 - x) on [0, 4], (x - root) (x - root') p(x + 2) on [-4.5, 0]
+    "AIRY_RIGHT": (lambda w: mp.airyai(4 - w), lambda w: 1 / mp.airyai(4 - w), 0, 4, (None, 24, 15)),
+    "AIRY_LEFT": (lambda w: deflated_airy(w), lambda w: 1 / deflated_airy(w), -2.5, 2, (None, 25, 16)),
+    # Ai(x) = exp(-zeta) p(1 / zeta) / (2 sqrt(pi) x^(1/4)) from 4 on
+    "AIRY_FAR": (far_airy, lambda u: 1, 1e-6, 3 / 16, (None, 18, 8)),
+    # Bi(-x) + i Ai(-x) = p(1 / zeta^2) x^(-1/4) cis(zeta + pi / 4 + q(1 / zeta^2) / zeta) from 4.5 on
+    "AIRY_MODULUS": (airy_modulus, lambda y: 1, 1e-8, 1 / 6.36**2, (None, 13, 5)),
+    "AIRY_PHASE": (airy_phase, mp.sqrt, 1e-8, 1 / 6.36**2, (None, 13, 5)),
+    # the y with P(X < -y) = q, over s, is p(1 / s), s = sqrt(-2 log q), for q < 1/4. Halley's method does the rest.
+    "NDTRI": (ndtri_at, lambda u: 1, 0.0259, 0.6006, (None, 9, None)),
+}
+FILES = {"tables": FITS, "bessel_tables": BESSEL_FITS}
 COLUMNS = {"float32": 24, "float64": 53, "middle": 24}
 
 #: Last places added to a rounded coefficient. With -2 here no float32 sine exceeds 1, and the error at the peaks, where
@@ -241,23 +364,67 @@ def constants() -> list[str]:
     return lines
 
 
-def main() -> None:
-    names = sys.argv[1:] or list(FITS)
+def bessel_constants() -> list[str]:
+    """The roots, and the coefficients of the uniform expansion of the incomplete gamma functions."""
+    lines = ["# Roots as sums of two floats, largest first."]
+    roots = {f"J{order}_ROOTS": bessel_roots(order) for order in (0, 1)} | {"AIRY_ROOTS": AIRY_ROOTS}
+    for name, values in roots.items():
+        inside = "".join(f"    ({', '.join(split(v, 'float64', 2))}),\n" for v in values)
+        lines.append(f"{name} = (\n{inside})")
+    lines += ["", "# Temme's coefficients: a row per power of 1 / a, in powers of eta.", "TEMME = ("]
+    for row in temme():
+        lines += ["    (", *(f"        {float(c)!r}," for c in row), "    ),"]
+    return [*lines, ")"]
+
+
+def temme(rows: int = 9, size: int = 28, least: float = 1e-18) -> list[list]:
+    """The power series of ``C_k(eta)``, by the recurrence of DLMF 8.12.12; row ``k`` counts from ``a = 64`` on."""
+    n_all = size + 2 * rows + 2
+    alpha = [mp.mpf(0), mp.mpf(1)]
+    for n in range(2, n_all + 2):
+        rest = sum(j * alpha[j] * alpha[n - j + 1] for j in range(2, n))
+        alpha.append((alpha[n - 1] - rest) / (n + 1))
+    stirling = [mp.mpf(1)]
+    bernoulli = [mp.bernoulli(2 * k) / (2 * k * (2 * k - 1)) for k in range(1, rows + 1)]
+    logarithm = [mp.mpf(0)] * (2 * rows + 2)
+    for k, b in enumerate(bernoulli):
+        logarithm[2 * k + 1] = b
+    for n in range(1, rows + 1):  # the exponential of a series
+        stirling.append(sum(j * logarithm[j] * stirling[n - j] for j in range(1, n + 1)) / n)
+    first = [-mp.mpf(1) / 3] + [(n + 2) * alpha[n + 2] for n in range(1, n_all)]
+    table, found = [first], []
+    for k in range(1, rows):
+        last = table[-1]
+        table.append([(-1) ** k * stirling[k] * first[n] + (n + 2) * last[n + 2] for n in range(len(last) - 2)])
+    for k, row in enumerate(table):
+        kept = row[:size]
+        while kept and abs(kept[-1]) / mp.mpf(64) ** k < least:
+            kept.pop()
+        if kept:
+            found.append(kept)
+    return found
+
+
+def write(file: str, names: list[str]) -> None:
+    """Fit ``names`` and, where they are all there are, write the file."""
+    fits = FILES[file]
     lines = [
         '"""Polynomial coefficients, constant term first, by type. Written by tools/fit.py, which explains each."""',
         "",
-        *constants(),
+        *(constants() if file == "tables" else bessel_constants()),
         "",
     ]
     for name in names:
-        target, weight, lo, hi, degrees = FITS[name]
+        target, weight, lo, hi, degrees = fits[name]
         lines.append(f"{name} = {{")
         for (kind, precision), degree in zip(COLUMNS.items(), degrees, strict=True):
             if degree is None:
                 continue
             coefficients, worst = remez(target, weight, lo, hi, degree)
             half_ulps = mp.nstr(worst * 2**precision, 3)
-            print(f"{name:12} {kind} degree {degree:2}  error {mp.nstr(worst, 3):>10} = {half_ulps} half ulp")
+            print(
+                f"{name:12} {kind} degree {degree:2}  error {mp.nstr(worst, 3):>10} = {half_ulps} half ulp", flush=True
+            )
             lines.append(f'    "{kind}": (')
             for i, c in enumerate(coefficients):
                 steps = NUDGES.get((name, kind, i), 0)
@@ -266,8 +433,16 @@ def main() -> None:
                 lines.append(f"        {literal(c, kind)},")
             lines.append("    ),")
         lines += ["}", ""]
-    if not sys.argv[1:]:
-        TABLES.write_text("\n".join(lines[:-1]) + "\n")
+    if names == list(fits):
+        (SCALAR / f"{file}.py").write_text("\n".join(lines[:-1]) + "\n")
+
+
+def main() -> None:
+    asked = sys.argv[1:] or list(FILES)
+    for file, fits in FILES.items():
+        names = list(fits) if file in asked else [n for n in fits if n in asked]
+        if names:
+            write(file, names)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ def forms(name: str, target: Any) -> str:
     if isinstance(target, Op):
         letters += "o" if target.traits.get("has_out") else ""
         letters += "g" if target.differentiable else ""
+    elif getattr(target, "has_out", False):
+        letters += "o"
     return letters
 
 

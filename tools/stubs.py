@@ -334,7 +334,9 @@ def generate() -> str:
     for name, target in sorted(vars(taeda).items()):
         if name.startswith("_") and name != "__version__":
             continue
-        if isinstance(target, types.ModuleType):
+        if target is None:  # newaxis
+            values.append(f"{name}: None\n")
+        elif isinstance(target, types.ModuleType):
             if target.__name__ == f"taeda.{name}":
                 imports.append(f"from . import {name} as {name}\n")
         elif target is Tensor or target in core_classes:

@@ -1,7 +1,16 @@
 # The buffer protocol: memoryview(t), and what NumPy and others read through it.
 
+cdef extern from *:
+    """
+    #include <limits.h>
+    #define TAEDA_INT64_FORMAT (LONG_MAX > INT_MAX ? "l" : "q")   /* of several types of 64 bits NumPy's int64 is `long` */
+    #define TAEDA_UINT64_FORMAT (LONG_MAX > INT_MAX ? "L" : "Q")
+    """
+    const char* INT64_FORMAT "TAEDA_INT64_FORMAT"
+    const char* UINT64_FORMAT "TAEDA_UINT64_FORMAT"
+
 cdef const char** FORMATS = [
-    "?", "B", "b", "h", "i", "q", "H", "I", "Q", "e", NULL, "f", "d", "Zf", "Zd",
+    "?", "B", "b", "h", "i", INT64_FORMAT, "H", "I", UINT64_FORMAT, "e", NULL, "f", "d", "Zf", "Zd",
 ]
 
 

@@ -43,9 +43,12 @@ cdef object binary(int which, Tensor a, object b):
     cdef PyObject* args[2]
     cdef object op
     if not (isinstance(b, Tensor) or PyFloat_Check(b) or PyLong_Check(b) or PyComplex_Check(b)):
-        b = HELPERS["operand"](b)
-        if b is None:
+        pair = HELPERS["operands"](a, b)
+        if pair is None:
             return NotImplemented
+        b = (<tuple>pair)[1]
+        if which < IADD:
+            a = (<tuple>pair)[0]
     if OPERATORS[which] == NULL:
         return NotImplemented
     op = <object>OPERATORS[which]
@@ -67,26 +70,248 @@ cdef object unary(int which, Tensor a):
 
 # ---- modes -------------------------------------------------------------------------------------------------------------
 
-cdef inline bint mode_active() noexcept:
-    return MODES[0] != NULL
+cdef inline bint mode_active():
+    return MODES[0] != NULL and len(<list>MODES[0]) > 0
 
 
 cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     """Hand the call to the innermost mode, with that mode off while it runs."""
     cdef list stack = <list>MODES[0]
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
-    cdef object mode = stack.pop()
+    cdef object mode
+    if overrides_active():
+        result = try_override(op, args, n, kwnames)
+        if result is not NotImplemented:
+            return result
+    if not stack:
+        MODES[0] = NULL
+        try:
+            return PyObject_Vectorcall(op, args, n, kwnames)
+        finally:
+            update_modes()
+    mode = stack.pop()
     kwargs = {}
     positional = tuple([<object>args[i] for i in range(n)])
     for i in range(m):
         kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
-    if not stack:
-        MODES[0] = NULL
+    update_modes()
     try:
         return mode.handle(op, positional, kwargs)
     finally:
         stack.append(mode)
-        MODES[0] = <PyObject*>stack
+        update_modes()
+
+
+cdef object call_outer_mode(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """Hand a call of a composite to the innermost mode that wants composites, with that mode off while it runs.
+
+    NotImplemented where no mode wants it: then the ops it is written in go to the modes.
+    """
+    cdef list stack = list(<list>MODES[0])
+    cdef Py_ssize_t i, m, found = -1
+    if overrides_active():
+        result = try_override(function, args, n, kwnames)
+        if result is not NotImplemented:
+            return result
+    for i in range(len(stack) - 1, -1, -1):
+        if getattr(stack[i], "composites", False):
+            found = i
+            break
+    if found < 0:
+        return NotImplemented
+    m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    mode = stack.pop(found)
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    before = mode_stack()
+    set_mode_stack(stack)
+    try:
+        return mode.handle(function, positional, kwargs)
+    finally:
+        set_mode_stack(before)
+
+
+cdef class Composite:
+    """A function written in ops, which modes that ask for it (``composites = True``) see before its ops."""
+
+    def __cinit__(self):
+        self.vectorcall = <void*>composite_entry
+
+    def __init__(self, function, name=None):
+        self.function = function
+        self.name = function.__name__ if name is None else name
+        for key in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__defaults__", "__kwdefaults__",
+                    "__code__"):
+            setattr(self, key, getattr(function, key, None))
+        for key, value in vars(function).items():
+            if key != "__signature__":
+                setattr(self, key, value)
+        self.__wrapped__ = function
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        return PyMethod_New(self, instance)
+
+    def __repr__(self):
+        return f"<function {self.name}>"
+
+    def __reduce__(self):
+        return self.__qualname__
+
+    @property
+    def __globals__(self):
+        return self.function.__globals__
+
+    @property
+    def __signature__(self):
+        import inspect
+        return inspect.signature(self.function)
+
+
+cdef object composite_call(object self, PyObject** args, size_t nargsf, PyObject* kwnames):
+    cdef Composite composite = <Composite>self
+    if MODES[0] != NULL:
+        result = call_outer_mode(composite, args, nargsf & VECTORCALL_COUNT, kwnames)
+        if result is not NotImplemented:
+            return result
+    return PyObject_Vectorcall(composite.function, args, nargsf, kwnames)
+
+
+# ---- overrides: `__torch_function__` -----------------------------------------------------------------------------------
+#
+# A thread whose ops may be overridden has MODES set, so the call path tests for modes and overrides at once. It is set when
+# an object of an overriding subclass of Tensor is made, or a TorchFunctionMode entered. Other classes that override get in
+# where a call of theirs has failed.
+
+cdef enum:
+    LIVE_OVERRIDES = 1   # an object of an overriding subclass was made on this thread
+    FUNCTION_MODES = 2   # there is a TorchFunctionMode
+    NO_SUBCLASSES = 4    # DisableTorchFunctionSubclass
+    NO_OVERRIDES = 8     # DisableTorchFunction
+
+OVERRIDING = set()       # subclasses of Tensor with a __torch_function__ of their own, or the default one
+cdef set LIVING = set()  # weak references to the objects of them that there are
+
+
+cdef inline bint overrides_active() noexcept:
+    return not DOOR[0] & NO_OVERRIDES and (DOOR[0] & FUNCTION_MODES or DOOR[0] & (LIVE_OVERRIDES | NO_SUBCLASSES) == LIVE_OVERRIDES)
+
+
+cdef int update_modes() except -1:
+    """MODES is NULL where no mode and no override can be."""
+    stack = getattr(_thread_modes, "stack", None)
+    if stack is None:
+        stack = _thread_modes.stack = []
+    MODES[0] = <PyObject*>stack if stack or overrides_active() else NULL
+    return 0
+
+
+def change_overrides(int on, int off):
+    """Set and clear bits of this thread's state of overrides; gives the state before."""
+    cdef int before = DOOR[0]
+    DOOR[0] = (before | on) & ~off
+    update_modes()
+    return before
+
+
+cdef int note_override(object t) except -1:
+    """An object of a subclass of Tensor is made."""
+    if type(t) in OVERRIDING:
+        LIVING.add(PyWeakref_NewRef(t, LIVING.discard))
+        if not DOOR[0] & LIVE_OVERRIDES:
+            DOOR[0] |= LIVE_OVERRIDES
+            update_modes()
+    return 0
+
+
+cdef bint may_override(PyObject** args, Py_ssize_t n, int depth) except -1:
+    """Whether one of ``args`` has a ``__torch_function__`` that counts."""
+    cdef Py_ssize_t i
+    cdef object x
+    for i in range(n):
+        x = <object>args[i]
+        if type(x) is Tensor or x is None or PyLong_Check(x) or PyFloat_CheckExact(x) or PyUnicode_Check(x):
+            continue
+        if isinstance(x, Tensor):
+            if type(x) in OVERRIDING:
+                return True
+        elif PyTuple_Check(x) or PyList_Check(x):
+            for item in x:
+                if type(item) is not Tensor and depth:
+                    args_item = <PyObject*>item
+                    if may_override(&args_item, 1, depth - 1):
+                        return True
+        elif hasattr(type(x), "__torch_function__"):
+            return True
+    return False
+
+
+cdef object try_override(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call as `__torch_function__` has it; NotImplemented where none is concerned."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    if not DOOR[0] & FUNCTION_MODES:
+        if not LIVING:
+            DOOR[0] &= ~LIVE_OVERRIDES
+            update_modes()
+            return NotImplemented
+        if not may_override(args, n + m, 2):
+            return NotImplemented
+    return hand_over(function, args, n, kwnames)
+
+
+cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    return HELPERS["overrides"](function, positional, kwargs)
+
+
+cdef PyObject* op_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
+    """`op_call`, and where it failed a look for arguments that override it."""
+    cdef PyObject* result = (<call_t><void*>op_call)(self, args, nargsf, kwnames)
+    if result == NULL:
+        return rescue(self, args, nargsf & VECTORCALL_COUNT, kwnames)
+    return result
+
+
+cdef PyObject* composite_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
+    cdef PyObject* result = (<call_t><void*>composite_call)(self, args, nargsf, kwnames)
+    if result == NULL:
+        return rescue(self, args, nargsf & VECTORCALL_COUNT, kwnames)
+    return result
+
+
+cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
+    """The call failed: if an argument is of a class that overrides (not of a Tensor), it is asked now."""
+    cdef PyObject *kind, *value, *trace
+    cdef object result
+    cdef Py_ssize_t m = 0
+    if DOOR[0] & NO_OVERRIDES or not (PyErr_ExceptionMatches(TypeError) or PyErr_ExceptionMatches(AttributeError)):
+        return NULL
+    PyErr_Fetch(&kind, &value, &trace)
+    try:
+        if kwnames != NULL:
+            m = len(<tuple>kwnames)
+        if may_override(args, n + m, 2):
+            result = hand_over(<object>function, args, n, kwnames)
+            Py_INCREF(result)
+            Py_XDECREF(kind)
+            Py_XDECREF(value)
+            Py_XDECREF(trace)
+            return <PyObject*>result
+    except BaseException as error:
+        Py_XDECREF(kind)
+        Py_XDECREF(value)
+        Py_XDECREF(trace)
+        PyErr_SetObject(type(error), error)
+        return NULL
+    PyErr_Restore(kind, value, trace)
+    return NULL
 
 
 _thread_modes = __import__("threading").local()
@@ -98,7 +323,7 @@ def push_mode(mode):
     if stack is None:
         stack = _thread_modes.stack = []
     stack.append(mode)
-    MODES[0] = <PyObject*>stack
+    update_modes()
 
 
 def is_mode_active():
@@ -108,10 +333,8 @@ def is_mode_active():
 
 def pop_mode():
     """Take the innermost mode off."""
-    stack = _thread_modes.stack
-    mode = stack.pop()
-    if not stack:
-        MODES[0] = NULL
+    mode = _thread_modes.stack.pop()
+    update_modes()
     return mode
 
 
@@ -126,12 +349,12 @@ def set_mode_stack(list modes):
     if stack is None:
         stack = _thread_modes.stack = []
     stack[:] = modes
-    MODES[0] = <PyObject*>stack if modes else NULL
+    update_modes()
 
 
 def current_mode():
     """This thread's innermost mode, or None."""
-    return None if MODES[0] == NULL else (<list>MODES[0])[len(<list>MODES[0]) - 1]
+    return None if MODES[0] == NULL or not <list>MODES[0] else (<list>MODES[0])[len(<list>MODES[0]) - 1]
 
 
 # ---- Op ----------------------------------------------------------------------------------------------------------------
@@ -143,7 +366,7 @@ cdef class Op:
     """
 
     def __cinit__(self):
-        self.vectorcall = <void*>op_call
+        self.vectorcall = <void*>op_entry
         self.variadic = -1
 
     def __init__(self, name, body, tuple params, tuple defaults, int npositional, str kind, int variadic=-1,
@@ -171,6 +394,8 @@ cdef class Op:
         self.promote = promote
         self.out_rule = out_rule
         self.promote_mask = promote_mask
+        self.strict_bool = bool((traits or {}).get("strict_bool", False))
+        self.tensor_mask = sum([1 << params.index(p) for p in (traits or {}).get("tensors", ())])
         self.variants = {}
         self.traits = traits if traits is not None else {}
         self.kinds = sum([1 << k for k in self.traits.get("dtypes", (0, 1, 2, 3))])
@@ -278,11 +503,20 @@ cdef object op_call(object self, PyObject** args, size_t nargsf, PyObject* kwnam
     return run(op, bound, out)
 
 
+cdef inline bint is_index(object x):
+    """Whether ``x`` stands for one whole number: an int, NumPy's, a tensor of no dimensions."""
+    if PyLong_Check(x):
+        return True
+    if isinstance(x, Tensor):
+        return (<Tensor>x).nd == 0
+    return PyIndex_Check(x)
+
+
 cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObject** bound, PyObject** out):
     """Positional and keyword arguments to one slot per parameter; gives back what must stay alive."""
     cdef Py_ssize_t i, position, m
     cdef object packed = None, name
-    if op.variadic >= 0 and n > op.variadic and (n > op.variadic + 1 or PyLong_Check(<object>args[op.variadic])):
+    if op.variadic >= 0 and n > op.variadic and (n > op.variadic + 1 or is_index(<object>args[op.variadic])):
         packed = tuple([<object>args[i] for i in range(op.variadic, n)])
         n = op.variadic + 1
     if n > op.npositional:
@@ -352,6 +586,8 @@ cdef object run(Op op, PyObject** bound, object out):
         first = <Tensor>bound[0]
         if first.leaf_grad or first.base is not None or first.inference:
             check_inplace(first, record)
+        if not first.contiguous:
+            refuse_repeated(op, first)
         if record and saves_first(op, bound):
             keep = contiguous_copy(first)
     if op.kind == POINTWISE:
@@ -370,6 +606,8 @@ cdef object run(Op op, PyObject** bound, object out):
     else:
         if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
             raise_not_tensor(op, bound, 0)
+        if out is not None:
+            keep_apart(op, bound, out)
         if op.kind == MUTATES and not op.inplace:
             memcpy(inner, bound, op.nparams * sizeof(void*))
             keep = contiguous_copy(<Tensor>bound[0])
@@ -402,7 +640,7 @@ cdef object run(Op op, PyObject** bound, object out):
     elif op.inplace and not op.ndiff and wants_grad(first) and not NO_GRAD[0]:
         rebase(first, forget_node(first))
     if op.result_type is not None:
-        return op.result_type(*result)
+        return tuple.__new__(op.result_type, result)
     return result
 
 
@@ -488,6 +726,8 @@ def empty_strided(sizes, strides, dtype d=None):
     if parse_sizes(strides, steps) != n:
         raise RuntimeError(f"empty_strided: got {n} sizes but {len(strides)} strides")
     for i in range(n):
+        if shape[i] < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {shape[i]}: {make_size(n, shape)}")
         if shape[i] == 0:
             extent = 0
     if extent:
@@ -541,7 +781,9 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
     cdef int64_t shape[MAXDIM]
     cdef int64_t steps[MAXDIM]
     cdef int n = parse_sizes(sizes, shape)
-    parse_sizes(strides, steps)
+    if parse_sizes(strides, steps) != n:
+        raise RuntimeError(f"mismatch in length of strides and shape: {tuple(strides)} and {tuple(sizes)}")
+    check_window(storage, d.itemsize, n, shape, steps, offset)
     cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
     cdef int i
     init_dims(t, n)
@@ -564,6 +806,13 @@ def set_data(Tensor t, Tensor source):
 def bump(Tensor t):
     """Count an in-place write to the storage of ``t``."""
     t.storage.version += 1
+
+
+def label_node(Tensor t, str label):
+    """Give what made ``t``, where that is recorded, the name that its printed form shows; gives ``t``."""
+    if t.grad_fn_ is not None:
+        t.grad_fn_.label = label
+    return t
 
 
 def set_version(Tensor t, int64_t version):
@@ -633,10 +882,19 @@ def install(name, function):
     PyType_Modified(t)
 
 
+def set_namespace(str name):
+    """The package name that reprs show (``taeda.float32``, ``taeda.Size([2])``); gives the previous one."""
+    global NAMESPACE
+    previous = NAMESPACE
+    NAMESPACE = name
+    return previous
+
+
 cdef int _prepare_tensor_type() except -1:
     """Give Tensor a lazily made instance dict, which Cython would make for every object."""
     cdef Tensor probe = <Tensor>Tensor.__new__(Tensor)
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
+    t.tp_name = "taeda.Tensor"  # where users find it, and pickle too
     t.tp_dictoffset = <char*>attributes_slot(probe) - <char*><void*>probe
     install("__dict__", property(lambda self: PyObject_GenericGetDict(self, NULL)))
     return 0
@@ -647,6 +905,12 @@ cdef int _prepare_op_type() except -1:
     cdef Op probe = Op.__new__(Op)
     cdef PyTypeObject* t = <PyTypeObject*>Op
     t.tp_vectorcall_offset = <char*>&probe.vectorcall - <char*><void*>probe
+    t.tp_call = PyVectorcall_Call
+    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+    PyType_Modified(t)
+    cdef Composite composite = Composite.__new__(Composite)
+    t = <PyTypeObject*>Composite
+    t.tp_vectorcall_offset = <char*>&composite.vectorcall - <char*><void*>composite
     t.tp_call = PyVectorcall_Call
     t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
     PyType_Modified(t)

@@ -7,12 +7,12 @@ above one is done phase by phase: the input positions that meet the same taps fo
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
-from .tensor cimport BOOL, C64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .tensor cimport BOOL, C64, I32, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
 
 cdef enum:
     GEOMETRY = 22
@@ -20,6 +20,7 @@ cdef enum:
     WEIGHT_ARGS = 40
     PACKED = 2
     TASK = 1 << 19
+    LARGE_WEIGHTS = 1 << 20   # bytes: half of a second-level cache
 
 cdef kernel_t _conv[NDTYPES]
 cdef kernel_t _weight[NDTYPES]
@@ -99,6 +100,8 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return 0
     if k == 0:
         return fill(out, bias)
+    if is_depthwise(channels, m):
+        return depthwise(g, x, w, bias, out, groups)
     if pointwise(g, x, channels):
         return as_product(g, x, w, bias, out, groups)
     # Weights that do not stay in the second-level cache should meet more than a panel or two at a time.
@@ -113,9 +116,12 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
     # A task's part of C stays in the second-level cache while the blocks of k add to it.
     mc, nc = m, min(g.pixels, max(131072 // m // b.panel, 1) * b.panel)
-    if images * groups * ceil_div(g.pixels, nc) < wanted:
+    tiles = ceil_div(m, b.rows)
+    if m * k * item > LARGE_WEIGHTS and images * groups == 1:
+        # They come from the third-level cache, once for all pixels of a task: cut the channels rather than those.
+        mc = even(tiles, max(tiles * ceil_div(g.pixels, nc) // 4, 22)) * b.rows
+    elif images * groups * ceil_div(g.pixels, nc) < wanted:
         nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted, images * groups))) * b.panel
-        tiles = ceil_div(m, b.rows)
         mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 22)) * b.rows
     tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
     ptr[0], ptr[1], ptr[3] = out.ptr, x.ptr, out.ptr if bias is None else bias.ptr
@@ -143,6 +149,9 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         if size:
             release(a, size * groups)
     return 0
+
+
+include "depthwise.pxi"
 
 
 cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
@@ -317,7 +326,7 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
     return back(out, input.code, nd)
 
 
-def forward(Tensor input, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
+def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
             int64_t groups):
     """Convolution of ``input [n, c, ...]`` with ``weight [m, c / groups, ...]`` to ``[n, m, *size]``."""
     cdef int nd = input.nd - 2, n
@@ -357,8 +366,10 @@ cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* k
                     row = w + (j * c + i) * taps
                     target = to + (i * m + j) * kept
                     if kept == taps:
-                        for x in range(taps):
-                            target[x] = row[x]
+                        if taps == 9:  # a size that the compiler knows needs no call
+                            memcpy(target, row, 9 * sizeof(word))
+                        else:
+                            memcpy(target, row, taps * sizeof(word))
                         continue
                     for x in range(count[0]):
                         for y in range(count[1]):
@@ -368,7 +379,7 @@ cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* k
                                 target += 1
 
 
-def input_gradient(Tensor grad, Tensor weight, Tensor bias, tuple size, tuple stride, tuple padding, tuple dilation,
+def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
                    int64_t groups):
     """Gradient of the input, of spatial sizes ``size``, from that of the output; also the transposed convolution."""
     cdef int inner = compute_code(grad.code), nd = grad.nd - 2, n
@@ -381,7 +392,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias, tuple size, tuple st
     cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], offset, k, phases = 1, index
     cdef Tensor x = spatial(cast(grad, inner), 2), w = grouped(spatial(cast(weight, inner), 2), groups), out, part, turned
     cdef Tensor w5 = spatial(weight, 2)
-    cdef bint some
+    cdef bint some, direct
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -422,14 +433,15 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias, tuple size, tuple st
         if g.pixels == 0:
             continue
         part = out
+        direct = phases == 1 or (is_depthwise(m, c) and g.taps > 0)
         if phases > 1:
-            part = empty_tensor(inner, 5, sizes)
+            part = alias_tensor(out, 5, sizes, strides, offset) if direct else empty_tensor(inner, 5, sizes)
         if g.taps == 0:
             fill(part, bias)
         else:
             turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
             convolve(&g, x, turned, bias, part, groups)
-        if phases > 1:
+        if not direct:
             copy_into(alias_tensor(out, 5, sizes, strides, offset), part)
     return back(out, grad.code, nd)
 
@@ -479,6 +491,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         out = empty_tensor(inner, 4, sizes)
         memset(out.ptr, 0, out.count * item)
         return out
+    if is_depthwise(channels, m):
+        return depthwise_weight_gradient(&g, x, y, groups, m)
     fn = _weight[inner]
     if fn == NULL:
         fn = find(_weight, inner, "conv_weight")

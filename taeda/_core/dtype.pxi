@@ -3,6 +3,7 @@
 cdef list DTYPES = []          # dtype objects by code
 cdef signed char PROMOTE[16][16]
 cdef int DEFAULT_FLOAT = F32   # set_default_dtype
+cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
 
 
 @cython.final
@@ -10,7 +11,7 @@ cdef class dtype:
     """The type of a tensor's elements."""
 
     def __repr__(self):
-        return f"taeda.{self.name}"
+        return f"{NAMESPACE}.{self.name}"
 
     def __reduce__(self):
         return _dtype_by_name, (self.name,)
@@ -26,6 +27,8 @@ cdef class dtype:
 
     def to_complex(self):
         """The complex dtype of the same precision."""
+        if KIND[self.code] < 2:
+            raise RuntimeError(f"to_complex: expected a floating-point or complex dtype, got {self}")
         return DTYPES[C128 if self.code == F64 or self.code == C128 else C64]
 
     def to_real(self):
@@ -194,6 +197,12 @@ cdef class device:
     def __reduce__(self):
         return device, (self.type, self.index)
 
+    def __enter__(self):
+        return HELPERS["enter_device"](self)
+
+    def __exit__(self, *exc):
+        HELPERS["exit_device"](self)
+
     def __copy__(self):
         return self
 
@@ -217,13 +226,13 @@ cdef int check_device(object where) except -1:
 
 
 class layout:
-    """How elements are laid out; ``strided`` is the only one so far."""
+    """How elements are laid out."""
 
     def __init__(self, name):
         self.name = name
 
     def __repr__(self):
-        return f"taeda.{self.name}"
+        return f"{NAMESPACE}.{self.name}"
 
     def __reduce__(self):
         return self.name
@@ -236,13 +245,14 @@ class memory_format:
         self.name = name
 
     def __repr__(self):
-        return f"taeda.{self.name}"
+        return f"{NAMESPACE}.{self.name}"
 
     def __reduce__(self):
         return self.name
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")  # of a SparseTensor, see ops/sparse.py
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -254,6 +264,13 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, sizes=()):
+        sizes = tuple(sizes)
+        for i, n in enumerate(sizes):
+            if not PyLong_Check(n):
+                return tuple.__new__(cls, [_as_size(n, i) for i, n in enumerate(sizes)])
+        return tuple.__new__(cls, sizes)
+
     def numel(self):
         """The number of elements."""
         cdef int64_t n = 1
@@ -262,7 +279,7 @@ class Size(tuple):
         return n
 
     def __repr__(self):
-        return f"taeda.Size({list(self)})"
+        return f"{NAMESPACE}.Size({list(self)})"
 
     __str__ = __repr__
 
@@ -273,6 +290,9 @@ class Size(tuple):
     def __add__(self, other):
         return Size(tuple(self) + tuple(other))
 
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self))
+
     def __mul__(self, n):
         return Size(tuple(self) * n)
 
@@ -280,6 +300,12 @@ class Size(tuple):
 
     def __reduce__(self):
         return Size, (tuple(self),)
+
+
+def _as_size(n, i):
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')")
+    return n.__index__()
 
 
 cdef PyTypeObject* SIZE = <PyTypeObject*>Size

@@ -145,6 +145,15 @@ cdef int add_into(object a, object b) except -1:
     return 0
 
 
+cdef object sum_outside(object a, object b):
+    """Their sum, outside the graph."""
+    cdef int previous = swap_no_grad(1)
+    try:
+        return add_gradients(a, b)
+    finally:
+        swap_no_grad(previous)
+
+
 cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
     """Add ``grad`` to ``leaf.grad``, taking it over where nobody else can see it."""
     cdef Tensor g
@@ -167,8 +176,14 @@ cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
 cdef object LEAF_LOCK = __import__("threading").RLock()
 
 
+cdef bint is_sparse(Tensor t) except -1:
+    return type(t) is not Tensor and t.is_sparse
+
+
 cdef int add_to_leaf(Tensor leaf, Tensor g, bint create_graph) except -1:
-    if leaf.grad_ is None:
+    if is_sparse(g) or leaf.grad_ is not None and is_sparse(leaf.grad_):  # their sum may be of either kind
+        leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)
+    elif leaf.grad_ is None:
         # references to g: one each in accumulate, finish_leaf, deliver and run_node; the lists are emptied already
         if not create_graph and Py_REFCNT(<PyObject*>g) <= STEAL_LIMIT and Py_REFCNT(<PyObject*>g.storage) == 1 \
                 and g.storage.owner is None and g.contiguous == leaf.contiguous and is_dense(g) and g.leaf_grad == False \

@@ -214,7 +214,7 @@ cdef bint nested(object x) except -1:
     if PyFloat_Check(x) or PyLong_Check(x) or PyUnicode_Check(x) or PyBytes_Check(x) or isinstance(x, dict):
         return False
     if isinstance(x, Tensor):
-        return (<Tensor>x).nd > 0
+        return (<Tensor>x).nd > 0 and (<Tensor>x).count != 1  # one element stands for its number
     if numpy_loaded() and isinstance(x, (ndarray, generic)):
         return x.ndim > 0
     return PySequence_Check(x) and hasattr(x, "__len__")
@@ -454,7 +454,7 @@ def as_tensor(data, dtype=None, device=None):
     return t if code < 0 or code == t.code else cast(t, code)
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """``obj`` as a tensor, sharing memory where that is possible.
 
     Args:
@@ -462,7 +462,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         dtype: of the result. Default: that of the data.
         device: of the result.
         copy: True always copies, False never does (and raises where it must), None copies only where it must.
-        requires_grad: whether operations on the result are recorded.
+        requires_grad: whether operations on the result are recorded. Default: as for ``obj``.
     Raises:
         ValueError: ``copy=False`` and the data cannot be shared.
     """
@@ -483,8 +483,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
             raise ValueError(f"asarray: can't share the memory of a {type(obj).__name__} here; use copy=None")
         t = from_sequence(obj, code) if t is None else (t.to(CODES[code]) if t is obj else cast(t, code))
     elif copy:
-        t = cast(t, -1)
-    elif t is obj and t.requires_grad and not requires_grad:
+        t = t.clone() if t is obj else cast(t, -1)
+    if requires_grad is False and t.requires_grad:
         t = t.detach()
     if requires_grad and not t.requires_grad:
         t = t.detach() if t is obj else t
@@ -689,6 +689,12 @@ def tolist(Tensor self):
     return listed(self, 0, self.ptr)
 
 
-HELPERS.update(array=to_array, tensor=tensor, from_numpy=from_numpy)
+def from_array(array):
+    """What NumPy computed from tensors as a tensor again: over the memory of an array, of a scalar a copy."""
+    need_numpy()
+    return array_tensor(array if isinstance(array, ndarray) else ndarray((), array.dtype, array.tobytes()).copy(), False)
+
+
+HELPERS.update(array=to_array, from_array=from_array, tensor=tensor, from_numpy=from_numpy)
 install("numpy", numpy_)
 install("tolist", tolist)

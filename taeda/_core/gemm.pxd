@@ -10,7 +10,8 @@ cdef struct Matrix:      # [rows, columns] behind two batch dimensions; strides 
     int64_t rows, columns, outer, inner
 
 cdef struct Product:     # c = a @ b + d, by [m, k] and [k, n]
-    int code             # dtype; one that has kernels of its own (see `compute_code`)
+    int code             # dtype; one that has kernels of its own (see `compute_code` and `is_short`)
+    int out              # dtype of c, where `code` is one of short_gemm.pxi
     int init             # d: 0 none, 1 given, with columns that are contiguous or all the same
     int64_t m, n, k
     int64_t n0, n1       # batch

@@ -118,9 +118,11 @@ cdef int multiply(Product* p) except -1:
     cdef bint along_b = p.b.rows == item or p.k == 1
     if p.k == 0 or p.m == 0 or p.n == 0 or p.n0 * p.n1 == 0:
         return empty_product(p)
+    if p.code == BF16 or p.code == I8:
+        return short_product(p)
     if _panel[p.code] == 0:
         load(p.code)
-    if along_a and along_b and (p.m <= FEW_ROWS or p.n <= 8):
+    if along_a and along_b and (p.m <= FEW_ROWS or p.n <= FEW_ROWS):
         return along_memory(p, p.n < p.m)
     if p.n == 1 and p.a.rows == item and p.c.rows == item:
         swap(p)
@@ -294,6 +296,9 @@ cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
     return 0
 
 
+include "short_gemm.pxi"
+
+
 # ---- tensors ------------------------------------------------------------------------------------------------------------
 
 cdef int compute_code(int code) noexcept:
@@ -384,22 +389,27 @@ cdef int loop(Product* p, Dim* dims, int n) except -1:
     return multiply(p)
 
 
-cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned):
+cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
     """``a @ b + d`` by PyTorch's rules of rank; ``turned`` multiplies by ``b`` transposed. Shapes have been checked.
 
-    ``d`` must be None where the product is complex.
+    ``d`` must be None where the product is complex. ``out`` is the result's dtype where it is not the operands'.
     """
-    cdef int code = a.code, inner = compute_code(a.code), i, nd, nb, na = a.nd, nbd = b.nd
+    cdef int code = a.code if out < 0 else out, inner = compute_code(a.code), kept, i, nd, nb, na = a.nd, nbd = b.nd
     cdef Product p
     cdef Dim dims[MAXDIM]
     cdef int64_t sizes[MAXDIM]
     cdef int64_t x, y, batch_stride
     if KIND[code] == 3:
         return complex_product(a, b, turned)
-    a, b = matrix_strides(cast(a, inner)), matrix_strides(cast(b, inner))
-    cdef int64_t item = ITEMSIZE[inner]
-    p.code = inner
     p.k = a.sizes[na - 1]
+    x = a.sizes[na - 2] if na > 1 else 1
+    y = 1 if nbd == 1 else b.sizes[nbd - 2] if turned else b.sizes[nbd - 1]
+    kept = inner
+    if is_short(a.code, x if nbd > 2 else a.count // p.k if p.k else 0, y, p.k):
+        inner, kept = a.code, code
+    a, b = matrix_strides(cast(a, inner)), matrix_strides(cast(b, inner))
+    cdef int64_t item = ITEMSIZE[inner], size = ITEMSIZE[kept]
+    p.code, p.out = inner, kept
     p.a.columns = a.strides[na - 1] * item
     p.m, p.a.rows = 1, 0
     if na > 1:
@@ -422,10 +432,10 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned):
     if nbd > 1:
         sizes[nd] = p.n
         nd += 1
-    cdef Tensor c = empty_tensor(inner, nd, sizes)
+    cdef Tensor c = empty_tensor(kept, nd, sizes)
     if c.count == 0:
-        return c if inner == code else cast(c, code)
-    p.c.rows, p.c.columns = p.n * item, item
+        return c if kept == code else empty_tensor(code, nd, sizes)  # cast() takes integers of one width for the same
+    p.c.rows, p.c.columns = p.n * size, size
     p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = a.ptr, b.ptr, c.ptr, c.ptr, 0
     p.d.rows = p.d.columns = 0
     if d is not None:
@@ -435,7 +445,7 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned):
         p.init, p.d.ptr = 1, d.ptr
         p.d.columns = step(d, 1, p.n)
         p.d.rows = step(d, 2, p.m)
-    batch_stride = p.m * p.n * item
+    batch_stride = p.m * p.n * size
     for i in range(nb - 1, -1, -1):
         dims[i].size = sizes[i]
         dims[i].a, dims[i].b = step(a, nb - i + 2, sizes[i]), step(b, nb - i + 2, sizes[i])
@@ -448,7 +458,7 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned):
     if p.k == 1 and p.b.columns != item:
         p.b.rows = item
     plan(&p, dims, nb)
-    if inner == code:
+    if kept == code:
         return c
     if ITEMSIZE[inner] == item and KIND[inner] == KIND[code] and ITEMSIZE[code] == item:
         c.code = code
@@ -583,6 +593,11 @@ def matmul(Tensor a, Tensor b):
     """``a @ b`` for any ranks from 1 up."""
     check_product("matmul", a, b)
     return product(a, b, None, False)
+
+
+def multiply_bytes(Tensor a, Tensor b):
+    """``a @ b`` of two int8 matrices, in int32."""
+    return product(a, b, None, False, I32)
 
 
 def multiply_add(str name, Tensor a, Tensor b, Tensor d):

@@ -182,7 +182,22 @@ cdef class Node:
             return self.label
         if self.op is None:
             return "Backward"
-        return "".join([part.capitalize() for part in self.op.name.strip("_").split("_")]) + "Backward0"
+        name = self.op.traits.get("node")
+        if name is None:
+            name = "".join([part.capitalize() for part in self.op.name.strip("_").split("_")])
+        elif not isinstance(name, str):
+            name = name(self.saved_arguments())
+        return name if "Backward" in name else name + "Backward0"
+
+    def saved_arguments(self):
+        """What is saved of the op's arguments, by name: tensors as they are now, sizes as ``<name>_shape``."""
+        found = {}
+        if self.args is not None:
+            found = {p: ((<Saved>x).tensor if type(x) is Saved else x) for p, x in zip(self.op.params, self.args)}
+        for key, value in (self.shapes or {}).items():
+            if key < DTYPE_BIT:
+                found[self.op.params[key] + "_shape"] = value
+        return found
 
     @property
     def next_functions(self):
@@ -386,6 +401,8 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
     cdef bint has_list = False
     cdef Storage written = (<Tensor>bound[0]).storage if inplace else None
     node.op = op
+    if written is not None:
+        written.version -= 1  # the edges are those from before the write: another view of what was written is not yet stale
     for i in range(n):
         x = <object>bound[op.diff_pos[i]]
         if PyList_Check(x) or PyTuple_Check(x):
@@ -420,6 +437,8 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
             node.nrs[i] = nr
         node.targets = targets
         number_node(node)
+    if written is not None:
+        written.version += 1
     if args:
         node.args = [None] * op.nparams
         for i in range(op.nparams):
@@ -492,9 +511,10 @@ cdef int check_inplace(Tensor t, bint record) except -1:
                            "to get a normal tensor before doing inplace update.")
     if NO_GRAD[0]:
         return 0
+    if t.base is not None and t.creation != RECORDED and (record or t.leaf_grad or t.grad_fn_ is not None
+                                                           or wants_grad(t.base)):
+        raise_unrecordable(t, False)
     if t.base is not None and (record or wants_grad(t)):
-        if t.creation != RECORDED:
-            raise_unrecordable(t)
         if t.base.leaf_grad and t.base.grad_fn_ is None and wants_grad(t):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if t.leaf_grad and t.grad_fn_ is None:
@@ -502,14 +522,16 @@ cdef int check_inplace(Tensor t, bint record) except -1:
     return 0
 
 
-cdef int raise_unrecordable(Tensor t) except -1:
+cdef int raise_unrecordable(Tensor t, bint base_written) except -1:
+    """Why ``t``, a view, cannot be written in place, or be used after its base was."""
+    cdef str what = "its base or another view of its base has been modified inplace" if base_written else \
+        "is being modified inplace"
     if t.creation == IN_FUNCTION:
-        raise RuntimeError("a view created in a custom Function (or an input returned as it is) is being modified inplace, "
-                           "which would bypass the Function's backward. Clone the output of the Function.")
+        raise RuntimeError(f"a view that a custom Function returned (or an input that it returned as it is) and {what}, which "
+                           f"would bypass the Function's backward. Clone the output of the Function.")
     where = "no_grad mode" if t.creation == IN_NO_GRAD else "inference mode"
-    raise RuntimeError(f"A view was created in {where} and is being modified inplace with grad mode enabled, which cannot be "
-                       f"recorded. Make the view where grad mode is enabled, write in no_grad mode, or use the out-of-place "
-                       f"form.")
+    raise RuntimeError(f"A view was created in {where} and {what} with grad mode enabled, which cannot be recorded. Make the "
+                       f"view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
 
 
 cdef inline int tie_view(Tensor t, Tensor source) noexcept:

@@ -417,8 +417,9 @@ cdef bint along_complex(Tensor far, Tensor near, Tensor at, int dim, int action)
     cdef Tensor t, index
     cdef int k, d, n
     cdef list made
-    if at.nd == 0:
-        return along_complex(expanded(far), expanded(near), expanded(at), dim, action)
+    if at.nd == 0 or far.nd == 0 or near.nd == 0:
+        return along_complex(far if far.nd else expanded(far), near if near.nd else expanded(near),
+                             at if at.nd else expanded(at), dim, action)
     made = []
     for k in range(2):
         t = far if k == 0 else near
@@ -471,7 +472,7 @@ def mask_starts(Tensor mask):
 
 
 def true_positions(Tensor mask):
-    """Coordinates of the true elements, as rows of an int64 matrix in row-major order."""
+    """Coordinates of the true elements in row-major order: the rows of an int64 matrix that lies in memory by columns."""
     return positions_of(mask)
 
 
@@ -479,12 +480,16 @@ cdef Tensor positions_of(Tensor mask):
     cdef Tensor m = contiguous_tensor(mask)
     cdef Tensor starts = count_true(m)
     cdef int64_t sizes[2]
-    cdef int64_t arg[MAXDIM + 1]
+    cdef int64_t strides[2]
+    cdef int64_t arg[MAXDIM + 2]
     cdef char* ptr[3]
     cdef int d, nd = m.nd
     cdef kernel_t fn
-    sizes[0], sizes[1] = last_of(starts), nd
+    sizes[0], sizes[1] = nd, last_of(starts)
     cdef Tensor out = empty_tensor(I64, 2, sizes)
+    sizes[0], sizes[1] = last_of(starts), nd
+    strides[0], strides[1] = 1, sizes[0]
+    out = alias_tensor(out, 2, sizes, strides, 0)
     if out.count == 0:
         return out
     if nd < 8:
@@ -497,6 +502,7 @@ cdef Tensor positions_of(Tensor mask):
     arg[0] = m.count
     for d in range(1, nd):
         arg[d] = m.sizes[d]
+    arg[nd] = sizes[0]
     launch(fn, ptr, arg, starts.count - 1, BLOCK * 8)
     return out
 

@@ -10,11 +10,11 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil
 cdef class Storage:
     cdef char* data
     cdef int64_t capacity       # bytes, as they were asked for
+    cdef int64_t block          # bytes, as the allocator was asked for `data`: no less than `capacity`
     cdef readonly int64_t version       # counts in-place writes; shared by every view
     cdef int device            # 0 is the CPU
-    cdef readonly bint resizable        # False where the memory belongs to somebody else
+    cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
-    cdef list outgrown         # Storages over blocks that it was resized away from; None where there are none
     cdef int exports           # Python buffers on it: it must not move while there are any
     cdef object __weakref__
 
@@ -22,6 +22,5 @@ cdef class Storage:
 cdef Storage new_storage(int64_t nbytes)
 # Memory of `owner`, which is kept alive as long as the Storage.
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner)
-# Grow or shrink, keeping the contents. A tensor that does not refresh its data pointer keeps seeing the old block, which
-# stays alive with the storage.
-cdef int resize_storage(Storage storage, int64_t nbytes) except -1
+# Grow or shrink, keeping the contents. With `tell`, what holds its data pointer is told of a move (`on_move`).
+cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1

@@ -157,37 +157,46 @@ cdef class ModuleBase:
             return PyObject_GenericGetAttr(self, name)
         return value
 
-    def __setattr__(self, name, value):
-        cdef dict d
-        cdef type kind = type(value)
-        if kind is bool or kind is int or kind is float or kind is str or kind is tuple:
-            d = PyObject_GenericGetDict(self, NULL)
-            if find(d, PARAMETERS, name) == NULL and find(d, MODULES, name) == NULL and find(d, BUFFERS, name) == NULL:
-                PyObject_GenericSetAttr(self, name, <PyObject*>value)
-                return
-        d = PyObject_GenericGetDict(self, NULL)
-        if isinstance(value, ModuleBase):
-            set_module(self, d, name, value)
-        elif isinstance(value, tensor_class) and isinstance(value, parameter_class):
-            set_parameter(self, d, name, value)
-        elif find(d, PARAMETERS, name) != NULL:
-            set_parameter(self, d, name, value)
-        elif find(d, MODULES, name) != NULL:
-            set_module(self, d, name, value)
-        elif find(d, BUFFERS, name) != NULL or (isinstance(value, tensor_class) and isinstance(value, buffer_class)):
-            set_buffer(self, d, name, value)
-        else:
-            PyObject_GenericSetAttr(self, name, <PyObject*>value)
 
-    def __delattr__(self, name):
-        cdef dict d = PyObject_GenericGetDict(self, NULL)
-        for kind in (PARAMETERS, BUFFERS, MODULES):
-            if find(d, kind, name) != NULL:
-                del d[kind][name]
-                if kind == BUFFERS:
-                    d["_non_persistent_buffers_set"].discard(name)
-                return
-        PyObject_GenericSetAttr(self, name, NULL)
+def set_attribute(self, name, value):
+    """``Module.__setattr__``: parameters, buffers and children go to their tables.
+
+    A function for the class body of Module: as a slot of ModuleBase it would make ``object.__setattr__(module, ...)``,
+    which programs use to go round it, a TypeError.
+    """
+    cdef dict d
+    cdef type kind = type(value)
+    if kind is bool or kind is int or kind is float or kind is str or kind is tuple:
+        d = PyObject_GenericGetDict(self, NULL)
+        if find(d, PARAMETERS, name) == NULL and find(d, MODULES, name) == NULL and find(d, BUFFERS, name) == NULL:
+            PyObject_GenericSetAttr(self, name, <PyObject*>value)
+            return
+    d = PyObject_GenericGetDict(self, NULL)
+    if isinstance(value, ModuleBase):
+        set_module(self, d, name, value)
+    elif isinstance(value, tensor_class) and isinstance(value, parameter_class):
+        set_parameter(self, d, name, value)
+    elif find(d, PARAMETERS, name) != NULL:
+        set_parameter(self, d, name, value)
+    elif find(d, MODULES, name) != NULL:
+        set_module(self, d, name, value)
+    elif find(d, BUFFERS, name) != NULL or (isinstance(value, tensor_class) and isinstance(value, buffer_class)):
+        set_buffer(self, d, name, value)
+    else:
+        PyObject_GenericSetAttr(self, name, <PyObject*>value)
+
+
+
+def delete_attribute(self, name):
+    """``Module.__delattr__``."""
+    cdef dict d = PyObject_GenericGetDict(self, NULL)
+    for kind in (PARAMETERS, BUFFERS, MODULES):
+        if find(d, kind, name) != NULL:
+            del d[kind][name]
+            if kind == BUFFERS:
+                d["_non_persistent_buffers_set"].discard(name)
+            return
+    PyObject_GenericSetAttr(self, name, NULL)
 
 
 cdef extern from *:

@@ -199,6 +199,22 @@ cdef int common_code(object tensors, Py_ssize_t n, str name) except -1:
     return (<dtype>kind).code
 
 
+cdef int keep_channels_last(Tensor out, object tensors, Py_ssize_t n) except -1:
+    """Give ``out`` strides that make channels (dimension 1) vary fastest where all that is joined has such."""
+    from taeda._core.tensor import channels_last, channels_last_3d
+    cdef int64_t step = 1
+    cdef int d
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not item_of(tensors, i, "cat").is_contiguous(channels_last if out.nd == 4 else channels_last_3d):
+            return 0
+    for d in [1] + list(range(out.nd - 1, 1, -1)) + [0]:
+        out.strides[d] = step
+        step *= out.sizes[d]
+    out.contiguous = False
+    return 0
+
+
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have: the body of ``taeda.cat``."""
     cdef int64_t sizes[MAXDIM]
@@ -238,6 +254,8 @@ def cat(tensors, dim=0):
     out = empty_tensor(code, first.nd, sizes)
     if out.count == 0:
         return out
+    if not first.contiguous and (first.nd == 4 or first.nd == 5):
+        keep_channels_last(out, tensors, n)
     inner = ITEMSIZE[code]
     for d in range(at):
         rows *= sizes[d]
@@ -248,7 +266,7 @@ def cat(tensors, dim=0):
         t = item_of(tensors, i, "cat")
         if t.count == 0:
             continue
-        if t.code == code and t.contiguous:
+        if t.code == code and t.contiguous and out.contiguous:
             put_block(out.ptr + place * inner, t.ptr, rows, t.sizes[at] * inner, along * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, out.strides, place * out.strides[at]), t)
@@ -439,6 +457,8 @@ def roll(Tensor input, shifts, dims=None):
     if len(shifts) != len(dims) and (dims or len(shifts) != 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     out = empty_tensor(input.code, input.nd, input.sizes)
+    if dims and not input.nd:
+        raise IndexError(f"roll(): Dimension specified as {dims[0]} but tensor has no dimensions")
     if out.count == 0:
         return out
     if not dims:  # as one dimension

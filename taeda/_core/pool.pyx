@@ -41,6 +41,32 @@ cdef extern from *:
     """
     int inside "taeda_inside"   # this thread is running a piece
 
+cdef extern from *:
+    """
+    #if defined(__SSE2__) || defined(_M_X64)
+      #include <xmmintrin.h>
+      #define TAEDA_FLUSH 0x8040u                 /* MXCSR: flush to zero, denormals are zero */
+      static unsigned taeda_control(void) { return _mm_getcsr(); }
+      static void taeda_set_control(unsigned bits) { _mm_setcsr(bits); }
+    #elif defined(__aarch64__) && defined(__GNUC__)
+      #define TAEDA_FLUSH (1u << 24)              /* FPCR.FZ */
+      static unsigned taeda_control(void) { unsigned long v; __asm__("mrs %0, fpcr" : "=r"(v)); return (unsigned)v; }
+      static void taeda_set_control(unsigned bits) { __asm__("msr fpcr, %0" : : "r"((unsigned long)bits)); }
+    #else
+      #define TAEDA_FLUSH 0u
+      static unsigned taeda_control(void) { return 0; }
+      static void taeda_set_control(unsigned bits) { (void)bits; }
+    #endif
+    static unsigned taeda_flushing(void) { return taeda_control() & TAEDA_FLUSH; }
+    static void taeda_set_flushing(unsigned bits) {
+        unsigned now = taeda_control();
+        if ((now & TAEDA_FLUSH) != bits) taeda_set_control((now & ~TAEDA_FLUSH) | bits);
+    }
+    """
+    unsigned FLUSH "TAEDA_FLUSH"
+    unsigned flushing "taeda_flushing"() nogil            # what this thread does with denormal numbers
+    void set_flushing "taeda_set_flushing"(unsigned bits) nogil
+
 cdef enum:
     MOST = 256                  # workers
 
@@ -54,6 +80,7 @@ cdef struct Job:                # written by the launch while `open` is 0
     int64_t pieces
     int64_t batch               # pieces taken from the counter at a time
     int64_t workers             # how many of them may take part
+    unsigned flush              # how the launching thread treats denormal numbers
 
 
 cdef struct Worker:
@@ -111,6 +138,7 @@ cdef inline void run_pieces(const Job* j) noexcept nogil:
 cdef inline void take_part(Worker* self) noexcept nogil:
     atomics.add(&shared.active, 1)
     if atomics.load(&shared.open) and self.index < job.workers:
+        set_flushing(job.flush)
         run_pieces(&job)
     if atomics.sub(&shared.active, 1) == 1 and atomics.exchange(&shared.waiting, 0):
         PyThread_release_lock(done)
@@ -263,6 +291,7 @@ cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
     if job.batch < 1:
         job.batch = 1
     job.workers = workers
+    job.flush = flushing()
     share(workers)
     atomics.store(&shared.busy, 0)
 
@@ -283,16 +312,26 @@ def set_num_threads(count):
     """Let operations use ``count`` threads. Results do not depend on it.
 
     Raises:
-        TypeError: ``count`` is not an int.
-        RuntimeError: it is not positive.
+        RuntimeError: ``count`` is not a positive int.
     """
     global threads
     if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"set_num_threads: expected an int, got {type(count).__name__}")
+        raise RuntimeError(f"set_num_threads expects an int, got {type(count).__name__}")
     if count < 1:
-        raise RuntimeError(f"set_num_threads: expected a positive integer, got {count}")
+        raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
     threads = min(count, MOST)
     learn()
+
+
+def set_flush_denormal(bint mode):
+    """Take denormal numbers for zero on this thread, and on workers while they work for it; whether it can be done."""
+    set_flushing(FLUSH if mode else 0)
+    return FLUSH != 0
+
+
+def get_flush_denormal():
+    """Whether this thread takes denormal numbers for zero."""
+    return flushing() != 0
 
 
 def started_workers():

@@ -23,6 +23,8 @@ cdef void leave(Generator g) noexcept nogil
 cdef uint32_t next32(Generator g) noexcept nogil
 cdef uint64_t next64(Generator g) noexcept nogil
 cdef double next_unit(Generator g) noexcept nogil
+# A standard normal number in float64; the second of a pair waits in the generator.
+cdef double next_normal(Generator g) noexcept nogil
 # The generator that an op was given, or the default one.
 cdef Generator which(object generator)
 cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil

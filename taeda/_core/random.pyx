@@ -433,6 +433,16 @@ cdef int normal_one_by_one(Generator g, kernel_t pairs, char* out, int64_t n, in
     return 0
 
 
+cdef double next_normal(Generator g) noexcept nogil:
+    cdef double first
+    if g.has_double:
+        g.has_double = False
+        return g.next_double
+    draw_pair(g, &first, &g.next_double)
+    g.has_double = True
+    return first
+
+
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1:
     cdef int64_t arg[2]
     cdef uint32_t few[SMALL]

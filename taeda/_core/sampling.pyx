@@ -4,7 +4,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_Check
-from libc.math cimport exp, fabs, floor, lgamma, log, sqrt
+from libc.math cimport ceil, exp, fabs, floor, lgamma, log, log1p, pow, sqrt
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
@@ -12,7 +12,7 @@ from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
 from .random cimport (
     BERNOULLI, CHUNK, INTEGERS, NORMAL, SHARE, UNIFORM, Generator, enter, fill_memory, fill_pairs, leave, make_words,
-    next_unit, shuffle, which,
+    next_normal, next_unit, shuffle, which,
 )
 from .tensor cimport F32, F64, I64, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
 
@@ -338,4 +338,110 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
     with nogil:
         for i in range(out.count):
             (<double*>out.ptr)[i] = poisson(g, rate[i])
+    leave(g)
+
+
+cdef double gamma(Generator g, double shape) noexcept nogil:
+    """One gamma number of scale 1: Marsaglia and Tsang (2000), a shape below 1 by way of one above it.
+
+    Their constants are rounded to float32, as PyTorch has them.
+    """
+    cdef double scale = 1, d, c, x, y, v, u
+    if shape < 1:
+        if shape == 0:
+            return 0
+        scale = pow(1 - next_unit(g), 1 / shape)
+        shape += 1
+    d = shape - <float>(1.0 / 3)
+    c = 1 / sqrt(9 * d)
+    while True:
+        y = 0
+        while not y > 0:
+            x = next_normal(g)
+            y = 1 + c * x
+            if y != y:  # the shape was not a number
+                return y
+        v = y * y * y
+        u = 1 - next_unit(g)
+        x *= x
+        if u < 1 - <float>0.0331 * x * x or log(u) < 0.5 * x + d * (1 - v + log(v)):
+            return scale * d * v
+
+
+def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
+    """Gamma numbers, at least ``least``, of contiguous float64 ``shapes`` into the contiguous float64 ``out``."""
+    cdef Generator g = which(generator)
+    cdef int64_t i
+    cdef double x
+    enter(g)
+    with nogil:
+        for i in range(out.count):
+            x = gamma(g, (<double*>shapes.ptr)[i])
+            (<double*>out.ptr)[i] = least if x < least else x
+    leave(g)
+
+
+cdef inline double stirling_rest(double k) noexcept nogil:
+    """``log(k!)`` minus Stirling's ``(k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2``."""
+    cdef double k1 = k + 1
+    if k < 10:
+        return lgamma(k1) - ((k + 0.5) * log(k1) - k1 + 0.9189385332046727)
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / (k1 * k1)) / (k1 * k1)) / k1
+
+
+cdef double binomial(Generator g, double n, double p) noexcept nogil:
+    """One binomial number, ``p`` at most a half: the gaps between successes where few are expected, else Hoermann's
+    transformed rejection with decomposition (BTRS, 1993)."""
+    cdef double total = 0, successes = 0, log_q, spread, a, b, c, vr, r, alpha, m, u, v, s, k
+    if n * p < 10:
+        log_q = log1p(-p)
+        while True:
+            total += ceil(log(next_unit(g)) / log_q)
+            if not total <= n:
+                return successes
+            successes += 1
+    spread = sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = n * p + 0.5
+    vr = 0.92 - 4.2 / b
+    r = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * spread
+    m = floor((n + 1) * p)
+    while True:
+        u = next_unit(g) - 0.5
+        v = next_unit(g)
+        s = 0.5 - fabs(u)
+        k = floor((2 * a / s + b) * u + c)
+        if s >= 0.07 and v <= vr:
+            return k
+        if k < 0 or k > n:
+            continue
+        if log(v * alpha / (a / (s * s) + b)) <= (
+            (m + 0.5) * log((m + 1) / (r * (n - m + 1)))
+            + (n + 1) * log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * log(r * (n - k + 1) / (k + 1))
+            + stirling_rest(m) + stirling_rest(n - m) - stirling_rest(k) - stirling_rest(n - k)
+        ):
+            return k
+
+
+def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
+    """Binomial numbers into ``out``; all are contiguous, float64 and of the same sizes."""
+    cdef Generator g = which(generator)
+    cdef int64_t i
+    cdef double n, p
+    enter(g)
+    with nogil:
+        for i in range(out.count):
+            n, p = (<double*>counts.ptr)[i], (<double*>chances.ptr)[i]
+            if n <= 0 or p <= 0:
+                n = 0
+            elif p <= 0.5:
+                n = binomial(g, n, p)
+            elif p < 1:
+                n -= binomial(g, n, 1 - p)
+            elif p != p:
+                n = p
+            (<double*>out.ptr)[i] = n
     leave(g)

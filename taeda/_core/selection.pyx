@@ -94,10 +94,10 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     """The body of ``taeda.gather``."""
     cdef int at = wrap(dim, input.nd, "gather")
     cdef Tensor out
-    if not fits(input, at, index, None):
+    if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
     out = empty_tensor(input.code, index.nd, index.sizes)
-    if index.count and not move_along(input, out, as_index(index), at, GET):
+    if index.count and not move_along(as_vector(input), as_vector(out), as_vector(as_index(index)), at, GET):
         EXPLAIN["range"](index, input, at)
     return out
 
@@ -105,12 +105,12 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
 cdef int write_along(str name, Tensor input, object dim, Tensor index, object src, int action) except -1:
     cdef int at = wrap(dim, input.nd, name)
     cdef Tensor near = <Tensor>src if isinstance(src, Tensor) else None
-    if not fits(input, at, index, near) or (near is not None and near.code != input.code):
-        EXPLAIN["along"](name, input, at, index, src)
     if index.count == 0:
         return 0
+    if not fits(input, at, index, near) or (near is not None and near.code != input.code):
+        EXPLAIN["along"](name, input, at, index, src)
     near = filled(src, input.code, index.nd, index.sizes) if near is None else apart(near, input)
-    if not move_along(input, near, as_index(index), at, action):
+    if not move_along(as_vector(input), as_vector(near), as_vector(as_index(index)), at, action):
         EXPLAIN["range"](index, input, at)
     return 0
 
@@ -238,7 +238,7 @@ cdef list without_masks(Tensor input, object indices):
     cdef list found = []
     cdef Tensor t, positions
     cdef int d, at
-    cdef int64_t stride, rows
+    cdef int64_t stride = 1, rows
     for item in indices:
         if item is None:
             found.append(None)
@@ -253,9 +253,9 @@ cdef list without_masks(Tensor input, object indices):
         if t.nd > input.nd - at or memcmp(t.sizes, input.sizes + at, t.nd * sizeof(int64_t)):
             EXPLAIN["mask"](t, input, at)
         positions = positions_of(t if t.code == BOOL else t.ne(0))
-        rows, stride = positions.sizes[0], t.nd
+        rows = positions.sizes[0]
         for d in range(t.nd):
-            found.append(alias_tensor(positions, 1, &rows, &stride, d))
+            found.append(alias_tensor(positions, 1, &rows, &stride, d * rows))
     return found
 
 

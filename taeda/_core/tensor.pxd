@@ -89,6 +89,13 @@ cdef class Node:
     cdef int8_t out_code         # dtype of the only output, -1: not known
     cdef int8_t released
 
+cdef class Composite:
+    cdef void* vectorcall
+    cdef dict __dict__           # __name__, __doc__, __wrapped__ ...
+    cdef readonly object function
+    cdef readonly str name
+
+
 cdef class Op:
     cdef void* vectorcall
     cdef dict __dict__           # __name__, __doc__, __signature__ ...
@@ -124,6 +131,8 @@ cdef class Op:
     cdef int promote
     cdef int out_rule
     cdef readonly uint32_t promote_mask  # which operands take part in promotion
+    cdef uint32_t tensor_mask           # which operands may not be numbers
+    cdef bint strict_bool               # a difference: no operand may be a bool
     cdef uint32_t kinds          # bit k: computing dtypes of KIND k are allowed
     cdef dict variants
     cdef uint64_t* table_keys

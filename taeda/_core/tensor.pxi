@@ -35,7 +35,7 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
         t.sizes[i] = sizes[i]
         t.strides[i] = n
         if sizes[i] > 1:
-            if n > (<int64_t>1 << 62) // sizes[i]:
+            if n > (<int64_t>1 << 62) // ITEMSIZE[dtype] // sizes[i]:
                 raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
             n *= sizes[i]
         elif sizes[i] < 0:
@@ -51,6 +51,37 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
     if INFERENCE[0]:
         t.inference = True
     return t
+
+
+cdef int64_t checked_count(int n, const int64_t* sizes) except -1:
+    """The product of sizes; an error where it does not fit."""
+    cdef int64_t count = 1
+    cdef double estimate = 1
+    cdef int i
+    for i in range(n):
+        count *= sizes[i]
+        estimate *= sizes[i]
+    if estimate > 4e18:
+        raise RuntimeError(f"numel: the product of sizes {make_size(n, sizes)} does not fit 64 bits")
+    return count
+
+
+cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, const int64_t* strides, int64_t offset) except -1:
+    """Refuse a window of memory that does not lie in its storage."""
+    cdef double low = offset, high = offset
+    cdef int d
+    if checked_count(n, sizes) == 0:
+        return 0
+    for d in range(n):
+        if strides[d] >= 0:
+            high += <double>(sizes[d] - 1) * strides[d]
+        else:
+            low += <double>(sizes[d] - 1) * strides[d]
+    if low < 0 or (high + 1) * item > storage.capacity:
+        raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides {[strides[d] for d in range(n)]}, "
+                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} are out "
+                           f"of bounds for storage of size {storage.capacity}")
+    return 0
 
 
 cdef Tensor empty_strided_like(int dtype, Tensor like):
@@ -127,10 +158,8 @@ cdef Node get_grad_fn(Tensor t):
     if made is None and not base.leaf_grad:
         return t.grad_fn_
     if made is not None or t.grad_fn_ is not None:
-        if t.creation == IN_FUNCTION:
-            raise RuntimeError("a view that a custom Function returned (or an input that it returned as it is) is used after "
-                               "its base was modified inplace, which would bypass the Function's backward. Clone the "
-                               "output of the Function.")
+        if t.creation != RECORDED:
+            raise_unrecordable(t, True)
         if t.retains_grad_:
             move_retained(t, None)
         t.grad_fn_ = make_view_node(t, base)
@@ -157,6 +186,9 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
         return 1
     if isinstance(sizes, Tensor):
         sizes = sizes.tolist()
+    if PyIndex_Check(sizes):
+        out[0] = sizes.__index__()
+        return 1
     if not PyTuple_Check(sizes):
         try:
             sizes = tuple(sizes)
@@ -210,11 +242,11 @@ cdef class Tensor:
         forget_attributes(self)
         self.sizes = self.dims
         self.strides = self.dims + INLINE
+        if Py_TYPE(<PyObject*>self) != <PyTypeObject*>Tensor:
+            note_override(self)
 
     def __init__(self, *args, **kwargs):
-        if not args or self.storage is not None:
-            if self.storage is None:
-                _become(self, empty_tensor(DEFAULT_FLOAT, 1, [0]))
+        if self.storage is not None:
             return
         _become(self, HELPERS["legacy_tensor"](*args, **kwargs))
 
@@ -347,14 +379,13 @@ cdef class Tensor:
     def is_nested(self):
         return False
 
-    def is_shared(self):
-        return False
-
     def get_device(self):
         return -1
 
     @property
     def _version(self):
+        if self.inference:
+            raise RuntimeError("Inference tensors do not track version counter: they have no history that a write could spoil")
         return self.storage.version
 
     @property
@@ -375,6 +406,8 @@ cdef class Tensor:
     @property
     def requires_grad(self):
         """Whether operations on this tensor are recorded for differentiation."""
+        if self.creation != RECORDED:  # its place in the graph may be gone, which is an error only where it is asked for
+            return self.leaf_grad or self.grad_fn_ is not None
         return wants_grad(self)
 
     @requires_grad.setter
@@ -511,7 +544,7 @@ cdef class Tensor:
         """The same memory outside the graph, with a version counter of its own."""
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
         t.storage = foreign_storage(self.storage.data, self.storage.capacity, self.storage)
-        t.storage.resizable = False
+        t.storage.may_resize = False
         return t
 
     @data.setter
@@ -538,10 +571,10 @@ cdef class Tensor:
         return bool(self.item())
 
     def __int__(self):
-        return int(_only(self))
+        return int(_real(_only(self)))
 
     def __float__(self):
-        return float(_only(self))
+        return float(_real(_only(self)))
 
     def __complex__(self):
         return complex(_only(self))
@@ -560,6 +593,9 @@ cdef class Tensor:
         if self.nd == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
+
+    def __reversed__(self):
+        return self.flip(0) if self.nd else self
 
     def __hash__(self):
         return <Py_hash_t>((<size_t><void*>self) >> 4)
@@ -594,6 +630,9 @@ cdef class Tensor:
 
     def __array__(self, dtype=None, copy=None):
         return HELPERS["array"](self, dtype, copy)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return HELPERS["from_array"](array)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         export_buffer(self, view, flags)
@@ -767,8 +806,16 @@ cdef Tensor new_of_class(object cls):
 
 cdef object _only(Tensor t):
     if t.count != 1:
-        raise RuntimeError(f"a Tensor with {t.count} elements cannot be converted to Scalar")
+        raise ValueError(f"only one element tensors can be converted to Python scalars, got sizes {t.shape}")
     return t.item()
+
+
+cdef object _real(object x):
+    if not PyComplex_Check(x):
+        return x
+    if x.imag != 0:
+        raise RuntimeError(f"value cannot be converted to a real number without overflow: {x}; take .real or .abs()")
+    return x.real
 
 
 cdef bint _channels_last(Tensor t):
@@ -888,3 +935,88 @@ def as_subclass(Tensor t, cls):
     made.view_version = t.view_version
     made.creation = t.creation
     return made
+
+
+cdef int _assign(Tensor t, Tensor source) except -1:
+    """Everything that ``source`` is, its Python attributes aside."""
+    _become(t, source)
+    t.base, t.view_version, t.creation = source.base, source.view_version, source.creation
+    t.retains_grad_, t.grad_ = source.retains_grad_, source.grad_
+    t.hooks, t.post_hooks = source.hooks, source.post_hooks
+    return 0
+
+
+def swap_tensors(Tensor a, Tensor b):
+    """Exchange what two tensors are: memory, sizes, place in the graph, gradient, hooks and Python attributes.
+
+    Raises:
+        RuntimeError: something holds a weak reference to one of them, or their classes differ.
+    """
+    import weakref
+
+    for name, t in (("t1", a), ("t2", b)):
+        if weakref.getweakrefs(t):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if type(a) is not type(b):
+        raise RuntimeError(f"swap_tensors: expected tensors of one class, got {type(a).__name__} and {type(b).__name__}")
+    cdef Tensor held = <Tensor>Tensor.__new__(Tensor)
+    cdef PyObject** first = attributes_slot(a)
+    cdef PyObject** second = attributes_slot(b)
+    _assign(held, a)
+    _assign(a, b)
+    _assign(b, held)
+    first[0], second[0] = second[0], first[0]
+
+
+def follow_storage(Storage storage, size_t old):
+    """Point every tensor on ``storage`` to its new block; ``old`` is where that was.
+
+    Tensors hold the address of their first element, so that no op has to look for it, and a storage does not know its
+    tensors: they are found among what the cycle collector knows. Only the resizing of a shared storage pays for that.
+    """
+    import gc
+    cdef Tensor t
+    cdef Storage other
+    cdef Py_ssize_t step = storage.data - <char*>old
+    cdef set others = set()
+    for holder in gc.get_objects():
+        if not isinstance(holder, Tensor):
+            continue
+        t = <Tensor>holder
+        if t.storage is storage:
+            t.ptr += step
+        elif t.storage is not None and t.storage.owner is storage:  # that of x.data: the same memory, other versions
+            t.ptr += step
+            others.add(t.storage)
+    for item in others:
+        other = <Storage>item
+        other.data += step
+        if other.data == storage.data:
+            other.capacity = other.block = storage.capacity
+
+
+def resize(Tensor t, sizes, strides, int64_t nbytes):
+    """Give ``t`` other sizes and strides; its storage grows to ``nbytes`` where it has fewer."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape), i
+    cdef Storage storage = t.storage
+    cdef int64_t offset = t.ptr - storage.data
+    parse_sizes(strides, steps)
+    if nbytes > storage.capacity:
+        if not storage.may_resize:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        resize_storage(storage, nbytes, Py_REFCNT(<PyObject*>storage) > 2)
+        t.ptr = storage.data + offset
+    init_dims(t, n)
+    for i in range(n):
+        t.sizes[i] = shape[i]
+        t.strides[i] = steps[i]
+    refresh(t)
+
+
+def untie(Tensor t):
+    """Make ``t`` no view: it keeps its memory and its place in the graph, and is written without its base knowing."""
+    t.base = None
+    t.creation = RECORDED
+    return t

@@ -12,6 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.list cimport PyList_Check
+from cpython.number cimport PyIndex_Check
 from cpython.long cimport PyLong_Check, PyLong_CheckExact, PyLong_FromLongLong
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -23,11 +24,13 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from .memory cimport Storage, foreign_storage, new_storage
+from .memory cimport Storage, foreign_storage, new_storage, resize_storage
+from .memory import on_move
 from .pool cimport kernel_t, parallel_for
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
+        const char* tp_name
         Py_ssize_t tp_vectorcall_offset
         Py_ssize_t tp_dictoffset
         object (*tp_alloc)(PyTypeObject*, Py_ssize_t)
@@ -45,6 +48,12 @@ cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
     Py_ssize_t PyTuple_GET_SIZE(object)
     Py_ssize_t Py_REFCNT(PyObject*)
+    PyTypeObject* Py_TYPE(PyObject*)
+    int PyErr_ExceptionMatches(object)
+    void PyErr_Fetch(PyObject**, PyObject**, PyObject**)
+    void PyErr_Restore(PyObject*, PyObject*, PyObject*)
+    void PyErr_SetObject(object, object)
+    void Py_XDECREF(PyObject*)
     double PyFloat_Unpack2(const char*, int) except? -1
     int PySlice_Unpack(object, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t*, Py_ssize_t*, Py_ssize_t)
@@ -60,6 +69,8 @@ cdef extern from *:
     static TAEDA_THREAD_LOCAL int taeda_no_grad[1];
     static TAEDA_THREAD_LOCAL int taeda_inference[1];
     static TAEDA_THREAD_LOCAL PyObject *taeda_modes[1];
+    /* per thread: which overrides (__torch_function__) there are; see call.pxi */
+    static TAEDA_THREAD_LOCAL int taeda_door[1];
     /* per thread: the stack of (pack, unpack) of saved_tensors_hooks (NULL when empty) */
     static TAEDA_THREAD_LOCAL PyObject *taeda_saved_hooks[1];
     /* per thread: the backward pass under way (NULL: none) */
@@ -68,8 +79,15 @@ cdef extern from *:
     int* NO_GRAD "taeda_no_grad"
     int* INFERENCE "taeda_inference"
     PyObject** MODES "taeda_modes"
+    int* DOOR "taeda_door"
     PyObject** SAVED_HOOKS "taeda_saved_hooks"
     PyObject** TASK "taeda_task"
+
+
+#: The number of arguments without the flag of the vectorcall protocol.
+cdef size_t VECTORCALL_COUNT = ~(<size_t>1 << (8 * sizeof(size_t) - 1))
+
+ctypedef PyObject* (*call_t)(PyObject*, PyObject**, size_t, PyObject*) noexcept
 
 
 cdef inline int swap_no_grad(int value) noexcept:
@@ -91,3 +109,4 @@ include "engine.pxi"
 _make_dtypes()
 _prepare_op_type()
 _prepare_tensor_type()
+on_move(follow_storage)

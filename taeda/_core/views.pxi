@@ -47,6 +47,7 @@ def view_expand(Tensor input, size, implicit=False):
             sizes[d] = input.sizes[at]
         elif sizes[d] < 0:
             raise RuntimeError(f"expand: sizes must not be negative, got {list(size)}")
+    checked_count(n, sizes)
     cdef Tensor t = expand_view(input, n, sizes)
     if t is None:
         for d in range(n):
@@ -56,6 +57,18 @@ def view_expand(Tensor input, size, implicit=False):
                                    f"({input.sizes[at]}) at non-singleton dimension {d}.  Target sizes: {list(size)}.  "
                                    f"Tensor sizes: {list(input.shape)}")
     return t
+
+
+cdef int64_t checked_count_but(int n, int64_t* sizes, int left_out) except -1:
+    cdef int64_t kept, count
+    if left_out < 0:
+        return checked_count(n, sizes)
+    kept, sizes[left_out] = sizes[left_out], 1
+    try:
+        count = checked_count(n, sizes)
+    finally:
+        sizes[left_out] = kept
+    return count
 
 
 cdef int infer_size(Tensor t, int n, int64_t* sizes, object asked) except -1:
@@ -69,8 +82,7 @@ cdef int infer_size(Tensor t, int n, int64_t* sizes, object asked) except -1:
             free_dim = i
         elif sizes[i] < 0:
             raise RuntimeError(f"invalid shape dimension {sizes[i]} at index {i} of shape {list(asked)}")
-        else:
-            known *= sizes[i]
+    known = checked_count_but(n, sizes, free_dim)
     if free_dim >= 0:
         if known == 0:
             raise RuntimeError(f"cannot reshape tensor of {t.count} elements into shape {list(asked)} because the "
@@ -88,7 +100,7 @@ cdef bint view_strides(Tensor t, int n, const int64_t* sizes, int64_t* strides) 
     """Strides that give ``t`` the new sizes without moving an element; False where there are none."""
     cdef int64_t step, span, inner
     cdef int d, v = n - 1
-    if t.contiguous:
+    if t.count == 1 or (t.contiguous and (t.nd == 0 or t.strides[t.nd - 1] == 1)):
         step = 1
         for d in range(n - 1, -1, -1):
             strides[d] = step
@@ -116,10 +128,14 @@ cdef bint view_strides(Tensor t, int n, const int64_t* sizes, int64_t* strides) 
     return v == -1
 
 
-def view_view(Tensor input, size):
+def view_view(Tensor input, size=None, object dtype_=None):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int n
+    if size is None:  # x.view(dtype=...)
+        if dtype_ is None:
+            raise TypeError("view(): expected sizes or a dtype, got neither")
+        size = dtype_
     if type(size) is dtype:
         return view_dtype(input, size)
     n = parse_sizes(size, sizes)
@@ -267,7 +283,7 @@ def view_as_strided(Tensor input, size, stride, storage_offset=None):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int n = parse_sizes(size, sizes), d
-    cdef int64_t offset, low = 0, high = 0, count = 1
+    cdef int64_t offset
     cdef int item = ITEMSIZE[input.code]
     if parse_sizes(stride, strides) != n:
         raise RuntimeError(f"as_strided: mismatch in length of strides and shape: {list(stride)} and {list(size)}")
@@ -275,15 +291,7 @@ def view_as_strided(Tensor input, size, stride, storage_offset=None):
     for d in range(n):
         if sizes[d] < 0:
             raise RuntimeError(f"as_strided: sizes must not be negative, got {list(size)}")
-        count *= sizes[d]
-        if strides[d] >= 0:
-            high += (sizes[d] - 1) * strides[d]
-        else:
-            low += (sizes[d] - 1) * strides[d]
-    if count and (offset + low < 0 or (offset + high + 1) * item > input.storage.capacity):
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-                           f"{item} requiring a storage size of {(offset + high + 1) * item} are out of bounds for storage "
-                           f"of size {input.storage.capacity}")
+    check_window(input.storage, item, n, sizes, strides, offset)
     cdef Tensor t = alias_tensor(input, n, sizes, strides, 0)
     t.ptr = input.storage.data + offset * item
     return t
@@ -356,9 +364,17 @@ def view_split(Tensor input, split_sizes, dim):
     made = []
     for s in split_sizes:
         n = s
+        if n < 0:
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, got {list(split_sizes)}")
+        if n > input.sizes[at] - start:
+            start = -1
+            break
         sizes[at] = n
         made.append(alias_tensor(input, input.nd, sizes, input.strides, start * input.strides[at]))
         start += n
+    if start != input.sizes[at]:
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.sizes[at]} (the size of dimension "
+                           f"{at}), got {list(split_sizes)}")
     return tuple(made)
 
 

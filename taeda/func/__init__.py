@@ -1,11 +1,12 @@
 """Functions of functions: derivatives that compose, and batching."""
 
-from .modules import functional_call, stack_module_state
+from .modules import functional_call, functionalize, replace_all_batch_norm_modules_, stack_module_state
 from .transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .vmap import vmap
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -13,6 +14,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -1,4 +1,7 @@
-"""How ops run on batched tensors: rules by trait and for families of ops, and example by example where there is none.
+"""How ops run on batched tensors: by what their stanzas say, and example by example where they say nothing.
+
+An op's trait ``batch`` names the rule of its family, in ``taeda.func.families``; views and products, which are made of little
+else than their sizes, have rules of their own by name, here and in ``taeda.func.products``.
 
 A rule gets the mode, the op and its arguments by name, and gives the result for the whole batch; it runs with its own mode
 off, on tensors whose first dimension is the batch. What an op's rule gives must be what the op gives for each example.
@@ -16,7 +19,8 @@ from ..ops.table import OPS
 from ._tree import flatten
 from .vmap import VmapMode, modes
 
-RULES: dict[str, Callable] = {}
+RULES: dict[str, Callable] = {}  # by the name of an op
+FAMILIES: dict[str, Callable] = {}  # by the trait ``batch``
 
 
 def rule(*names: str) -> Callable:
@@ -28,6 +32,24 @@ def rule(*names: str) -> Callable:
         return function
 
     return declare
+
+
+def family(name: str) -> Callable:
+    """Decorator: the rule of the ops whose trait ``batch`` is ``name``."""
+
+    def declare(function: Callable) -> Callable:
+        FAMILIES[name] = function
+        return function
+
+    return declare
+
+
+def rule_of(op: Any) -> Callable | None:
+    """What runs ``op`` on a batch: its own rule, that of its family, or that of its kind."""
+    found = RULES.get(op.name) or FAMILIES.get(op.traits.get("batch", ""))
+    if found is None and op.kind in ("pointwise", "view"):
+        found = _pointwise if op.kind == "pointwise" else _view_by_geometry
+    return found
 
 
 def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
@@ -42,11 +64,9 @@ def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     if "out" in kwargs and "out" not in op.params:
         raise RuntimeError(f"vmap: {op.name}() with out= is not supported: assign the result instead")
     call = Call(mode, op, _bind(op, args, kwargs))
-    function = RULES.get(op.name)
-    if function is None:
-        function = _pointwise if op.kind == "pointwise" else _view_by_geometry if op.kind == "view" else None
+    function = rule_of(op)
     if "functional" in op.traits:
-        return _in_place(call, function or RULES.get(op.traits["functional"].name))
+        return _in_place(call, function)
     result = NotImplemented if function is None else function(call)
     return _by_example(call) if result is NotImplemented else result
 
@@ -77,7 +97,8 @@ class Call:
 
     def run(self, values: dict[str, Any]) -> Any:
         """The op on arguments by name."""
-        n = self.op.npositional
+        spread = self.op.traits.get("variadic")  # positional arguments after it would be taken for more of it
+        n = self.op.npositional if spread is None else self.op.params.index(spread) + 1
         return self.op(*[values[p] for p in self.op.params[:n]], **{p: values[p] for p in self.op.params[n:]})
 
     def plain(self, x: Any) -> Any:
@@ -303,8 +324,11 @@ def _known_size(call: Call, size: Any) -> tuple:
 
 @rule("view_")
 def _view(call: Call) -> Any:
-    if isinstance(call["size"], _core.dtype):
-        return call() if call["input"].dim() else NotImplemented
+    if isinstance(call["size"], _core.dtype) or call["dtype"] is not None:
+        if call["input"].dim():
+            return call()
+        made = call.run({**call.values, "input": call["input"].physical.unsqueeze(1)})
+        return call.mode.wrap(made.squeeze(1) if made.shape[1] == 1 else made)
     return call(size=_known_size(call, call["size"]))
 
 
@@ -386,86 +410,7 @@ def _copy(call: Call) -> Any:
     return call(input=target, src=_aligned(call.mode, [source], rank)[0])
 
 
-# ---- along a dimension --------------------------------------------------------------------------------------------------
-
-
-@rule(
-    "sum", "nansum", "mean", "prod", "amax", "amin", "all", "any", "argmax", "argmin", "count_nonzero", "aminmax", "_var",
-    "_std", "_var_mean", "_std_mean", "_vector_norm", "_logsumexp",
-)  # fmt: skip
-def _reduction(call: Call) -> Any:
-    """Over given dimensions, or all of an example's."""
-    x = call["input"]
-    dim = call["dim"]
-    physical = x.physical
-    if x.dim() == 0:
-        if dim is not None and not isinstance(dim, (tuple, list)):
-            _shift(dim, 0, call.op.name)
-        whole = physical.unsqueeze(1)
-        return call(input=whole, dim=1, **({"keepdim": False} if "keepdim" in call.values else {}))
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        if call.op.name in ("argmax", "argmin", "prod", "aminmax"):  # these take one dimension
-            keep = call["keepdim"]
-            made = call(input=physical.reshape(call.mode.size, -1), dim=1, **({"keepdim": False}))
-            return _restored(call, made, (1,) * x.dim()) if keep else made
-        return call(dim=tuple(range(1, x.dim() + 1)))
-    return call(dim=_shift_all(dim, x.dim(), call.op.name))
-
-
-def _restored(call: Call, made: Any, shape: tuple) -> Any:
-    if isinstance(made, tuple):
-        items = [_restored(call, m, shape) for m in made]
-        return type(made)(*items) if hasattr(made, "_fields") else tuple(items)
-    return call.mode.wrap(made.physical.reshape(call.mode.size, *shape))
-
-
-@rule(
-    "softmax", "log_softmax", "cumsum", "cumprod", "_logcumsumexp", "cummax", "cummin", "sort", "topk", "_max_dim", "_min_dim",
-    "median_dim", "nanmedian_dim", "mode", "kthvalue",
-)  # fmt: skip
-def _scan(call: Call) -> Any:
-    """Along one dimension, which a 0-d example lacks."""
-    rank = call["input"].dim()
-    if rank == 0:
-        return NotImplemented
-    return call(dim=_shift(call["dim"], rank, call.op.name))
-
-
-@rule("_max_all", "_min_all")
-def _extreme(call: Call) -> Any:
-    name = "amax" if call.op.name == "_max_all" else "amin"
-    return (
-        call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1))
-        if call["input"].numel()
-        else NotImplemented
-    )
-
-
-@rule("_softmax_backward", "_log_softmax_backward", "gather")
-def _together_along(call: Call) -> Any:
-    """Several tensors of the same rank, along one dimension."""
-    tensors = {n: v for n, v in call.values.items() if isinstance(v, Tensor)}
-    rank = max(x.dim() for x in tensors.values())
-    if rank == 0 or any(x.dim() != rank for x in tensors.values()):
-        return NotImplemented
-    return call(**{n: call.physical(n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
-
-
-@rule("scatter", "scatter_add", "scatter_reduce")
-def _scatter(call: Call) -> Any:
-    tensors = {n: v for n, v in call.values.items() if isinstance(v, Tensor)}
-    rank = call["input"].dim()
-    if rank == 0 or any(x.dim() != rank for x in tensors.values()):
-        return NotImplemented
-    return call(**{n: call.physical(n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
-
-
-@rule("flip")
-def _flip(call: Call) -> Any:
-    if call["input"].dim() == 0:
-        return NotImplemented
-    dims = call["dims"]
-    return call(dims=_shift_all((dims,) if isinstance(dims, int) else dims, call["input"].dim(), "flip"))
+# ---- rearranging ---------------------------------------------------------------------------------------------------------
 
 
 @rule("roll")
@@ -474,12 +419,6 @@ def _roll(call: Call) -> Any:
     if dims is None or (isinstance(dims, (tuple, list)) and not dims) or call["input"].dim() == 0:
         return NotImplemented
     return call(dims=_shift_all(dims, call["input"].dim(), "roll"))
-
-
-@rule("tril", "triu", "constant_pad_nd")
-def _from_the_end(call: Call) -> Any:
-    """Ops that count dimensions from the last."""
-    return call() if call["input"].dim() else NotImplemented
 
 
 @rule("repeat")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._core import Tensor
 from ..ops.joining import stack
+from ._tree import flatten, map_leaves
 
 
 def functional_call(
@@ -67,3 +69,37 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
     for name, _ in models[0].named_buffers():
         buffers[name] = stack([dict(m.named_buffers())[name].detach() for m in models], 0)
     return parameters, buffers
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """``func`` as a function without lasting effects on its arguments' values: they are copied first.
+
+    Args:
+        func: may write into its arguments in place.
+        remove: "mutations" or "mutations_and_views"; views that stay inside are nobody's concern.
+    Raises:
+        RuntimeError: ``remove`` is neither.
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(f"functionalize: expected remove to be 'mutations' or 'mutations_and_views', got {remove!r}")
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        given = map_leaves(lambda x: x.clone() if isinstance(x, Tensor) else x, (args, kwargs))
+        out = func(*given[0], **given[1])
+        before, after = flatten((args, kwargs))[0], flatten(given)[0]
+        for x, y in zip(before, after, strict=True):
+            if isinstance(x, Tensor) and y._version:
+                x.copy_(y)
+        return out
+
+    return wrapped
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let every batch norm under ``root`` normalise by the batch alone, without running statistics, in place; gives it."""
+    for module in root.modules():
+        if hasattr(module, "track_running_stats") and hasattr(module, "num_batches_tracked"):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -7,8 +7,9 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops.table import OPS
-from .batching import Call, _aligned, _shift, rule
-from .vmap import Batched, modes
+from .batching import Call, _aligned, _pointwise, rule
+from .families import folded
+from .vmap import modes
 
 # ---- products -----------------------------------------------------------------------------------------------------------
 
@@ -48,7 +49,7 @@ def _matmul(call: Call) -> Any:
 
 @rule("addmm", "addmv", "baddbmm")
 def _add_product(call: Call) -> Any:
-    first, a, b, beta, alpha = call.values.values()
+    first, a, b, beta, alpha = (call[n] for n in call.op.params)
     product = call.mode.wrap(_product(call, a, b)) if call.mode.holds(a) or call.mode.holds(b) else OPS["matmul"](a, b)
     with modes([*_core.mode_stack(), call.mode]):
         product = product if alpha == 1 else product * alpha
@@ -68,11 +69,6 @@ def _linear(call: Call) -> Any:
 # ---- layers -------------------------------------------------------------------------------------------------------------
 
 
-def _fold(x: Tensor) -> Tensor:
-    """Batch and first dimension as one."""
-    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
-
-
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def _convolution(call: Call) -> Any:
     mode, x, weight, bias = call.mode, call["input"], call["weight"], call["bias"]
@@ -80,7 +76,7 @@ def _convolution(call: Call) -> Any:
     if call.only("input"):
         if x.dim() == space + 1:
             return call()
-        made = call.run({**call.values, "input": _fold(x.physical)})
+        made = call.run({**call.values, "input": folded(x.physical)})
         return mode.wrap(made.reshape(mode.size, x.shape[0], *made.shape[1:]))
     # weights differ: every example is a group of channels
     single = x.dim() == space + 1
@@ -91,7 +87,7 @@ def _convolution(call: Call) -> Any:
     bias = None if bias is None else mode.physical(bias).reshape(-1)
     changed = {
         "input": merged,
-        "weight": _fold(mode.physical(weight)),
+        "weight": folded(mode.physical(weight)),
         "bias": bias,
         "groups": call["groups"] * mode.size,
     }
@@ -100,46 +96,17 @@ def _convolution(call: Call) -> Any:
     return mode.wrap(made.squeeze(1) if single else made)
 
 
-@rule("_max_pool", "_avg_pool", "_max_pool_adjoint", "_sum_pool_adjoint")
-def _pool(call: Call) -> Any:
-    """Over the last dimensions; batch and first dimension are folded where there is one to fold."""
-    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
-    if any(call[n].dim() < 3 for n in names):
-        return NotImplemented
-    made = call.run({**call.values, **{n: _fold(call.physical(n)) for n in names}})
-    size = call.mode.size
-
-    def unfold(t: Tensor) -> Batched:
-        return call.mode.wrap(t.reshape(size, t.shape[0] // size, *t.shape[1:]))
-
-    return tuple(unfold(t) for t in made) if isinstance(made, tuple) else unfold(made)
-
-
-@rule("layer_norm", "_rms_norm", "_group_norm")
-def _norm(call: Call) -> Any:
-    """Over the last dimensions of an example, or its groups of channels, with the same weights for all."""
+@rule("_group_norm")
+def _group_norm(call: Call) -> Any:
+    """Groups of channels of each row, with the same weights for all."""
     if not call.only("input"):
         return NotImplemented
-    if call.op.name != "_group_norm":
-        return call()
     x = call["input"]
-    made = call.run({**call.values, "input": _fold(x.physical)})
+    made = call.run({**call.values, "input": folded(x.physical)})
     return call.mode.wrap(made.reshape(call.mode.size, *x.shape))
 
 
 # ---- indexing -----------------------------------------------------------------------------------------------------------
-
-
-@rule("embedding")
-def _embedding(call: Call) -> Any:
-    return call() if call.only("indices") else NotImplemented
-
-
-@rule("index_select")
-def _index_select(call: Call) -> Any:
-    if not call.only("input") or call["input"].dim() == 0:
-        return NotImplemented
-    return call(dim=_shift(call["dim"], call["input"].dim(), "index_select"))
 
 
 def _plain_indices(call: Call) -> tuple | None:
@@ -184,3 +151,16 @@ def _index_put(call: Call) -> Any:
     if values.dim() > shown:
         return NotImplemented
     return call(input=call.physical("input"), indices=indices, values=_aligned(call.mode, [values], shown)[0])
+
+
+@rule("masked_fill", "masked_fill_")
+def _masked_fill(call: Call) -> Any:
+    """A value for each example is a tensor like the others."""
+    if not call.held("value"):
+        return _pointwise(call)
+    x, mask, value = call["input"], call["mask"], call["value"]
+    with modes([*_core.mode_stack(), call.mode]):
+        made = OPS["where"](mask, value.to(x.dtype), x)
+    if call.op.name == "masked_fill_":
+        x.physical.copy_(made.physical)
+    return made

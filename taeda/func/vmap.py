@@ -163,7 +163,7 @@ class VmapMode:
 
     # ---- what the core calls
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        from . import products  # noqa: F401 - rules
+        from . import families, products  # noqa: F401 - rules
         from .batching import run
 
         return run(self, op, args, kwargs)

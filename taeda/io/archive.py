@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from .options import options
+
 ALIGNMENT = 64
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
@@ -73,7 +75,7 @@ class ArchiveWriter:
         full = f"{self.folder}/{name}".encode()
         view = memoryview(data).cast("B")
         size, start = view.nbytes, self.position
-        checksum = zlib.crc32(view)
+        checksum = zlib.crc32(view) if options.checksums else 0
         large = size >= _BIG
         extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
         head = start + _LOCAL.size + len(full) + len(extra) + 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import mmap as memory_map
 import os
-import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from .. import _core
 from .._core import Size, Tensor
 from .._core.exchange import copy_to_storage, share_storage
 from .archive import ArchiveReader, ArchiveWriter, atomic_write
+from .options import options
 from .pickling import Constructor, PicklingError, Reader, UnpicklingError, Writer, check_key, find_allowed
 
 _STORAGE_NAMES = {
@@ -31,8 +31,6 @@ _STORAGE_NAMES = {
     "complex128": "ComplexDoubleStorage",
 }
 _DTYPE_NAMES = (*_STORAGE_NAMES, "uint16", "uint32", "uint64")
-_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-_LEGACY_PROTOCOL = 1001
 _ADVICE = "If you trust it, allow it with taeda.serialization.add_safe_globals; code from a file itself is never run"
 
 
@@ -45,7 +43,7 @@ class StorageType:
         self.dtype = dtype
 
 
-class _Stored:
+class Stored:
     """A storage of a file: its memory, and its dtype (None if the file does not say)."""
 
     __slots__ = ("dtype", "storage")
@@ -62,7 +60,7 @@ def _natural(x: Any) -> bool:
 
 def _tensor(stored: Any, offset: Any, sizes: Any, strides: Any, dtype: Any) -> Tensor:
     """A tensor on a storage of the file, after checking that it lies within it."""
-    if type(stored) is not _Stored or not isinstance(sizes, tuple) or not isinstance(strides, tuple):
+    if type(stored) is not Stored or not isinstance(sizes, tuple) or not isinstance(strides, tuple):
         raise UnpicklingError("a tensor in the file has no storage, sizes or strides")
     if len(sizes) != len(strides) or len(sizes) > 64 or not _natural(offset):
         raise UnpicklingError(f"a tensor in the file has sizes {sizes}, strides {strides} and offset {offset}")
@@ -192,6 +190,13 @@ def _device(*args):
     return _core.device(*args)
 
 
+def _named(name):
+    found = getattr(_core, name.removeprefix("torch."), None) if type(name) is str else None
+    if not isinstance(found, _core.layout):
+        raise UnpicklingError(f"a layout in the file is {name!r}")
+    return found
+
+
 def _allow_list() -> dict[tuple[str, str], Any]:
     table: dict[tuple[str, str], Any] = {}
 
@@ -212,6 +217,7 @@ def _allow_list() -> dict[tuple[str, str], Any]:
     calls("torch._tensor", "_rebuild_from_type_v2", _rebuild_from_type)
     calls("torch", "Size", _size)
     calls("torch", "device", _device)
+    calls("torch.serialization", "_get_layout", _named)
     calls("collections", "OrderedDict", _mapping(OrderedDict))
     calls("collections", "Counter", _mapping(Counter))
     calls("_codecs", "encode", _encode)
@@ -249,7 +255,7 @@ def find(module: str, name: str) -> Any:
 
 
 # ---- where tensors go ------------------------------------------------------------------------------------------------
-def _place(location: Any, target: Any) -> None:
+def place(location: Any, target: Any) -> None:
     """Check that a storage saved at ``location`` may be put on the CPU."""
     if target is None:
         if isinstance(location, str) and location not in ("cpu", "meta") and not location.startswith("cpu:"):
@@ -257,7 +263,7 @@ def _place(location: Any, target: Any) -> None:
                 f"load: the file has tensors of device {location!r}, which is not here; give map_location='cpu'"
             )
     elif isinstance(target, dict):
-        _place(target.get(location, location), None)
+        place(target.get(location, location), None)
     elif not callable(target):
         _core.require_device(target)
 
@@ -266,12 +272,13 @@ def _place(location: Any, target: Any) -> None:
 class _ZipLoader:
     """Loads an archive; storages are read when first asked for."""
 
-    def __init__(self, data: Any, map_location: Any, share: bool):
+    def __init__(self, data: Any, map_location: Any, share: bool, names: tuple = ()):
+        self.names = names or (find, None)
         self.archive = ArchiveReader(data)
         self.data = data
         self.map_location = map_location
         self.share = share
-        self.stored: dict[str, _Stored] = {}
+        self.stored: dict[str, Stored] = {}
         self.swap = False
         if self.archive.has("byteorder"):
             order = bytes(self.archive.read("byteorder"))
@@ -286,34 +293,37 @@ class _ZipLoader:
             raise RuntimeError("load: the file is a TorchScript program; save its state_dict in PyTorch instead")
         if not self.archive.has("data.pkl"):
             raise RuntimeError("load: the archive has no record 'data.pkl': it was not made by save()")
-        return Reader(bytes(self.archive.read("data.pkl")), find, self.persistent).load()
+        find_name, build = self.names
+        return Reader(bytes(self.archive.read("data.pkl")), find_name, self.persistent, build=build).load()
 
-    def persistent(self, key: Any) -> _Stored:
-        _, storage_type, name, location, numel = _check_id(key, 5)
+    def persistent(self, key: Any) -> Stored:
+        _, storage_type, name, location, numel = check_id(key, 5)
         stored = self.stored.get(name)
         if stored is None:
-            _place(location, self.map_location)
+            place(location, self.map_location)
             stored = self.stored[name] = self._read(name, storage_type.dtype, numel)
         elif stored.dtype is not storage_type.dtype:
-            stored = _Stored(stored.storage, storage_type.dtype)
+            stored = Stored(stored.storage, storage_type.dtype)
         return stored
 
-    def _read(self, name: str, dtype: Any, numel: int) -> _Stored:
+    def _read(self, name: str, dtype: Any, numel: int) -> Stored:
         itemsize = 1 if dtype is None else dtype.itemsize
         record = f"data/{name}"
         start, size, _ = self.archive.locate(record)
         if numel * itemsize != size:
             raise UnpicklingError(f"storage {name!r} in the file has {size} bytes, {numel * itemsize} are announced")
+        if options.skip_data:
+            return Stored(copy_to_storage(bytes(size), 0, size), dtype)
         if self.share:
-            return _Stored(share_storage(self.data, start, size), dtype)
+            return Stored(share_storage(self.data, start, size), dtype)
         self.archive.read(record)  # compares the checksum
         storage = copy_to_storage(self.data, start, size)
         if self.swap and itemsize > 1:
             _swap_bytes(storage, dtype)
-        return _Stored(storage, dtype)
+        return Stored(storage, dtype)
 
 
-def _check_id(key: Any, length: int) -> tuple:
+def check_id(key: Any, length: int) -> tuple:
     """A persistent id, ``("storage", type, name, location, numel)``."""
     if type(key) is not tuple or len(key) < length or key[0] != "storage":
         raise UnpicklingError(f"the file refers to {key!r}, expected a storage")
@@ -329,85 +339,6 @@ def _swap_bytes(storage: Any, dtype: Any) -> None:
     width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
     array = numpy.frombuffer(memoryview(storage), dtype=f"u{width}")
     array.byteswap(inplace=True)
-
-
-# ---- the format before 1.6 -------------------------------------------------------------------------------------------
-class _LegacyLoader:
-    """Loads a file of PyTorch before 1.6: pickles one after the other, then the storages' bytes."""
-
-    def __init__(self, data: bytes, map_location: Any):
-        self.data = data
-        self.map_location = map_location
-        self.stored: dict[str, _Stored] = {}
-        self.sizes: dict[str, int] = {}
-
-    def load(self) -> Any:
-        position = 0
-        heads = []
-        for _ in range(3):
-            reader = Reader(self.data, find, self._refuse, position)
-            heads.append(reader.load())
-            position = reader.position
-        if heads[0] != _LEGACY_MAGIC or heads[1] != _LEGACY_PROTOCOL:
-            raise RuntimeError("load: the file was not made by save(): its magic number is missing")
-        if not isinstance(heads[2], dict) or heads[2].get("little_endian") is not True:
-            raise RuntimeError(
-                "load: the file is of a big-endian machine in the format before PyTorch 1.6; save it again"
-            )
-        names_at = self._find_storages(position)
-        reader = Reader(self.data, find, self.persistent, position)
-        result = reader.load()
-        if reader.position != names_at:
-            raise UnpicklingError("load: the file's parts do not follow each other")
-        return result
-
-    @staticmethod
-    def _refuse(key: Any) -> Any:
-        raise UnpicklingError("load: the file refers to a storage before it announces any")
-
-    def _find_storages(self, position: int) -> int:
-        """Run the pickle without tensors once, to learn where the storages' bytes are: they follow it."""
-        sketch = Reader(self.data, _sketch_find, self._announce, position)
-        sketch.load()
-        end = sketch.position
-        reader = Reader(self.data, find, self._refuse, end)
-        names = reader.load()
-        at = reader.position
-        if type(names) is not list:
-            raise UnpicklingError("load: the file's list of storages is missing")
-        for name in names:
-            itemsize = self.sizes.get(name)
-            if type(name) is not str or itemsize is None or at + 8 > len(self.data):
-                raise UnpicklingError("load: the file's storages are truncated or unknown")
-            (numel,) = struct.unpack_from("<q", self.data, at)
-            at += 8
-            if numel < 0 or at + numel * itemsize > len(self.data):
-                raise UnpicklingError(f"load: storage {name!r} announces {numel} elements, more than the file has")
-            if name not in self.stored:
-                self.stored[name] = _Stored(copy_to_storage(self.data, at, numel * itemsize), None)
-            at += numel * itemsize
-        return end
-
-    def _announce(self, key: Any) -> None:
-        _, storage_type, name, _, _ = _check_id(key, 5)
-        self.sizes[name] = 1 if storage_type.dtype is None else storage_type.dtype.itemsize
-
-    def persistent(self, key: Any) -> _Stored:
-        _, storage_type, name, location, _ = _check_id(key, 5)
-        if len(key) > 5 and key[5] is not None:
-            raise UnpicklingError("load: the file has views of storages (PyTorch before 0.4); save it again")
-        _place(location, self.map_location)
-        if name not in self.stored:
-            raise UnpicklingError(f"load: storage {name!r} is missing in the file")
-        return _Stored(self.stored[name].storage, storage_type.dtype)
-
-
-def _sketch_find(module: str, name: str) -> Any:
-    """As :func:`find`, but tensors become None."""
-    found = find(module, name)
-    if type(found) is Constructor and module.startswith("torch._"):
-        return Constructor(found.name, lambda *args: None)
-    return found
 
 
 # ---- load ------------------------------------------------------------------------------------------------------------
@@ -428,8 +359,9 @@ def load(
     Args:
         f: a path, or a file open for reading in binary. A safetensors file is read too.
         map_location: "cpu" for tensors that were saved from a device which is not available here.
-        pickle_module: must be None; data is read by taeda's own reader.
-        weights_only: True or None; code is never run.
+        pickle_module: None or the module ``pickle``; data is read by taeda's own reader.
+        weights_only: None or True for plain data. False reads NumPy's arrays, containers and paths of the standard library,
+            ``argparse.Namespace``, and modules whose classes the program has imported, too: code in a file is never run.
         mmap: map the file into memory rather than copy tensors out of it; needs a path. Writing to a tensor then
             changes memory, not the file. Checksums are not compared.
         pickle_load_args: accepted.
@@ -438,28 +370,36 @@ def load(
         RuntimeError: it is no intact archive, or of an unknown kind.
         EOFError: it is empty.
     """
-    if pickle_module is not None:
-        raise RuntimeError("load: expected pickle_module=None, since files are read by a reader that runs no code")
+    _check_pickle_module("load", pickle_module)
+    mmap = options.mmap if mmap is None else mmap
+    names: tuple = ()
     if weights_only is False:
-        raise RuntimeError(
-            "load: weights_only=False would let the file run code, which taeda never does. Allow the classes you trust "
-            "with taeda.serialization.add_safe_globals, and leave weights_only out"
-        )
+        from .trusted import build_trusted, find_trusted
+
+        names = find_trusted, build_trusted
     if not isinstance(f, (str, os.PathLike)):
         if mmap:
             raise ValueError("f must be a file path in order to use the mmap argument")
-        return _load_bytes(_rest(f), map_location, False)
+        return _load_bytes(read_all(f), map_location, False, names)
     with open(f, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             raise EOFError(f"load: Ran out of input: {os.fspath(f)!r} is empty")
         access = memory_map.ACCESS_COPY if mmap else memory_map.ACCESS_READ
         mapped = memory_map.mmap(file.fileno(), 0, access=access)
-    result = _load_bytes(mapped, map_location, bool(mmap))
+    result = _load_bytes(mapped, map_location, bool(mmap), names)
     return result
 
 
-def _rest(file: Any) -> bytes:
+def _check_pickle_module(name: str, module: Any) -> None:
+    if module is not None and getattr(module, "__name__", None) != "pickle":
+        raise RuntimeError(
+            f"{name}: expected pickle_module=None, since files are read and written by code of taeda's own, got {module}"
+        )
+
+
+def read_all(file: Any) -> bytes:
+    """What is left of an open binary file."""
     if not hasattr(file, "read"):
         raise AttributeError(f"load: expected a path or an open binary file, got {type(file).__name__}")
     data = file.read()
@@ -470,14 +410,16 @@ def _rest(file: Any) -> bytes:
     return data
 
 
-def _load_bytes(data: Any, map_location: Any, share: bool) -> Any:
+def _load_bytes(data: Any, map_location: Any, share: bool, names: tuple = ()) -> Any:
     head = bytes(data[:16])
     if head.startswith(b"PK"):
-        return _ZipLoader(data, map_location, share).load()
+        return _ZipLoader(data, map_location, share, names).load()
     if head.startswith(b"\x80") and head[1:2] <= b"\x05":
         if share:
             raise RuntimeError("load: mmap needs a file in the format since PyTorch 1.6; this one is older")
-        return _LegacyLoader(bytes(data), map_location).load()
+        from .legacy import LegacyLoader
+
+        return LegacyLoader(bytes(data), map_location).load()
     if head[8:9] == b"{":
         from . import safetensors
 
@@ -490,10 +432,11 @@ def _load_bytes(data: Any, map_location: Any, share: bool) -> Any:
 
 
 # ---- save ------------------------------------------------------------------------------------------------------------
-class _Saver:
+class Saver:
     """Collects the storages of what is saved."""
 
-    def __init__(self) -> None:
+    def __init__(self, legacy: bool = False) -> None:
+        self.legacy = legacy  # the format before 1.6 says of each storage whether it is a view
         self.storages: dict[tuple[int, int], tuple[str, Any, Any]] = {}
         self.alive: list[Any] = []
 
@@ -509,6 +452,9 @@ class _Saver:
             writer.name("torch", x.name)
         elif isinstance(x, Size):
             writer.call("torch", "Size", tuple(x))
+        elif isinstance(x, (_core.layout, _core.memory_format)):
+            getter = "_get_layout" if isinstance(x, _core.layout) else "_get_memory_format"
+            writer.call("torch.serialization", getter, str(x).replace("taeda.", "torch."))
         elif isinstance(x, _core.device):
             writer.call("torch", "device", *([x.type] if x.index is None else [x.type, x.index]))
         else:
@@ -562,7 +508,7 @@ class _Saver:
         writer.write(name)
         writer.write("cpu")
         writer.write(storage.nbytes() // (x.dtype.itemsize if typed else 1))
-        writer.out += b"tQ"
+        writer.out += b"NtQ" if self.legacy else b"tQ"
 
 
 def _is_parameter(x: Tensor) -> bool:
@@ -588,13 +534,17 @@ def save(
     Args:
         obj: for instance a ``state_dict()``.
         f: a path, or a file open for writing in binary.
-        pickle_module, pickle_protocol, _use_new_zipfile_serialization: must have their defaults.
+        pickle_module: None or the module ``pickle``; data is written by taeda's own writer.
+        pickle_protocol: accepted; files are written with protocol 2, which every version reads.
+        _use_new_zipfile_serialization: False writes the format before PyTorch 1.6.
     Raises:
         pickle.PicklingError: ``obj`` has something in it that is no data; the message says where.
     """
-    if pickle_module is not None or pickle_protocol != 2 or not _use_new_zipfile_serialization:
-        raise RuntimeError("save: files are written in the zip format with protocol 2 only; leave those arguments out")
-    saver = _Saver()
+    _check_pickle_module("save", pickle_module)
+    if not _use_new_zipfile_serialization:
+        _save_legacy(obj, f)
+        return
+    saver = Saver()
     pickled = Writer(saver.special).dump(obj)
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
@@ -608,7 +558,17 @@ def save(
         raise AttributeError(f"save: expected a path or an open binary file, got {type(f).__name__}")
 
 
-def _write_archive(file: Any, folder: str, pickled: bytes, saver: _Saver) -> None:
+def _save_legacy(obj: Any, f: Any) -> None:
+    from .legacy import save_legacy
+
+    if isinstance(f, (str, os.PathLike)):
+        with atomic_write(f) as file:
+            save_legacy(obj, file)
+    else:
+        save_legacy(obj, f)
+
+
+def _write_archive(file: Any, folder: str, pickled: bytes, saver: Saver) -> None:
     import sys
 
     buffered = file if isinstance(file, (io.BytesIO, io.BufferedIOBase)) else _Buffered(file)
@@ -616,7 +576,7 @@ def _write_archive(file: Any, folder: str, pickled: bytes, saver: _Saver) -> Non
     archive.add("data.pkl", pickled)
     archive.add("byteorder", sys.byteorder.encode())
     for name, _, storage in saver.storages.values():
-        archive.add(f"data/{name}", storage)
+        archive.add(f"data/{name}", bytes(len(storage)) if options.skip_data else storage)
     archive.add("version", b"3\n")
     archive.close()
 

@@ -7,8 +7,9 @@ become either plain values or :class:`Constructor` objects, both from an allow-l
 from __future__ import annotations
 
 import struct
+import sys
 from _pickle import PicklingError, UnpicklingError  # pickle's own, without importing all of it
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -46,9 +47,18 @@ class Reader:
         find: gives the value or Constructor of ``(module, name)``, or raises UnpicklingError.
         persistent: gives the object of a persistent id.
         start: where it begins. After :meth:`load`, ``position`` is where it ended.
+        build: sets the state of an object that is no plain data, and gives whether it did.
     """
 
-    def __init__(self, data: bytes, find: Callable[[str, str], Any], persistent: Callable[[Any], Any], start: int = 0):
+    def __init__(
+        self,
+        data: bytes,
+        find: Callable[[str, str], Any],
+        persistent: Callable[[Any], Any],
+        start: int = 0,
+        build: Callable[[Any, Any], bool] | None = None,
+    ):
+        self.build = build
         self.data = data
         self.find = find
         self.persistent = persistent
@@ -253,8 +263,8 @@ class Reader:
         return stack
 
     @staticmethod
-    def _list(target: Any) -> list:
-        if type(target) is not list:
+    def _list(target: Any) -> Any:
+        if type(target) not in (list, deque):
             raise UnpicklingError(f"the pickle appends to a {type(target).__name__}, expected a list")
         return target
 
@@ -286,8 +296,7 @@ class Reader:
             )
         return constructor.cls.__new__(constructor.cls, *args, **keywords)
 
-    @staticmethod
-    def _build(target: Any, state: Any) -> None:
+    def _build(self, target: Any, state: Any) -> None:
         """Set attributes: of an ordered dict (the metadata of a state dict), or of a class that the user allowed."""
         if type(target) is OrderedDict:
             for name in state:
@@ -304,7 +313,7 @@ class Reader:
             for attributes in (state or {}, slots or {}):
                 for name, value in attributes.items():
                     object.__setattr__(target, name, value)
-        else:
+        elif self.build is None or not self.build(target, state):
             raise UnpicklingError(f"the pickle sets the state of a {type(target).__name__}, which is not allowed")
 
 
@@ -396,9 +405,8 @@ class Writer:
         """Raise for an object that is no data."""
         where = "".join(f"[{p!r}]" for p in self.path)
         raise PicklingError(
-            "save: expected tensors, numbers, strings and containers of them, got "
-            f"{type(x).__module__}.{type(x).__qualname__}{' at ' + where if where else ''}; save its state_dict, "
-            "convert it, or allow its class with taeda.serialization.add_safe_globals"
+            "save: expected data, or objects of classes that are found by their names, got "
+            f"{type(x).__module__}.{type(x).__qualname__}{' at ' + where if where else ''}; leave it out or convert it"
         )
 
     # ---- objects ----------------------------------------------------------------------------------------------------
@@ -415,12 +423,13 @@ class Writer:
             _CONTAINERS[kind](self, x)
         elif self.special(self, x):
             pass
-        elif hasattr(x, "item") and kind.__module__ == "numpy":
+        elif kind.__module__ == "numpy" and hasattr(x, "item") and not hasattr(x, "__setitem__"):
             self.write(x.item())
-        elif kind in _ALLOWED_CLASSES:
-            self._instance(x)
+        elif callable(x) and hasattr(x, "__qualname__"):
+            if not self._global(x):
+                self.fail(x)
         else:
-            self.fail(x)
+            self._instance(x)
 
     def _int(self, x: int) -> None:
         if 0 <= x < 256:
@@ -501,24 +510,49 @@ class Writer:
         self.call("__builtin__", type(x).__name__, list(x))
         self.put(id(x))
 
+    def _global(self, x: Any) -> bool:
+        """Push a class or function by its name, if that is where it is found; gives whether it is."""
+        module, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
+        if not isinstance(module, str) or getattr(sys.modules.get(module), str(name), None) is not x:
+            return False
+        self.name(module, str(name))
+        return True
+
     def _instance(self, x: Any) -> None:
-        reduced = x.__reduce_ex__(2)
-        function, args = reduced[0], reduced[1]
-        if getattr(function, "__name__", "") == "__newobj__":
-            self.name(args[0].__module__, args[0].__qualname__)
-            self._tuple_items(args[1:])
-            self.out += b"\x81"
-        else:
-            if function not in [i[0] if isinstance(i, tuple) else i for i in allowed()]:
-                self.fail(x)
-            self.call(function.__module__, function.__qualname__, *args)
+        """Push an object of any class, as it describes itself to pickle. Reading it takes more than writing it."""
+        try:
+            reduced = x.__reduce_ex__(2)
+        except TypeError:
+            self.fail(x)
+        if isinstance(reduced, str):
+            self.fail(x)
+        function, args, state, items, pairs = (*reduced, None, None, None)[:5]
+        new = getattr(function, "__name__", "") == "__newobj__"
+        if not self._global(args[0] if new else function):
+            self.fail(x)
+        self._tuple_items(args[1:] if new else args)
+        self.out += b"\x81" if new else b"R"
         self.put(id(x))
         self.alive.append(x)
-        if len(reduced) > 3 and any(part is not None for part in reduced[3:5]):
-            self.fail(x)
-        if len(reduced) > 2 and reduced[2] is not None:
-            self.write(reduced[2])
+        for item in items or ():
+            self.write(item)
+            self.out += b"a"
+        for key, value in pairs or ():
+            self.write(key)
+            self.path.append(key)
+            self.write(value)
+            self.path.pop()
+            self.out += b"s"
+        if state is not None:
+            self.path.append(kind_name(x))
+            self.write(state)
+            self.path.pop()
             self.out += b"b"
+
+
+def kind_name(x: Any) -> str:
+    """The name of an object's class, for places in messages."""
+    return type(x).__name__
 
 
 def _constant(opcode: bytes) -> Callable:

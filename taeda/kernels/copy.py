@@ -246,8 +246,15 @@ def spaced(f: Function, dtype: str) -> None:
     t = TYPES[dtype]
     n = f.size(0)
     start, end, step = (f.scalar(i, F64) for i in (1, 2, 3))
-    with f.loop(f.begin, f.end) as L:
-        low = L.index.to(F64) * step + start
-        high = end - (n - 1 - L.index).to(F64) * step
-        x = f.select(L.index < n / 2, low, high)
-        f.store(f.offset(f.data(0), L.index * t.bytes), x.to(I64).to(t) if t.kind in "iu" else x.to(t))
+    lanes = f.lanes(F64)
+
+    def put(index: Value, lanes: int) -> None:
+        i = f.splat(index, lanes) + f.iota(I64, lanes) if lanes > 1 else index
+        low, high = i.to(F64) * step + start, end - (n - 1 - i).to(F64) * step
+        x = f.select(i < n / 2, low, high)
+        f.store(f.offset(f.data(0), index * t.bytes), x.to(I64).to(t) if t.kind in "iu" else x.to(t))
+
+    with f.loop(f.begin, f.end - (lanes - 1), lanes) as L:
+        put(L.index, lanes)
+    with f.loop(f.begin + ((f.end - f.begin) & f.i64(-lanes)), f.end) as L:
+        put(L.index, 1)

@@ -301,6 +301,8 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int, den
         at = [f.offset(far, far_o), f.offset(near, near_o), f.offset(index, index_o)]
         if vectors:
             U.carry = (_gather_dense(f, item, lanes, nd, size, at, U.carry[0]),)
+        elif dense and action != "get":
+            _scatter_dense(f, what, item, action, nd, at)
         else:
             first = f.i64(0) if last else (U.index - o * chunks) * chunk
             stop = first + chunk
@@ -309,6 +311,9 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int, den
                 row = [at[0], f.offset(at[1], D.index * near_d), f.offset(at[2], D.index * index_d)]
                 if last:
                     D.carry = (D.carry[0] | one(*row),)
+                elif action != "get":
+                    _scatter_row(f, what, item, action, (first, stop), row, (far_d, far_j, near_j, index_j))
+                    D.carry = (D.carry[0],)
                 else:
                     with f.loop(first, stop, carry=D.carry) as J:
                         moved = [f.offset(x, J.index * s) for x, s in zip(row, (far_j, near_j, index_j), strict=True)]
@@ -317,6 +322,39 @@ def along(f: Function, what: int | str, action: str, last: bool, outer: int, den
             U.carry = D.carry
     if action == "get":
         report(f, f.data(1), U.carry[0].reduce(lambda a, b: a | b) if vectors else U.carry[0])
+
+
+def _scatter_dense(f: Function, what: int | str, item: int, action: str, n: Value, at: list[Value]) -> None:
+    """``far[index[d]] op= near[d]`` for contiguous operands, one after the other; ``at = [far, near, index]``."""
+    steps = (f.i64(item), f.i64(0), f.i64(item), f.i64(8))
+    _scatter_row(f, what, item, action, (f.i64(0), n), at, steps)
+
+
+def _scatter_row(
+    f: Function, what: int | str, item: int, action: str, run: tuple, at: list[Value], steps: tuple
+) -> None:
+    """``far[index[j], j] op= near[j]`` for ``j`` of a run, one after the other.
+
+    ``at = [far, near, index]``; ``steps`` are the byte strides of far along the dimension and along ``j``, of near and of
+    the index.
+    """
+    group = 4  # the index is read ahead of the writes
+    (first, stop), (far_d, far_j, near_j, index_j) = run, steps
+
+    def some(index: Value, count: int) -> None:
+        places = [f.load(f.offset(at[2], (index + k) * index_j), I64) for k in range(count)]
+        for k, place in enumerate(places):
+            to = f.offset(at[0], place * far_d + (index + k) * far_j)
+            here = f.offset(at[1], (index + k) * near_j)
+            if action == "put":
+                copy_item(f, to, here, item)
+            else:
+                accumulate(f, what, action, to, f.load(here, TYPES[what]))
+
+    with f.loop(first, stop - (group - 1), group) as L:
+        some(L.index, group)
+    with f.loop(first + ((stop - first) & f.i64(-group)), stop) as L:
+        some(L.index, 1)
 
 
 def _gather_dense(f: Function, item: int, lanes: int, n: Value, size: Value, at: list[Value], bad: Value) -> Value:
@@ -374,9 +412,9 @@ def _each_true(f: Function, block: Value, n: Value, mask: Value, starts: Value, 
 
 @kernel
 def mask_positions(f: Function, ndim: int) -> None:
-    """Positions of the true bytes, as rows of ``ndim`` coordinates in row-major order.
+    """Positions of the true bytes in row-major order: ``ndim`` coordinates each, one column of memory per dimension.
 
-    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1]``; ``starts`` says how many come
+    ``ptr = [positions, mask, starts]``, ``arg = [n, sizes of dimensions 1 .. ndim - 1, positions]``; ``starts`` says how many come
     before each block, and after the last one. ``[begin, end)`` are blocks.
     """
     out, mask, starts = f.data(0), f.data(1), f.data(2)
@@ -398,8 +436,8 @@ def mask_positions(f: Function, ndim: int) -> None:
                         size = f.size(k)
                         quotient = (rest.to(F64) / f.splat(size, wide).to(F64)).to(I64)
                         coordinate, rest = rest - quotient * size, quotient
-                    to = f.offset(out, (begin + J.index) * (8 * ndim) + 8 * k)
-                    f.scatter(to, f.i64(8 * ndim), coordinate, f.select(count < wide, count, f.i64(wide)))
+                    to = f.offset(out, (f.size(ndim) * k + begin + J.index) * 8)
+                    f.store(to, coordinate, f.first(count, wide))
 
 
 @kernel

@@ -351,6 +351,8 @@ class Function:
         self.end = Value(self, I64, 1, "%end")
         self._allocas: list[str] = []
         self._helpers: list[Helper] = []
+        #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for them.
+        self.features: tuple[str, ...] = ()
 
     # ---- emitting ---------------------------------------------------------------------------------------------------
     def emit(self, instruction: str, t: Type, lanes: int = 1) -> Value:
@@ -705,11 +707,20 @@ class Function:
         for helper in self._helpers:
             declared.update(helper.declarations)
         declarations = "\n".join(declared[k] for k in sorted(declared))
-        helpers = "".join(helper.definition() for helper in self._helpers)
+        helpers = "".join(helper.definition(self._attributes()) for helper in self._helpers)
         return (
             f"define void @{self.name}(ptr nocapture readonly %ptr, ptr nocapture readonly %arg, i64 %begin, i64 %end) "
-            f"nounwind {{\n{self._body()}\n}}\n{helpers}{declarations}\n!0 = !{{i32 1}}\n"
+            f"nounwind{self._attributes()} {{\n{self._body()}\n}}\n{helpers}{declarations}\n!0 = !{{i32 1}}\n"
         )
+
+    def _attributes(self) -> str:
+        """What is said of every function of a kernel that needs more than the target has; these replace its features."""
+        if not self.features:
+            return ""
+        from .target import host
+
+        named = ",".join([host().features, *(f"+{x}" for x in self.features)])
+        return f' "target-cpu"="{host().cpu}" "target-features"="{named}"'
 
 
 class _Branch:
@@ -737,7 +748,7 @@ class Helper(Function):
         del self.ptr, self.arg, self.begin, self.end
         self.params = [Value(self, t, 1, f"%p{i}") for i, t in enumerate(params)]
 
-    def definition(self) -> str:
+    def definition(self, attributes: str = "") -> str:
         """The function as LLVM text."""
         params = ", ".join(p.typed for p in self.params)
-        return f"define internal void @{self.name}({params}) nounwind noinline {{\n{self._body()}\n}}\n"
+        return f"define internal void @{self.name}({params}) nounwind noinline{attributes} {{\n{self._body()}\n}}\n"

@@ -140,6 +140,7 @@ class _Schedule:
 
     def _params(self, at: int) -> list[Number]:
         f, t, found = self.f, part(self.compute), []
+        t = F32 if t.kind == "f" and t.bits == 16 else t
         for i in range(self.ins.count("param")):
             re = f.scalar(at + 2 * i, t)
             found.append(Complex(re, f.scalar(at + 2 * i + 1, t)) if is_complex(self.compute) else re)

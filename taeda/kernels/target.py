@@ -28,16 +28,25 @@ ARM64 = Target("aarch64-unknown-linux-gnu", "generic", "+neon", 16)
 PTX = Target("nvptx64-nvidia-cuda", "sm_90", "+ptx80", 4)
 
 
-def _cpu_flags() -> frozenset[str]:
-    """The flags line of /proc/cpuinfo where there is one, else nothing."""
+def _cpu_line(name: str) -> list[str]:
+    """The words of a line of /proc/cpuinfo where there is one, else nothing."""
     try:
         with open("/proc/cpuinfo") as file:
             for line in file:
-                if line.startswith("flags"):
-                    return frozenset(line.split(":", 1)[1].split())
+                if line.startswith(name):
+                    return line.split(":", 1)[1].split()
     except OSError:
         pass
-    return frozenset()
+    return []
+
+
+def _cpu_flags() -> frozenset[str]:
+    return frozenset(_cpu_line("flags"))
+
+
+def vendor() -> str:
+    """Who made the processor, as x86 says it, where that is known."""
+    return " ".join(_cpu_line("vendor_id"))
 
 
 @functools.cache
@@ -69,3 +78,17 @@ def host() -> Target:
 
 #: Instruction sets beyond x86-64-v4 that kernels may use: LLVM's name and the kernel's.
 _EXTENSIONS = (("avx512bf16", "avx512_bf16"), ("avx512vnni", "avx512_vnni"), ("avx512vbmi", "avx512vbmi"))
+
+
+@functools.cache
+def amx() -> frozenset[str]:
+    """The AMX extensions (LLVM's names) that this process may use: Linux gives the tile registers to those who ask."""
+    level = os.environ.get("TAEDA_TARGET", "")
+    found = {ours for ours, theirs in (("amx-bf16", "amx_bf16"), ("amx-int8", "amx_int8")) if theirs in _cpu_flags()}
+    if not found or level or platform.system() != "Linux" or platform.machine() != "x86_64":
+        return frozenset()
+    import ctypes
+
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18  # Documentation/arch/x86/xstate.rst in Linux
+    refused = ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data)
+    return frozenset() if refused else frozenset(found)

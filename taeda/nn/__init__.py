@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import functional, init, modules, parallel, parameter, utils
+from . import attention, functional, grad, init, modules, parallel, parameter, utils
 from .modules import *  # noqa: F403 - exactly modules.__all__
 from .modules.module import Module
 from .parallel import DataParallel
@@ -10,5 +10,5 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 __all__ = [
     *modules.__all__, "Buffer", "DataParallel", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter",
-    "functional", "init", "modules", "parallel", "parameter", "utils",
+    "attention", "functional", "grad", "init", "modules", "parallel", "parameter", "utils",
 ]  # fmt: skip

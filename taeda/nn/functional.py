@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
+from .._core import Composite
 from ..ops import activation as _activation
 from ..ops import random as _random
 from ..ops import softmax as _softmax
@@ -94,6 +96,7 @@ from ..ops.resample import affine_grid, grid_sample, interpolate
 from ..ops.shape import pad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
+from ._linear_cross_entropy import LinearCrossEntropyOptions, linear_cross_entropy
 
 
 def _p(p: float) -> None:
@@ -186,6 +189,10 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """``x``, times a slope where negative: drawn uniformly in training, the mean of the bounds otherwise."""
+    if lower > upper:
+        raise RuntimeError(
+            f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     with taeda.no_grad():  # as PyTorch, a double is drawn for each element that needs one, in order
@@ -345,7 +352,7 @@ def embedding_bag(
         with taeda.no_grad():
             _embedding_renorm_(weight, input, max_norm, norm_type)
     return _embedding_bags(
-        weight, input, offsets, mode, scale_grad_by_freq, per_sample_weights, include_last_offset, padding_idx
+        weight, input, offsets, mode, scale_grad_by_freq, per_sample_weights, include_last_offset, padding_idx, sparse
     )
 
 
@@ -416,6 +423,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"input.size(-3)={c} is not divisible by {r * r}"
         )
     n = len(batch)
+    if r == 1:  # nothing moves, and yet it is no view
+        return input.clone(memory_format=taeda.contiguous_format)
     x = input.reshape(*batch, c // (r * r), r, r, h, w)
     return x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
 
@@ -435,6 +444,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
             f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but got {h}x{w} and {r}"
         )
     n = len(batch)
+    if r == 1:  # nothing moves, and yet it is no view
+        return input.clone(memory_format=taeda.contiguous_format)
     x = input.reshape(*batch, c, h // r, r, w // r, r)
     return x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
 
@@ -478,6 +489,32 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
+def _with_indices(pool: Callable) -> Callable:
+    """``pool`` with ``return_indices``, under PyTorch's name for that."""
+
+    def function(*args: Any, return_indices: bool = False, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        return pool(*args, return_indices=True, **kwargs)
+
+    function.__name__ = function.__qualname__ = f"{pool.__name__}_with_indices"
+    function.__doc__ = f":func:`{pool.__name__}`, and where each maximum was found."
+    return function
+
+
+max_pool1d_with_indices = _with_indices(max_pool1d)
+max_pool2d_with_indices = _with_indices(max_pool2d)
+max_pool3d_with_indices = _with_indices(max_pool3d)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d)
+fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
+fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
+
+
+# Functions written in ops are composites: modes (autocast, overrides) may see them before their ops.
+for _name, _function in list(globals().items()):
+    if not _name.startswith("_") and inspect.isfunction(_function):
+        globals()[_name] = Composite(_function, _name)
+
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (
-    "Any", "Callable", "Tensor", "annotations", "taeda", "warnings",
+    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "taeda", "warnings",
 ))  # fmt: skip

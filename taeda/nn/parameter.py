@@ -7,6 +7,7 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda.overrides import _disabled_torch_function_impl
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
@@ -26,6 +27,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data: the values; a Tensor that shares its memory. An empty Tensor if None.
         requires_grad: whether gradients are wanted.
     """
+
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         if data is None:

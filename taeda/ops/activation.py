@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from .. import _core
+from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
-from .elementary import exp, sigmoid, tanh
-from .pointwise import add, mul, mul_conj, neg, pow, rsub, sub, times_itself, true_divide
+from .elementary import exp, sigmoid, sigmoid_backward, tanh
+from .pointwise import add, mul, mul_conj, neg, no_slope, pow, rsub, sub, times_itself, true_divide
 from .table import composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -38,11 +39,11 @@ def relu(input):
 
 @pointwise(method=False, inplace=False, dtypes=REAL)
 def relu_backward(grad, output):
-    """``grad`` where ``output`` is positive, else 0."""
-    return s.select(output > 0, grad, _zero(grad))
+    """``grad`` where ``output`` is positive or NaN, else 0."""
+    return s.select(output <= 0, _zero(grad), grad)
 
 
-relu_backward.vjp(grad=lambda g, output: relu_backward(g, output))
+relu_backward.vjp(grad=lambda g, output: relu_backward(g, output), output=no_slope)
 relu.vjp(input=lambda g, out: relu_backward(g, out))
 
 
@@ -58,7 +59,7 @@ def inside(grad, input, low, high):
     return s.select((input > low) & (input < high), grad, _zero(grad))
 
 
-inside.vjp(grad=lambda g, input, low, high: inside(g, input, low, high))
+inside.vjp(grad=lambda g, input, low, high: inside(g, input, low, high), input=no_slope)
 hardtanh.vjp(input=lambda g, input, min_val, max_val: inside(g, input, min_val, max_val))
 
 
@@ -83,7 +84,9 @@ def leaky_relu_backward(grad, input, negative_slope):
     return s.select(input > 0, grad, grad * negative_slope)
 
 
-leaky_relu_backward.vjp(grad=lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope))
+leaky_relu_backward.vjp(
+    grad=lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope), input=no_slope
+)
 leaky_relu.vjp(input=lambda g, input, negative_slope: leaky_relu_backward(g, input, negative_slope))
 
 
@@ -107,6 +110,7 @@ def prelu_slope(grad, input, weight):
 
 prelu_slope.vjp(
     grad=lambda g, input, weight: prelu_slope(g, input, weight),
+    input=no_slope,
     weight=lambda g, grad, input: mul(g, sub(grad, relu_backward(grad, input))),
 )
 
@@ -156,24 +160,24 @@ def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
 
 @pointwise(method=False, operands=1, dtypes=REAL)
 def threshold(input, threshold, value):
-    """``input`` where above ``threshold``, else ``value``."""
-    return s.select(input > threshold, input, s.like(input, 0) + value)
+    """``input`` where above ``threshold`` or NaN, else ``value``."""
+    return s.select(input <= threshold, s.like(input, 0) + value, input)
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=REAL, second=False)
 def threshold_backward(grad, input, threshold):
-    """``grad`` where ``input`` is above ``threshold``, else 0."""
-    return s.select(input > threshold, grad, _zero(grad))
+    """``grad`` where ``input`` is above ``threshold`` or NaN, else 0."""
+    return s.select(input <= threshold, _zero(grad), grad)
 
 
-threshold_backward.vjp(grad=lambda g, input, threshold: threshold_backward(g, input, threshold))
+threshold_backward.vjp(grad=lambda g, input, threshold: threshold_backward(g, input, threshold), input=no_slope)
 threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
 
 
 # ---- exponential units ----------------------------------------------------------------------------------------------
 
 
-@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)))
+@pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu")
 def elu_kernel(input, alpha, scale, input_scale):
     """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``."""
     return s.select(input > 0, input * scale, s.expm1(input * input_scale) * (alpha * scale))
@@ -369,7 +373,7 @@ mish.vjp(input=lambda g, input: mish_backward(g, input))
 mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_bend)
 
 
-@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: -np.log1p(np.exp(-x)))
+@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: -np.log1p(np.exp(-x)), node="LogSigmoid")
 def logsigmoid(input):
     """``log(sigmoid(input))`` with no overflow."""
     return s.log_sigmoid(input)
@@ -444,11 +448,17 @@ def hardshrink(input, lambd=0.5):
     return s.select((input >= -lambd) & (input <= lambd), _zero(input), input)
 
 
+def _check_lambda(input, lambd=0.5):
+    if not isinstance(lambd, Tensor) and not lambd >= 0:
+        raise RuntimeError(f"softshrink: lambda must be at least 0, got {lambd}")
+
+
 @pointwise(
     method=False,
     operands=1,
     inplace=False,
     dtypes=FLOAT,
+    check=_check_lambda,
     reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
 )
 def softshrink(input, lambd=0.5):
@@ -462,9 +472,22 @@ def shrink_backward(grad, input, lambd):
     return s.select((input >= -lambd) & (input <= lambd), _zero(grad), grad)
 
 
-shrink_backward.vjp(grad=lambda g, input, lambd: shrink_backward(g, input, lambd))
+shrink_backward.vjp(grad=lambda g, input, lambd: shrink_backward(g, input, lambd), input=no_slope)
 hardshrink.vjp(input=lambda g, input, lambd: shrink_backward(g, input, lambd))
 softshrink.vjp(input=lambda g, input, lambd: shrink_backward(g, input, lambd))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x, y: x / (1 + np.exp(-y)), node="Glu")
+def gated(input, gate):
+    """``input * sigmoid(gate)``."""
+    return input * s.sigmoid(gate)
+
+
+def _gate_gradient(g, input, gate):
+    return sigmoid_backward(mul(g, input), sigmoid(gate))
+
+
+gated.vjp(input=lambda g, gate: gated(g, gate), gate=_gate_gradient)
 
 
 @composite(method=False)
@@ -474,5 +497,4 @@ def glu(input, dim=-1):
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if input.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
-    first, second = input.chunk(2, dim)
-    return mul(first, sigmoid(second))
+    return gated(*input.chunk(2, dim))

@@ -77,7 +77,9 @@ def _arguments(q, k, v, out, mask_strides, causal, scale) -> tuple:
     return (*sizes, *_strides(q), *_strides(k), *_strides(v), *_strides(out), *mask_strides, int(causal), float(scale))
 
 
-@primitive(method=False, out=False, outputs=("out", "log"), differentiable=[0])
+@primitive(
+    method=False, out=False, outputs=("out", "log"), differentiable=[0], node="ScaledDotProductFlashAttentionForCpu"
+)
 def _attention(query, key, value, mask, causal, scale):
     """Attention, and the logarithm of each row's sum of exponentials."""
     dtype = getattr(_core, _FUSED[query.dtype.name])
@@ -205,9 +207,12 @@ def scaled_dot_product_attention(
         return out[(0,) * len(lead)]
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    dtype = query.dtype
+    if dtype.itemsize == 2:
+        query, key, value = (x.to(_core.float32) for x in (query, key, value))
     weights = _weights(query, key, attn_mask, is_causal, scale)
     if dropout_p > 0.0:
         from .random import dropout
 
         weights = dropout(weights, dropout_p, True)
-    return weights @ value
+    return (weights @ value).to(dtype)

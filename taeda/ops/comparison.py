@@ -6,7 +6,7 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
-from .table import alias, composite, pointwise
+from .table import alias, composite, expect_tensors, pointwise
 from .views import to_dtype
 
 ORDERED = ("bool", "int", "float")
@@ -15,37 +15,37 @@ WHOLE = ("bool", "int")
 # ---- comparisons ----------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", reference=lambda *x: np.equal(*x))
+@pointwise("compare", reference=lambda *x: np.equal(*x), tensors=("input",))
 def eq(input, other):
     """Whether the elements are equal; NaN equals nothing."""
     return input == other
 
 
-@pointwise("compare", reference=lambda *x: np.not_equal(*x))
+@pointwise("compare", reference=lambda *x: np.not_equal(*x), tensors=("input",))
 def ne(input, other):
     """Whether the elements differ; NaN differs from all."""
     return input != other
 
 
-@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.less(*x))
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.less(*x), tensors=("input",))
 def lt(input, other):
     """Whether ``input < other``."""
     return input < other
 
 
-@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.less_equal(*x))
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.less_equal(*x), tensors=("input",))
 def le(input, other):
     """Whether ``input <= other``."""
     return input <= other
 
 
-@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.greater(*x))
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.greater(*x), tensors=("input",))
 def gt(input, other):
     """Whether ``input > other``."""
     return input > other
 
 
-@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.greater_equal(*x))
+@pointwise("compare", dtypes=ORDERED, reference=lambda *x: np.greater_equal(*x), tensors=("input",))
 def ge(input, other):
     """Whether ``input >= other``."""
     return input >= other
@@ -81,6 +81,7 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     Raises:
         RuntimeError: the dtypes differ, or a tolerance is negative.
     """
+    expect_tensors("isclose", input=input, other=other)
     if input.dtype != other.dtype:
         raise RuntimeError(f"isclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
     if rtol < 0 or atol < 0:
@@ -109,19 +110,19 @@ def equal(input, other):
 # ---- logic ----------------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", reference=lambda *x: np.logical_and(*x))
+@pointwise("compare", reference=lambda *x: np.logical_and(*x), tensors=("input", "other"))
 def logical_and(input, other):
     """Whether both are true; any number but 0 is."""
     return s.truth(input) & s.truth(other)
 
 
-@pointwise("compare", reference=lambda *x: np.logical_or(*x))
+@pointwise("compare", reference=lambda *x: np.logical_or(*x), tensors=("input", "other"))
 def logical_or(input, other):
     """Whether either is true; any number but 0 is."""
     return s.truth(input) | s.truth(other)
 
 
-@pointwise("compare", reference=lambda *x: np.logical_xor(*x))
+@pointwise("compare", reference=lambda *x: np.logical_xor(*x), tensors=("input", "other"))
 def logical_xor(input, other):
     """Whether exactly one is true; any number but 0 is."""
     return s.truth(input) ^ s.truth(other)
@@ -184,13 +185,13 @@ def rrshift(input, other):
     return s.shift_right(other, input)
 
 
-@pointwise(dtypes=("int",))
+@pointwise(dtypes=("int",), tensors=("input", "other"))
 def gcd(input, other):
     """The greatest common divisor, not negative."""
     return s.gcd(input, other)
 
 
-@pointwise(dtypes=("int",))
+@pointwise(dtypes=("int",), tensors=("input", "other"))
 def lcm(input, other):
     """The least common multiple, not negative."""
     return s.lcm(input, other)

@@ -255,17 +255,17 @@ _ARGUMENTS = """
     """
 
 
-@primitive(method=False)
+@primitive(method=False, node="Convolution")
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False)
+@primitive(method=False, node="Convolution")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False)
+@primitive(method=False, node="Convolution")
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
@@ -337,17 +337,17 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     return squeeze(out, 0) if single else out
 
 
-@primitive(method=False)
+@primitive(method=False, node="Convolution")
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False)
+@primitive(method=False, node="Convolution")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False)
+@primitive(method=False, node="Convolution")
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -433,7 +433,7 @@ def _taps(kernel, dilation, padding, stride, count, space):
                 yield y, x, (by, bx), (iy, ix)
 
 
-@primitive(method=False, name="_unfold_columns")
+@primitive(method=False, name="_unfold_columns", batch="fold", node="Im2Col")
 def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
     kernel, dilation, padding, stride, count = _blocks(
         "unfold", kernel_size, dilation, padding, stride, input.shape[2:]
@@ -450,7 +450,7 @@ def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
     )
 
 
-@primitive(method=False, name="_fold_columns")
+@primitive(method=False, name="_fold_columns", batch="fold")
 def _col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     size = _tuple(output_size, 2, "fold", "output_size")
     kernel, dilation, padding, stride, count = _blocks("fold", kernel_size, dilation, padding, stride, size)

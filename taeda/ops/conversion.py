@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, Tensor
-from .table import composite
-from .views import clone, convert, to_dtype
+from .._core import HELPERS, Tensor, settings
+from .._core import tensor as core
+from ._lazy import np
+from .creation import blank
+from .table import composite, spread
+from .views import clone, convert, empty_in_format, to_dtype
 
 
 def _check_device(where: Any) -> None:
@@ -69,10 +73,14 @@ def type(input, dtype=None, non_blocking=False, **kwargs):
         return TYPE_NAMES[input.dtype.name]
     if isinstance(dtype, str):
         for name, label in TYPE_NAMES.items():
-            if label == dtype:
+            if label.rpartition(".")[2] == dtype.rpartition(".")[2] and dtype.rpartition(".")[0] in ("torch", "taeda"):
                 return to(input, _core.dtype_by_name(name))
-        raise ValueError(f"invalid type: {dtype!r}")
+        raise ValueError(f"invalid type: {dtype!r}; expected one of {', '.join(TYPE_NAMES.values())}")
     if not isinstance(dtype, _core.dtype):
+        if not isinstance(dtype, builtins.type):
+            raise TypeError(f"type(): argument 'dtype' must be a type, str, or dtype object, not {dtype!r}")
+        if not isinstance(getattr(dtype, "dtype", None), _core.dtype):
+            raise ValueError(f"invalid type: {dtype.__name__!r}")
         dtype = dtype.dtype
     return to(input, dtype)
 
@@ -167,16 +175,33 @@ def is_pinned(input, device=None):
 
 @composite()
 def share_memory_(input):
-    """``input``, ready to be passed to another process (its memory is copied when it is pickled)."""
+    """Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives ``input``.
+
+    Passed to a process of :mod:`taeda.multiprocessing`, or inherited by a forked one, it is the same memory there.
+    Shared memory cannot be resized.
+    """
+    from .._core.sharing import share
+
+    share(input)
     return input
+
+
+@composite()
+def is_shared(input):
+    """Whether the memory of ``input`` can be seen by other processes: see :meth:`share_memory_`."""
+    from .._core.shared import is_shared
+
+    return is_shared(input.untyped_storage())
 
 
 @composite()
 def new_empty(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """An uninitialised tensor with the dtype of ``input``."""
     _check_device(device)
-    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    return _core.empty(shape, dtype or input.dtype).requires_grad_(requires_grad)
+    result = _core.empty(spread(size), dtype or input.dtype)
+    if settings.filling():
+        blank(result)
+    return result.requires_grad_(requires_grad)
 
 
 @composite()
@@ -232,15 +257,22 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         if source.dtype is not input.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {input.dtype}")
         if size is not None:
-            source = _core.from_storage(
-                source.untyped_storage(), source.dtype, size, stride or _contiguous_strides(size), storage_offset
-            )
+            return _window(input, source.untyped_storage(), size, stride, storage_offset)
         _core.set_data(input, source)
         return input
+    source = getattr(source, "_untyped_storage", source)
     size = (source.nbytes() // input.element_size(),) if size is None else size
-    _core.set_data(
-        input, _core.from_storage(source, input.dtype, size, stride or _contiguous_strides(size), storage_offset)
-    )
+    return _window(input, source, size, stride, storage_offset)
+
+
+def _window(input, storage, size, stride, offset):
+    """Make ``input`` a window on ``storage``, which grows where it is too small."""
+    stride = _contiguous_strides(size) if stride is None else stride
+    if all(n > 0 for n in size):
+        last = offset + builtins.sum((n - 1) * step for n, step in zip(size, stride, strict=False) if step > 0)
+        if storage.nbytes() < (last + 1) * input.element_size() and storage.resizable:
+            storage.resize_((last + 1) * input.element_size())
+    _core.set_data(input, _core.from_storage(storage, input.dtype, size, stride, offset))
     return input
 
 
@@ -254,36 +286,78 @@ def _contiguous_strides(size):
 
 @composite()
 def resize_(input, *sizes, memory_format=None):
-    """Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
-    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    """Change the sizes in place; elements are kept in memory order, new ones are uninitialised.
+
+    Args:
+        memory_format: the order of dimensions in memory. Default: row-major.
+
+    Raises:
+        RuntimeError: ``input`` requires grad, a size is negative, or more memory is needed and belongs to somebody else.
+    """
+    shape = tuple(spread(sizes))
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    count = 1
+    count, before = 1, input.numel()
     for n in shape:
+        if n < 0:
+            raise RuntimeError(f"resize_(): sizes must not be negative, got {list(shape)}")
         count *= n
-    storage = input.untyped_storage()
-    offset = input.storage_offset()
-    if (offset + count) * input.element_size() > storage.nbytes():
-        if not storage.resizable:
-            raise RuntimeError("Trying to resize storage that is not resizable")
-        storage.resize_((offset + count) * input.element_size())
-    _core.set_data(input, _core.from_storage(storage, input.dtype, shape, _contiguous_strides(shape), offset))
+    if memory_format is None or memory_format is _core.contiguous_format:
+        if shape == input.shape:
+            return input
+        strides = _contiguous_strides(shape)
+    elif memory_format is _core.preserve_format:
+        raise RuntimeError(f"resize_(): unsupported memory format {memory_format}")
+    else:
+        strides = empty_in_format(shape, _core.bool_, memory_format).stride()
+    core.resize(input, shape, strides, (input.storage_offset() + count) * input.element_size() if count else 0)
+    if count > before and settings.filling():
+        blank(input.view(-1)[before:])
     return input
 
 
 @composite()
 def resize_as_(input, the_template, memory_format=None):
-    """:func:`resize_` to the sizes of ``the_template``."""
-    return resize_(input, tuple(the_template.shape))
+    """:func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
+    if memory_format is _core.preserve_format:
+        resize_(input, tuple(the_template.shape))
+        core.resize(input, the_template.shape, _core.empty_like(the_template).stride(), 0)
+        return input
+    return resize_(input, tuple(the_template.shape), memory_format=memory_format)
+
+
+@composite()
+def resize(input, *sizes):
+    """:func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow (deprecated)."""
+    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    return input.view(shape)
+
+
+@composite()
+def resize_as(input, tensor):
+    """:func:`resize` to the sizes of ``tensor`` (deprecated)."""
+    return input.view(tensor.shape)
 
 
 def operand(x: Any) -> Any:
     """``x`` as something an op computes with: a NumPy scalar becomes a number, an array a tensor; None for anything else."""
-    if hasattr(x, "__array__"):
-        if getattr(x, "shape", None) == ():
-            return x.item()
-        return HELPERS["from_numpy"](x)
-    return None
+    if not hasattr(x, "__array__"):
+        return None
+    if isinstance(x, np.generic):
+        return x.item()
+    return HELPERS["from_numpy"](np.asarray(x))
+
+
+def operands(a: Tensor, x: Any) -> Any:
+    """``a`` and the foreign ``x`` as operands of a Python operator; None where ``x`` is nothing to compute with.
+
+    With an array the dtype is the one that NumPy has for two arrays, of whatever number of dimensions.
+    """
+    other = operand(x)
+    if not isinstance(other, Tensor) or a.dtype is _core.bfloat16:
+        return None if other is None else (a, other)
+    common = _core.dtype_by_name(np.result_type(a.dtype.name, other.dtype.name).name)
+    return to(a, common), to(other, common)
 
 
 def operand_tensor(x: Any, like: Tensor) -> Tensor:
@@ -291,4 +365,4 @@ def operand_tensor(x: Any, like: Tensor) -> Tensor:
     return HELPERS["tensor"](x)
 
 
-HELPERS.update(operand=operand, operand_tensor=operand_tensor)
+HELPERS.update(operand=operand, operands=operands, operand_tensor=operand_tensor)

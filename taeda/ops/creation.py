@@ -6,23 +6,14 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, moves
+from .._core import Tensor, moves, settings
 from .._core import tensor as core
 from ..kernels import copy as kernels
 from .indexing import argwhere
-from .table import composite, pointwise, primitive
+from .table import composite, is_index, pointwise, primitive, spread
 from .views import _wrap, diagonal, diagonal_backward, empty_in_format, expand, reshape
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
-
-
-def _sizes(size: tuple) -> Any:
-    """Sizes given one by one or as a sequence."""
-    return size[0] if len(size) == 1 and not isinstance(size[0], int) and not _is_scalar(size[0]) else size
-
-
-def _is_scalar(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.dim() == 0
 
 
 def _checked(size: Any, name: str) -> Any:
@@ -36,6 +27,8 @@ def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any
     if device is not None:
         _core.require_device(device)
     if out is not None:
+        if out.dtype is not result.dtype:
+            raise RuntimeError(f"dtype {result.dtype} does not match dtype of out parameter ({out.dtype})")
         if out.shape != result.shape:
             out.resize_(result.shape)
         _core.copy_tensor(out, result)
@@ -52,10 +45,28 @@ def _empty(size: Any, dtype: Any, out: Tensor | None, memory_format: Any = None)
     return _core.empty(size, dtype)
 
 
+def _blank(result: Tensor) -> Tensor:
+    """``result``, whose elements are undefined; in deterministic mode with a value that stands out."""
+    if settings.filling():
+        blank(result)
+    return result
+
+
+def blank(t: Tensor) -> None:
+    """NaN, the largest integer, or True in every element."""
+    d = t.dtype
+    if d.is_floating_point or d.is_complex:
+        t.fill_(math.nan)
+    elif d.name == "bool":
+        t.fill_(True)
+    else:
+        t.fill_((1 << (8 * d.itemsize - d.is_signed)) - 1)
+
+
 # ---- filling ---------------------------------------------------------------------------------------------------------
 
 
-@pointwise(operands=2, promote_from=(0,))
+@pointwise(operands=2, promote_from=(0,), one_value=True)
 def fill(input, value):
     """``value``, a number or a tensor of no dimensions, in every element."""
     return value
@@ -64,7 +75,7 @@ def fill(input, value):
 fill.vjp(input=lambda g: g.new_zeros(g.shape), value=lambda g: g)
 
 
-@primitive(mutates=True, method=False)
+@primitive(mutates=True, method=False, one_value=True)
 def zero(input):
     """Zero in every element."""
     core.zero(input)
@@ -75,16 +86,26 @@ zero.vjp(input=lambda g: g.new_zeros(g.shape))
 
 @composite(method=False)
 def empty(
-    *size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None
+    *args,
+    size=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=None,
 ):
     """A tensor of the given sizes with undefined elements."""
-    return _finish(_empty(_checked(_sizes(size), "empty"), dtype, None, memory_format), out, requires_grad, device)
+    result = _blank(_empty(_checked(spread(args, size), "empty"), dtype, out, memory_format))
+    return _finish(result, out, requires_grad, device)
 
 
 @composite(method=False)
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes and strides (in elements) with undefined elements."""
-    return _finish(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()), None, requires_grad, device)
+    result = _blank(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()))
+    return _finish(result, None, requires_grad, device)
 
 
 @composite(method=False)
@@ -92,7 +113,7 @@ def empty_permuted(
     size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """A tensor with undefined elements whose dimensions lie in memory in the order ``physical_layout``."""
-    if sorted(d % max(len(size), 1) for d in physical_layout) != list(range(len(size))):
+    if sorted(physical_layout) != [i for i, _ in enumerate(size)]:
         raise RuntimeError(
             f"empty_permuted: {list(physical_layout)} is not a permutation of the {len(size)} dimensions"
         )
@@ -104,9 +125,9 @@ def empty_permuted(
 
 
 @composite(method=False)
-def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with zeros."""
-    result = _empty(_checked(_sizes(size), "zeros"), dtype, out)
+    result = _empty(_checked(spread(args, size), "zeros"), dtype, out)
     core.zero(result)
     return (
         result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
@@ -114,9 +135,9 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, requires_grad=F
 
 
 @composite(method=False)
-def ones(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones."""
-    result = _empty(_checked(_sizes(size), "ones"), dtype, out)
+    result = _empty(_checked(spread(args, size), "ones"), dtype, out)
     _fill(result, 1)
     return (
         result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
@@ -130,9 +151,11 @@ def _dtype_of(value: Any) -> Any:
     """The dtype that a fill value stands for."""
     if isinstance(value, Tensor):
         return value.dtype
+    if hasattr(value, "dtype"):  # NumPy's scalars count as Python's numbers
+        value = value.item()
     if isinstance(value, bool):
         return _core.bool_
-    if isinstance(value, int):
+    if is_index(value):
         return _core.int64
     if isinstance(value, complex):
         return _core.get_default_dtype().to_complex()
@@ -144,7 +167,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
     if dtype is None:
         dtype = out.dtype if out is not None else _dtype_of(fill_value)
-    size = (size,) if isinstance(size, int) else size
+    size = (size,) if is_index(size) else size
     result = _core.empty(_checked(size, "full"), dtype)
     _fill(result, fill_value)
     return _finish(result, out, requires_grad, device)
@@ -168,7 +191,7 @@ def empty_like(
     memory_format=_core.preserve_format,
 ):
     """Undefined elements, in the sizes and dtype of ``input``."""
-    return _finish(_like(input, dtype, memory_format), None, requires_grad, device)
+    return _finish(_blank(_like(input, dtype, memory_format)), None, requires_grad, device)
 
 
 @composite(method=False)
@@ -262,7 +285,7 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
         else:
             whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
             dtype = _core.int64 if whole else _core.get_default_dtype()
-    n = _range_length("arange", start, end, step, not (dtype.is_floating_point or dtype.is_complex))
+    n = _range_length("arange", start, end, step, dtype is _core.int64)
     return _finish(_sequence(start, step, n, dtype), out, requires_grad, device)
 
 
@@ -281,6 +304,8 @@ def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, An
 
 
 def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> int:
+    if whole and step != 0 and int(step) == 0:
+        raise ValueError(f"{name}(): step must be nonzero, got {step} for a result of integers")
     if step == 0:
         raise RuntimeError(f"{name}(): step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -291,8 +316,6 @@ def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> in
         )
     if whole:
         start, end, step = int(start), int(end), int(step)
-        if step == 0:
-            raise RuntimeError(f"{name}(): step must be nonzero")
         return -((start - end) // step)
     return math.ceil((end - start) / step)
 
@@ -312,7 +335,7 @@ def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
-    start, end, steps = _number(start), _number(end), int(_number(steps))
+    start, end, steps = _number(start), _number(end), _steps("linspace", steps)
     if steps < 0:
         raise RuntimeError(f"linspace: number of steps must be non-negative, got {steps}")
     if dtype is None:
@@ -320,6 +343,13 @@ def linspace(
         dtype = out.dtype if out is not None else _core.get_default_dtype()
         dtype = dtype.to_complex() if complex_ends and not dtype.is_complex else dtype
     return _finish(_linspace(start, end, steps, dtype), out, requires_grad, device)
+
+
+def _steps(name: str, steps: Any) -> int:
+    steps = _number(steps)
+    if not isinstance(steps, int):
+        raise TypeError(f"{name}(): argument 'steps' must be int, not {type(steps).__name__}")
+    return steps
 
 
 def _linspace(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
@@ -356,17 +386,19 @@ def logspace(
     pin_memory=False,
 ):
     """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
-    start, end = _number(start), _number(end)
+    start, end, steps = _number(start), _number(end), _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-    if int(steps) < 0:
+    if not (dtype.is_floating_point or dtype.is_complex):
+        start, end = int(start), int(end)
+    if steps < 0:
         raise RuntimeError(f"logspace: number of steps must be non-negative, got {steps}")
     work = (
         _core.complex128
         if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex)
         else _core.float64
     )
-    result = (base ** _linspace(start, end, int(steps), work)).to(dtype)
+    result = (base ** _linspace(start, end, steps, work)).to(dtype)
     return _finish(result, out, requires_grad, device)
 
 
@@ -384,7 +416,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     return _finish(result, out, requires_grad, device)
 
 
-@primitive(moves.tril, inplace=True)
+@primitive(moves.tril, inplace=True, out="same", batch="trailing")
 def tril(input, diagonal=0):
     """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
 
@@ -392,7 +424,7 @@ def tril(input, diagonal=0):
 tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
 
 
-@primitive(moves.triu, inplace=True)
+@primitive(moves.triu, inplace=True, out="same", batch="trailing")
 def triu(input, diagonal=0):
     """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
 
@@ -435,7 +467,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return diagonal_backward(input, tuple(shape), offset, first, second)
 
 
-@composite()
+@composite(out="same")
 def diag(input, diagonal=0):
     """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
     if input.dim() == 1:

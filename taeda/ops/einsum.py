@@ -7,6 +7,7 @@ import string
 from collections.abc import Sequence
 
 from .._core import Tensor
+from .contraction import order
 from .matmul import matmul
 from .table import composite
 from .views import diagonal, permute, reshape, unsqueeze
@@ -18,6 +19,15 @@ def _from_sublists(args: Sequence) -> tuple[str, list[Tensor]]:
     """``einsum(a, [0, 1], b, [1, 2], [0, 2])`` as an equation."""
 
     def text(sublist) -> str:
+        if isinstance(sublist, Tensor) or not isinstance(sublist, (list, tuple)):
+            kind = RuntimeError if isinstance(sublist, Tensor) else TypeError
+            raise kind(
+                f"einsum(): expected a list of subscripts after each operand, got {type(sublist).__name__}; or give an equation "
+                f"string first"
+            )
+        for i in sublist:
+            if i is not Ellipsis and not 0 <= i < 52:
+                raise ValueError(f"einsum(): subscript {i} in subscript list is not within the valid range [0, 52)")
         return "".join("..." if i is Ellipsis else _LETTERS[i] for i in sublist)
 
     operands = list(args[: len(args) // 2 * 2 : 2])
@@ -166,37 +176,6 @@ def _place(x: Tensor, indices: tuple, target: tuple) -> Tensor:
     return x
 
 
-def _order(operands: Sequence[Tensor], inputs: Sequence[tuple], output: tuple) -> list[tuple[int, int]]:
-    """Which pairs to contract: greedily the one whose result is smallest against what it replaces."""
-    sizes: dict = {}
-    for x, indices in zip(operands, inputs, strict=True):
-        for size, i in zip(x.shape, indices, strict=True):
-            sizes[i] = max(size, sizes.get(i, 1))
-
-    def volume(indices) -> int:
-        n = 1
-        for i in indices:
-            n *= sizes[i]
-        return n
-
-    terms, steps = [set(i) for i in inputs], []
-    while len(terms) > 2:
-        best = None
-        for i in range(len(terms)):
-            for j in range(i + 1, len(terms)):
-                others = set(output).union(*(t for n, t in enumerate(terms) if n not in (i, j)))
-                result = (terms[i] | terms[j]) & others
-                cost = (volume(result) - volume(terms[i]) - volume(terms[j]), volume(terms[i] | terms[j]))
-                if best is None or cost < best[0]:
-                    best = (cost, i, j, result)
-        _, i, j, result = best
-        steps.append((i, j))
-        terms = [t for n, t in enumerate(terms) if n not in (i, j)] + [result]
-    if len(terms) == 2:
-        steps.append((0, 1))
-    return steps
-
-
 @composite(method=False)
 def einsum(*args):
     """Sum of products of elements by the Einstein convention.
@@ -209,11 +188,12 @@ def einsum(*args):
     Raises:
         RuntimeError: the equation does not fit the operands.
 
-    Operands are contracted two at a time by matrix products; with more than two, greedily in the order that keeps what is
-    left smallest.
+    Operands are contracted two at a time by matrix products; with more than two, in the order that ``contraction`` finds.
     """
-    if not args:
-        raise ValueError("einsum(): must specify the equation string and at least one operand")
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or operands and their lists of subscripts"
+        )
     if isinstance(args[0], str):
         equation, operands = args[0], list(args[1:])
     else:
@@ -222,18 +202,21 @@ def einsum(*args):
         operands = list(operands[0])
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
+    for x in operands:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"einsum(): expected Tensors as operands, got {type(x).__name__}")
     inputs, output = _parse(equation, tuple(x.dim() for x in operands))
     _check_sizes(equation, operands, inputs)
     pairs = [_without_repeats(x, i) for x, i in zip(operands, inputs, strict=True)]
-    steps = _order([x for x, _ in pairs], [i for _, i in pairs], output) if len(pairs) > 1 else []
+    steps = order([x.shape for x, _ in pairs], [i for _, i in pairs], output) if len(pairs) > 1 else ()
     for i, j in steps:
         (a, ia), (b, ib) = pairs[i], pairs[j]
         rest = [p for n, p in enumerate(pairs) if n not in (i, j)]
         keep = set(output).union(*(indices for _, indices in rest))
         pairs = [*rest, _pair(a, ia, b, ib, keep)]
     x, indices = _sum_out(*pairs[0], set(output))
-    order = [indices.index(i) for i in output]
-    return x if order == list(range(len(order))) else permute(x, order)
+    places = [indices.index(i) for i in output]
+    return x if places == list(range(len(places))) else permute(x, places)
 
 
 @composite(method=False)
@@ -265,9 +248,9 @@ def tensordot(a, b, dims=2, out=None):
         if a.shape[p] == b.shape[q]:
             continue
         if a.shape[p] == 1:
-            b = b.sum(q, keepdim=True)
+            b = b.sum(q, keepdim=True, dtype=b.dtype)
         elif b.shape[q] == 1:
-            a = a.sum(p, keepdim=True)
+            a = a.sum(p, keepdim=True, dtype=a.dtype)
         else:
             raise RuntimeError(
                 f"tensordot: contracted dimensions need to match, but first has size {a.shape[p]} in dim {p} and second has "
@@ -289,7 +272,7 @@ def tensordot(a, b, dims=2, out=None):
     return result if out is None else out.copy_(result)
 
 
-@composite()
+@composite(out=True)
 def kron(input, other):
     """Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
     n = max(input.dim(), other.dim())

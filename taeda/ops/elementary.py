@@ -15,12 +15,13 @@ from .pointwise import (
     neg,
     no_slope,
     pow,
+    refused_gradient,
     rsub,
     times_itself,
     true_divide,
     where_nonzero,
 )
-from .table import alias, composite, pointwise
+from .table import alias, composite, expect_tensors, no_derivative, pointwise
 from .views import to_dtype, view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
@@ -80,13 +81,19 @@ log10.vjp(input=lambda g, input: div_conj(g, mul(input, LN10)))
 log1p.vjp(input=lambda g, input: div_conj(g, add(input, 1)))
 
 
-@pointwise(promote="float", inplace=False, reference=lambda *x: np.logaddexp(*x))
+@pointwise(promote="float", inplace=False, reference=lambda *x: np.logaddexp(*x), tensors=("input", "other"))
 def logaddexp(input, other):
     """``log(exp(input) + exp(other))`` with no overflow."""
     return s.logaddexp(input, other)
 
 
-@pointwise(promote="float", dtypes=("float",), inplace=False, reference=lambda *x: np.logaddexp2(*x))
+@pointwise(
+    promote="float",
+    dtypes=("float",),
+    inplace=False,
+    reference=lambda *x: np.logaddexp2(*x),
+    tensors=("input", "other"),
+)
 def logaddexp2(input, other):
     """``log2(2 ** input + 2 ** other)`` with no overflow."""
     return s.logaddexp2(input, other)
@@ -174,7 +181,7 @@ def atan(input):
     return s.atan(input)
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.arctan2(*x))
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.arctan2(*x), tensors=("input", "other"))
 def atan2(input, other):
     """The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
     return s.atan2(input, other)
@@ -375,13 +382,14 @@ def _angle_slope(g, input):
 angle.vjp(input=_angle_slope)
 
 
-@composite(method=False)
-def complex(real, imag, *, out=None):
+@composite(method=False, out="same")
+def complex(real, imag):
     """The complex tensor of two floating-point tensors of one dtype.
 
     Raises:
         RuntimeError: the dtypes are not the same, or not float32 or float64.
     """
+    expect_tensors("complex", real=real, imag=imag)
     if real.dtype != imag.dtype or real.dtype not in (_core.float32, _core.float64):
         raise RuntimeError(
             f"complex: expected both inputs to be of one dtype, float32 or float64, got {real.dtype} and {imag.dtype}"
@@ -389,21 +397,22 @@ def complex(real, imag, *, out=None):
     from .joining import stack
     from .views import broadcast_tensors
 
-    result = view_as_complex(stack(broadcast_tensors(real, imag), -1))
-    return result if out is None else out.copy_(result)
+    return view_as_complex(stack(broadcast_tensors(real, imag), -1))
 
 
-@composite(method=False)
-def polar(abs, angle, *, out=None):
+@composite(method=False, out="same")
+def polar(abs, angle):
     """The complex tensor with these absolute values and arguments (radians)."""
-    result = complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
-    return result if out is None else out.copy_(result)
+    expect_tensors("polar", abs=abs, angle=angle)
+    if abs.dtype != angle.dtype:
+        raise RuntimeError(f"polar: expected both inputs to be of one dtype, got {abs.dtype} and {angle.dtype}")
+    return complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
 
 
 # ---- bits of floats -------------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.copysign(*x))
+@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.copysign(*x), tensors=("input",))
 def copysign(input, other):
     """The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
     return s.copysign(input, other)
@@ -412,31 +421,61 @@ def copysign(input, other):
 copysign.vjp(input=lambda g, input, out: mul(g, where_nonzero(input, true_divide(out, input))), other=no_slope)
 
 
-@pointwise(dtypes=("float",), reference=lambda *x: np.nextafter(*x))
+@pointwise(
+    dtypes=("float",), native=True, second=False, reference=lambda *x: np.nextafter(*x), tensors=("input", "other")
+)
 def nextafter(input, other):
     """The next floating-point number from ``input`` toward ``other``."""
     return s.nextafter(input, other)
 
 
-@pointwise(reference=lambda *x: np.heaviside(*x), dtypes=("bool", "int", "float"))
+nextafter.vjp(input=lambda g, input, other: refused_gradient(g, input, other), other=no_slope)
+
+
+def _like_values(input, values):
+    if isinstance(values, Tensor) and isinstance(input, Tensor) and values.dtype != input.dtype:
+        raise RuntimeError(f"heaviside: expected both tensors to be of one dtype, got {input.dtype} and {values.dtype}")
+
+
+@pointwise(
+    check=_like_values,
+    one_dtype=True,
+    reference=lambda *x: np.heaviside(*x),
+    dtypes=("bool", "int", "float"),
+    tensors=("input", "values"),
+)
 def heaviside(input, values):
     """0 below 0, 1 above it, ``values`` at 0."""
     return s.select(input == 0, values, s.select(input > 0, s.like(values, 1), s.like(values, 0)))
 
 
-@pointwise(outs=("same", "int32"), dtypes=("float",), inplace=False)
+heaviside.vjp(input=no_derivative("heaviside", "input"), values=no_derivative("heaviside", "values"))
+
+
+@pointwise(
+    outs=("same", "int32"),
+    outputs=("mantissa", "exponent"),
+    single_grad=0,
+    dtypes=("float",),
+    inplace=False,
+    second=False,
+)
 def frexp(input):
     """Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
     return s.frexp(input)
 
 
+frexp.vjp(input=lambda g, exponent: true_divide(g, exp2(to_dtype(exponent, g.dtype))))
+
+
 @composite(inplace=True)
 def ldexp(input, other, *, out=None):
     """``input * 2 ** other``."""
-    whole = isinstance(other, Tensor) and not (other.is_floating_point() or other.is_complex())
+    expect_tensors("ldexp", input=input, other=other)
+    whole = not (other.is_floating_point() or other.is_complex())
     if whole and input.is_floating_point():
         other = to_dtype(other, input.dtype)
-    power = exp2(other) if isinstance(other, Tensor) else 2.0**other
+    power = exp2(other)
     return mul(input, power) if out is None else mul(input, power, out=out)
 
 

@@ -8,6 +8,7 @@ from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .indexing import masked_fill
 from .joining import cat
+from .reduction import extent
 from .scatter import index_add, index_reduce, scatter
 from .shape import _positions
 from .table import composite, primitive
@@ -38,6 +39,7 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
         indices: int64 or int32, any shape.
         padding_idx: a row that gets no gradient; -1 for none.
         scale_grad_by_freq: divide a row's gradient by how often it was asked for.
+        sparse: the gradient of ``weight`` is a sparse tensor of the rows that were asked for.
 
     Returns:
         The shape of ``indices`` with ``width`` added.
@@ -63,8 +65,25 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
     return result
 
 
-def _embedding_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
+def _embedding_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq, sparse):
+    if sparse:
+        return _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq)
     return embedding_dense_backward(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+
+
+def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
+    """The gradient of the table as one entry for each index."""
+    from .sparse import make
+
+    if scale_grad_by_freq:
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients; use sparse=False"
+        )
+    rows, values = reshape(indices, (-1,)).to(_core.int64), reshape(g, (-1, weight_shape[1]))
+    if padding_idx >= 0:
+        kept = rows != padding_idx
+        rows, values = rows[kept], values[kept]
+    return make(unsqueeze(rows, 0), values, weight_shape)
 
 
 def _embedding_second(g, indices, num_weights, padding_idx, scale_grad_by_freq):
@@ -103,6 +122,7 @@ def bags(
     per_sample_weights=None,
     include_last_offset=False,
     padding_idx=None,
+    sparse=False,
 ):
     """Sums, means or maxima of bags of rows of ``weight``: what ``nn.functional.embedding_bag`` computes.
 
@@ -112,6 +132,7 @@ def bags(
         per_sample_weights: in the shape of ``input``; for ``mode="sum"``.
         include_last_offset: whether ``offsets`` ends with the end of the last bag.
         padding_idx: a row that is left out.
+        sparse: the gradient of ``weight`` is a sparse tensor of the rows that were asked for.
 
     Returns:
         ``(bags, width)``; an empty bag is zero.
@@ -134,7 +155,7 @@ def bags(
         kept = flat != padding_idx % weight.shape[0]
         flat, bag = flat[kept], bag[kept]
         per_sample_weights = per_sample_weights[kept] if per_sample_weights is not None else None
-    rows = embedding(weight, flat, -1, scale_grad_by_freq)
+    rows = embedding(weight, flat, -1, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * unsqueeze(per_sample_weights, 1)
     empty = rows.new_zeros((count, weight.shape[1]))
@@ -198,9 +219,10 @@ def one_hot(tensor, num_classes=-1):
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_empty((*tensor.shape, num_classes))
-    if int(tensor.min()) < 0:
+    least, most = extent(tensor)
+    if least < 0:
         raise RuntimeError("Class values must be non-negative.")
-    top = int(tensor.max()) + 1
+    top = most + 1
     if num_classes == -1:
         num_classes = top
     elif num_classes < 1:

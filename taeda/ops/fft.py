@@ -23,7 +23,7 @@ def _tensor(array, dtype):
     return HELPERS["from_numpy"](numpy.ascontiguousarray(array, dtype=dtype.name))
 
 
-@primitive(method=False)
+@primitive(method=False, batch="along")
 def fft_c2c(input, dims, forward, scale):
     """``scale`` times the sum of ``input * exp(-+ 2 pi i k n / N)`` over ``dims``."""
     from numpy import fft
@@ -36,7 +36,7 @@ def fft_c2c(input, dims, forward, scale):
 fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, scale))
 
 
-@primitive(method=False)
+@primitive(method=False, batch="along")
 def fft_r2c(input, dims, scale):
     """The forward transform of a real tensor, of which the last of ``dims`` keeps its non-negative half."""
     from numpy import fft
@@ -54,7 +54,7 @@ def _r2c_backward(g, input_shape, dims, scale):
 fft_r2c.vjp(input=_r2c_backward)
 
 
-@primitive(method=False)
+@primitive(method=False, batch="along")
 def fft_c2r(input, dims, n, scale):
     """The unnormalised inverse of a half-complex tensor; the last of ``dims`` gets ``n`` elements."""
     from numpy import fft

@@ -32,6 +32,7 @@ index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_sha
 @primitive(
     selection.index_put,
     mutates=True,
+    one_value=True,  # PyTorch lets it write to expanded tensors too
     samples=lambda m: [
         ((m(3, 4), (m.index(1, high=3),), m(2, 4)[:1]), {}),
         ((m(3, 4), (m.index(2, 1, high=3), m.index(3, high=4)), m(3), True), {}),
@@ -100,7 +101,7 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
     return IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements.")
 
 
-@primitive(selection.take, samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})])
+@primitive(selection.take, out="same", out_apart=True, samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})])
 def take(input, index):
     """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
 
@@ -166,7 +167,18 @@ def _require_mask(dtypes):
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes[1]}")
 
 
-@pointwise(operands=3, promote_from=(0,), require=_require_mask)
+def _check_fill(input, mask, value):
+    if isinstance(value, Tensor) and value.dim():
+        raise RuntimeError(
+            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+        )
+    if isinstance(value, Tensor) and value.is_complex() and isinstance(input, Tensor) and not input.is_complex():
+        raise RuntimeError(
+            f"masked_fill: value {value.item()} cannot be converted to type {input.dtype} without overflow"
+        )
+
+
+@pointwise(operands=3, promote_from=(0,), require=_require_mask, check=_check_fill, one_value=True)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is true, ``input`` elsewhere.
 
@@ -188,7 +200,7 @@ def _require_condition(dtypes):
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtypes[0]}")
 
 
-@pointwise(operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False)
+@pointwise(operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where")
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""
     return _choose(_true(condition), input, other)
@@ -215,7 +227,11 @@ def where(condition, input=None, other=None, *, out=None):
         return nonzero(condition, as_tuple=True)
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
-    return where_select(condition, input, other) if out is None else where_select(condition, input, other, out=out)
+    if out is None:
+        return where_select(condition, input, other)
+    if out.dtype is not _core.result_type(input, other):
+        raise RuntimeError(f"where(): Expected out type to be {_core.result_type(input, other)} but got {out.dtype}")
+    return where_select(condition, input, other, out=out)
 
 
 _core.install("where", lambda self, condition, other: where(condition, self, other))
@@ -225,7 +241,7 @@ def _as_mask(input: Tensor) -> Tensor:
     return input if input.dtype is _core.bool_ else input.ne(0)
 
 
-@primitive(method=False)
+@primitive(method=False, out="same")
 def argwhere(input):
     """Coordinates of the elements that are not zero, one row each, in row-major order."""
     return core_indexing.true_positions(_as_mask(input))
@@ -244,8 +260,23 @@ def nonzero(input, *, as_tuple=False, out=None):
     """
     if not as_tuple:
         return argwhere(input) if out is None else argwhere(input, out=out)
-    found = argwhere(unsqueeze(input, 0) if input.dim() == 0 else input)
-    return tuple(x.contiguous() for x in found.unbind(1))
+    return argwhere(unsqueeze(input, 0) if input.dim() == 0 else input).unbind(1)
+
+
+@composite(out="same")
+def nonzero_static(input, *, size, fill_value=-1):
+    """The first ``size`` rows of :func:`nonzero`, filled up with ``fill_value`` where there are fewer.
+
+    Raises:
+        RuntimeError: ``size`` is negative.
+    """
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    found = argwhere(input)
+    result = found.new_full((size, input.dim()), fill_value)
+    kept = min(size, found.shape[0])
+    result[:kept] = found[:kept]
+    return result
 
 
 def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -257,7 +288,10 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 @primitive(
     selection.masked_select,
+    out_apart=True,
+    out="same",
     samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})],
+    node="Index",
 )
 def masked_select(input, mask):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""
@@ -271,8 +305,12 @@ def _masked_select_backward(g, input_shape, mask):
 masked_select.vjp(input=_masked_select_backward)
 
 
-@primitive(mutates=True, samples=lambda m: [((m(3, 4), m.mask(3, 4), m(12)), {}), ((m(3, 4), m.mask(4), m(3, 4)), {})])
-def masked_scatter(input, mask, source):
+@primitive(
+    name="masked_scatter",
+    mutates=True,
+    samples=lambda m: [((m(3, 4), m.mask(3, 4), m(12)), {}), ((m(3, 4), m.mask(4), m(3, 4)), {})],
+)
+def _masked_scatter(input, mask, source):
     """Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true.
 
     Raises:
@@ -301,7 +339,25 @@ def _masked_scatter_source(g, mask, source_shape):
     return reshape(chosen, source_shape)
 
 
-masked_scatter.vjp(input=lambda g, mask: masked_fill(g, mask, 0), source=_masked_scatter_source)
+_masked_scatter.vjp(input=lambda g, mask: masked_fill(g, mask, 0), source=_masked_scatter_source)
+
+
+@composite()
+def masked_scatter(input, mask, source):
+    """``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true.
+
+    Raises:
+        RuntimeError: ``source`` has too few elements, or another dtype.
+    """
+    return _masked_scatter(*_broadcast(input, mask), source)
+
+
+def _broadcast(input, mask):
+    if input.shape == mask.shape:
+        return input, mask
+    shape = broadcast_shapes(input.shape, mask.shape)
+    return input.expand(shape), mask
+
 
 selection.EXPLAIN.update(mask=_explain_mask, values=_explain_values, take=_explain_take, together=_together)
 selection.OPS.update(

@@ -10,12 +10,12 @@ from .. import _core
 from .._core import HELPERS, Tensor, moves
 from .._core.exchange import tensor as make_tensor
 from .table import alias, composite, primitive
-from .views import _wrap, diagonal, reshape, slice_view, unbind, view_as_itself
+from .views import _wrap, reshape, slice_view, unbind, view_as_itself
 
 HELPERS["copy_transposed"] = moves.copy_transposed
 
 
-@primitive(moves.cat, method=False)
+@primitive(moves.cat, method=False, out="type", out_apart=True)
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
@@ -47,7 +47,7 @@ cat.vjp(tensors=_cat_backward)
 alias(cat, "concat", "concatenate", method=False)
 
 
-@primitive(moves.stack, method=False)
+@primitive(moves.stack, method=False, out="type")
 def stack(tensors, dim=0):
     """Join tensors of one shape along a new dimension.
 
@@ -70,7 +70,7 @@ def _each(tensors, function):
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         made = tuple(function(x) for x in tensors[0])
         return made if isinstance(tensors[0], tuple) else type(tensors[0])(made)
-    return tuple(function(x) for x in tensors) if len(tensors) > 1 else function(tensors[0])
+    return function(tensors[0]) if len(tensors) == 1 else tuple(function(x) for x in tensors)
 
 
 def _at_least(x, n):
@@ -108,26 +108,26 @@ def _listed(tensors, name):
     return tensors
 
 
-@composite(method=False)
+@composite(method=False, out="type")
 def hstack(tensors):
     """Join along the columns: dimension 1, or 0 for vectors."""
     tensors = tuple(atleast_1d(x) for x in _listed(tensors, "hstack"))
     return cat(tensors, 0 if tensors[0].dim() == 1 else 1)
 
 
-@composite(method=False, names=("row_stack",))
+@composite(method=False, out="type", names=("row_stack",))
 def vstack(tensors):
     """Join along the rows, dimension 0; vectors are rows."""
     return cat(tuple(atleast_2d(x) for x in _listed(tensors, "vstack")), 0)
 
 
-@composite(method=False)
+@composite(method=False, out="type")
 def dstack(tensors):
     """Join along dimension 2; see :func:`atleast_3d`."""
     return cat(tuple(atleast_3d(x) for x in _listed(tensors, "dstack")), 2)
 
 
-@composite(method=False)
+@composite(method=False, out="type")
 def column_stack(tensors):
     """Join along dimension 1; vectors and scalars are columns."""
     return hstack(tuple(reshape(x, (-1, 1)) if x.dim() <= 1 else x for x in _listed(tensors, "column_stack")))
@@ -196,6 +196,11 @@ def _directional_split(name, least, dim_of):
                 f"with {input.dim()} dimensions!".replace("torch.", "")
             )
         dim = dim_of(input)
+        if not isinstance(indices_or_sections, (int, tuple, list)):
+            raise TypeError(
+                f"{name}(): argument 'indices_or_sections' must be an int or a tuple of ints, not "
+                f"{type(indices_or_sections).__name__}"
+            )
         if isinstance(indices_or_sections, int):
             size, sections = input.shape[dim], indices_or_sections
             if sections <= 0 or size % sections:
@@ -230,18 +235,6 @@ vsplit = _directional_split("vsplit", 2, _rows)
 dsplit = _directional_split("dsplit", 3, _depth)
 
 
-@composite(method=False)
-def unsafe_split(tensor, split_size, dim=0):
-    """:func:`split`."""
-    return tensor.split(split_size, dim)
-
-
-@composite(method=False)
-def unsafe_chunk(input, chunks, dim=0):
-    """:func:`chunk`."""
-    return input.chunk(chunks, dim)
-
-
 # ---- products of sets ------------------------------------------------------------------------------------------------
 
 
@@ -273,41 +266,3 @@ def combinations(input, r=2, with_replacement=False):
     rows = list(choose(range(input.shape[0]), r))
     index = make_tensor(rows, dtype=_core.int64).reshape(len(rows), r)
     return input[index]
-
-
-@composite()
-def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
-    """A copy of ``input`` with ``src`` on a diagonal."""
-    result = input.clone()
-    place = diagonal(result, offset, dim1, dim2)
-    _same_shape(src, place, "diagonal_scatter")
-    place.copy_(src)
-    return result
-
-
-@composite()
-def select_scatter(input, src, dim, index):
-    """A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
-    result = input.clone()
-    place = result.select(dim, index)
-    _same_shape(src, place, "select_scatter")
-    place.copy_(src)
-    return result
-
-
-@composite()
-def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
-    """A copy of ``input`` with ``src`` in a slice along ``dim``."""
-    result = input.clone()
-    place = slice_view(result, dim, start, end, step)
-    _same_shape(src, place, "slice_scatter")
-    place.copy_(src)
-    return result
-
-
-def _same_shape(src, place, name):
-    if src.shape != place.shape:
-        raise RuntimeError(
-            f"{name}: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(place.shape)}"
-        )

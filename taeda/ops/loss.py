@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from .._core import HELPERS, Tensor, int64, is_grad_enabled, uint8
+from .._core import HELPERS, Tensor, int64, is_grad_enabled, label_node, uint8
 from .._core.reduce import ClassLoss, Reducer, Rowwise
 from ..kernels import scalar as s
-from .reduction import _TOTAL
+from .reduction import _TOTAL, extent
 from .softmax import log_softmax, softmax
 from .table import OPS, composite, pointwise, primitive
 
@@ -109,6 +109,7 @@ def _divisor(count, reduction):
     outputs=("loss", "weights", "lse", "count"),
     differentiable=[0],
     name="_cross_entropy",
+    node="NllLoss",
 )
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, each row's log-sum-exp, and what the mean divides by."""
@@ -172,6 +173,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         IndexError: a class out of range.
     """
     reduction = reduction_of(size_average, reduce, reduction)
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(f"nll_loss: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")
     return _fused_nll_loss(input, _class_numbers(target), weight, ignore_index, reduction)[0]
 
 
@@ -205,6 +208,11 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if target.shape == input.shape and target.dtype.is_floating_point:
+        if ignore_index >= 0:
+            raise RuntimeError(
+                f"cross_entropy: ignore_index is not supported for floating point target, got ignore_index={ignore_index} "
+                f"and target of {target.dtype}"
+            )
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     target = _class_numbers(target)
     if not label_smoothing:
@@ -313,7 +321,9 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
     _warn_broadcast("mse_loss", input, target)
-    return _weighted(_squared_error(input, target), weight, size_average, reduce, reduction)
+    return label_node(
+        _weighted(_squared_error(input, target), weight, size_average, reduce, reduction), "MseLossBackward0"
+    )
 
 
 @composite(method=False)
@@ -342,7 +352,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta (got {beta})")
     loss = _smooth_error(input, target, float(beta)) if beta else _absolute_error(input, target)
-    return _reduced(loss, size_average, reduce, reduction)
+    return label_node(_reduced(loss, size_average, reduce, reduction), "SmoothL1LossBackward0")
 
 
 @composite(method=False)
@@ -351,7 +361,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     _warn_broadcast("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta (got {delta})")
-    return _weighted(_huber_error(input, target, float(delta)), weight, None, None, reduction)
+    loss = _weighted(_huber_error(input, target, float(delta)), weight, None, None, reduction)
+    return label_node(loss, "HuberLossBackward0")
 
 
 # ---- probabilities --------------------------------------------------------------------------------------------------
@@ -417,14 +428,16 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy", input, target)
     if input.numel():
-        low, high = input.detach().aminmax()
-        if not (low.item() >= 0 and high.item() <= 1):
+        low, high = extent(input)
+        if not (low >= 0 and high <= 1):
             raise RuntimeError(
                 f"binary_cross_entropy: all elements of input should be between 0 and 1, got values in "
-                f"[{low.item():g}, {high.item():g}]; for unnormalised scores use binary_cross_entropy_with_logits"
+                f"[{low:g}, {high:g}]; for unnormalised scores use binary_cross_entropy_with_logits"
             )
     loss = _binary_entropy(input, target)
-    return _reduced(loss if weight is None else loss * weight, None, None, reduction)
+    return label_node(
+        _reduced(loss if weight is None else loss * weight, None, None, reduction), "BinaryCrossEntropyBackward0"
+    )
 
 
 @composite(method=False)
@@ -445,7 +458,10 @@ def binary_cross_entropy_with_logits(
         loss = _binary_entropy_of_logits(input, target)
     else:
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * OPS["softplus"](-input)
-    return _reduced(loss if weight is None else loss * weight, None, None, reduction)
+    return label_node(
+        _reduced(loss if weight is None else loss * weight, None, None, reduction),
+        "BinaryCrossEntropyWithLogitsBackward0",
+    )
 
 
 @composite(method=False)
@@ -487,7 +503,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
     """Negative log-likelihood of ``target`` under normal distributions of mean ``input`` and variance ``var``.
 
     Args:
-        var: a number or a tensor of the sizes of ``input``, or without its last dimension, or with that of size 1.
+        var: a number or a tensor of the sizes of ``input``, or without its last dimension, or with one of size 1.
         full: add the constant ``log(2 pi) / 2``.
         eps: the least variance.
     """
@@ -496,12 +512,12 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
     elif var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
-        elif tuple(input.shape[:-1]) != tuple(var.shape[:-1]) or var.shape[-1] != 1:
+        elif input.dim() != var.dim() or sum(y for x, y in zip(input.shape, var.shape, strict=True) if x != y) != 1:
             raise ValueError(
                 f"gaussian_nll_loss: var is of incorrect size {tuple(var.shape)} for input {tuple(input.shape)}"
             )
     reduction = reduction_of(None, None, reduction)
-    if (var < 0).any():
+    if var.numel() and extent(var)[0] < 0:
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
     held = var.clone()
     held = OPS["where"](held.detach() < eps, held.detach().clamp(min=eps) + (held - held.detach()), held)
@@ -514,7 +530,9 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
 @composite(method=False)
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
-    return _reduced(OPS["softplus"](-target * input), size_average, reduce, reduction)
+    return label_node(
+        _reduced(OPS["softplus"](-target * input), size_average, reduce, reduction), "SoftMarginLossBackward0"
+    )
 
 
 # ---- margins --------------------------------------------------------------------------------------------------------
@@ -642,9 +660,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         target: the same shape: the labels of each sample, ended by the first -1.
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    if input.shape != target.shape or input.dim() > 2:
+    if input.shape != target.shape or input.dim() > 2 or 0 in input.shape[-1:]:
         raise RuntimeError(
-            f"multilabel_margin_loss: expected a target of the input's shape, at most 2-d, got {tuple(input.shape)} "
+            f"multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most 2-d, got {tuple(input.shape)} "
             f"and {tuple(target.shape)}"
         )
     x = input.reshape(1, -1) if input.dim() < 2 else input

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, gemm
+from .._core import Tensor, bool_, gemm
 from .table import alias, composite, primitive
 from .views import reshape, transpose, unsqueeze
 
@@ -33,7 +33,25 @@ def _rows(x: Tensor) -> Tensor:
 # ---- any rank -----------------------------------------------------------------------------------------------------------
 
 
-@primitive()
+def _rank(saved, name):
+    x = saved.get(name)
+    return len(saved[name + "_shape"]) if name + "_shape" in saved else 2 if x is None else x.dim()
+
+
+def _product_name(saved):
+    """PyTorch's name for the product of these ranks."""
+    names = {(2, 2): "Mm", (2, 1): "Mv", (1, 1): "Dot", (1, 2): "Squeeze"}
+    return names.get((_rank(saved, "input"), _rank(saved, "other")), "UnsafeView")
+
+
+def _linear_name(saved):
+    """PyTorch's name for a layer with or without bias, of rows or of anything."""
+    if _rank(saved, "input") == 2:
+        return "Addmm" if "bias_shape" in saved else "Mm"
+    return "View" if "bias_shape" in saved else "UnsafeView"
+
+
+@primitive(node=_product_name)
 def matmul(input, other):
     """Matrix product by the rank of the operands.
 
@@ -46,6 +64,12 @@ def matmul(input, other):
         RuntimeError: the inner sizes or dtypes differ, leading dimensions do not broadcast, or an operand has rank 0.
     """
     return gemm.matmul(input, other)
+
+
+@composite(method=False)
+def rmatmul(input, other):
+    """``other @ input``."""
+    return matmul(other, input)
 
 
 def _matmul_input(g, input_shape, other):
@@ -82,6 +106,25 @@ def __rmatmul__(input, other):
 
 
 @primitive(method=False)
+def _int_mm(input, mat2):
+    """The product of two int8 matrices, ``[m, k]`` and ``[k, n]``, in int32.
+
+    Raises:
+        RuntimeError: an operand is not a matrix of int8, or the inner sizes differ.
+    """
+    for label, x in (("self", input), ("mat2", mat2)):
+        if x.dim() != 2:
+            raise RuntimeError(f"_int_mm: Expected {label} to be of dimension 2 but got {x.dim()}")
+        if x.dtype.name != "int8":
+            raise RuntimeError(f"_int_mm: Expected {label} dtype to be of type int8 but got {x.dtype.name}")
+    if input.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"_int_mm: self.size(1) needs to match mat2.size(0) but got {input.shape[1]} and {mat2.shape[0]}"
+        )
+    return gemm.multiply_bytes(input, mat2)
+
+
+@primitive(method=False, node=_linear_name)
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
@@ -220,14 +263,14 @@ def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
 dot.vjp(input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
 
 
-@composite()
+@composite(out=True)
 def vdot(input, other):
     """Inner product of two vectors, the first conjugated."""
     _check_dot("vdot", input, other)
     return dot(_conj(input), other)
 
 
-@composite()
+@composite(out=True)
 def inner(input, other):
     """Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
     if input.dim() == 0 or other.dim() == 0:
@@ -243,7 +286,7 @@ def inner(input, other):
     return reshape(r, (*input.shape[:-1], *other.shape[:-1]))
 
 
-@composite(names=("ger",))
+@composite(names=("ger",), out=True)
 def outer(input, vec2):
     """``out[i, j] = input[i] * vec2[j]``."""
     for label, x in (("self", input), ("vec2", vec2)):
@@ -269,6 +312,10 @@ def multi_dot(tensors):
     sizes.append(1 if tensors[-1].dim() == 1 else tensors[-1].shape[-1])
     sizes[1] = tensors[0].shape[-1]
     n = len(tensors)
+    if n == 3:  # of equal costs, PyTorch's order
+        a, b, c, d = sizes
+        x, y, z = tensors
+        return matmul(x, matmul(y, z)) if a * c * (b + d) > b * d * (a + c) else matmul(matmul(x, y), z)
     cost = [[0] * n for _ in range(n)]
     cut = [[0] * n for _ in range(n)]
     for length in range(1, n):  # the textbook dynamic programme over sub-chains
@@ -284,15 +331,15 @@ def multi_dot(tensors):
     return product(0, n - 1)
 
 
-@composite()
+@composite(out=True)
 def matrix_power(input, n):
     """``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
     if input.dim() < 2 or input.shape[-1] != input.shape[-2]:
         raise RuntimeError(f"matrix_power: input must be batches of square matrices, got {tuple(input.shape)}")
     if n < 0:
-        from .linalg import inv
+        from .linalg import linalg_inv
 
-        return matrix_power(inv(input), -n)
+        return matrix_power(linalg_inv(input), -n)
     if n == 0:
         from .creation import eye
 
@@ -397,7 +444,7 @@ baddbmm.vjp(
 )
 
 
-@composite(inplace=True)
+@composite(inplace=True, out=True)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
     _check_bmm("addbmm", batch1, batch2)
@@ -406,12 +453,14 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     return addmm(input, wide, reshape(batch2, (b * k, batch2.shape[2])), beta=beta, alpha=alpha)
 
 
-@composite(inplace=True)
+@composite(inplace=True, out=True)
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
     _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))
     _check_addend("addr", input, (vec1.shape[0], vec2.shape[0]))
     product = outer(vec1, vec2)
+    if input.dtype is product.dtype is bool_:  # numbers count as true or false
+        alpha, beta = bool(alpha), bool(beta)
     if alpha != 1:
         product = product * alpha
     if beta == 0:

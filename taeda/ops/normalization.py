@@ -62,7 +62,7 @@ def _check_normalized(name, input, normalized_shape, *affine):
     )
 
 
-@primitive(_layer_norm, method=False, out=False)
+@primitive(_layer_norm, method=False, out=False, batch="trailing", node="NativeLayerNorm")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016).
 
@@ -160,10 +160,11 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     x = input.to(_working(input.dtype))
     mean = x.mean(dims, True)
     rstd = ((x - mean).square().mean(dims, True) + eps).rsqrt()
-    return layer_norm(input, normalized_shape, weight, bias, eps), mean.to(input.dtype), rstd.to(input.dtype)
+    out = layer_norm(input, normalized_shape, weight, bias, eps)
+    return out, mean.to(input.dtype).detach(), rstd.to(input.dtype).detach()
 
 
-@primitive(method=False, out=False, name="_rms_norm")
+@primitive(method=False, out=False, name="_rms_norm", batch="trailing")
 def _fused_rms_norm(input, dims, weight, eps):
     return _rms_norm(input, dims, (weight,), None, eps)
 
@@ -267,7 +268,7 @@ def _group_plan(shape, dtype, groups, weight, bias):
     return address, (*rows.sizes, *every, *every, *rows.affine(w), *rows.affine(b)), rows.rows, rows.grain
 
 
-@primitive(method=False, out=False, name="_group_norm")
+@primitive(method=False, out=False, name="_group_norm", node="NativeGroupNorm")
 def _fused_group_norm(input, num_groups, weight, bias, eps):
     plan = _group_plan(input.shape, input.dtype, num_groups, _signature(weight), _signature(bias))
     x = input.contiguous()
@@ -442,7 +443,14 @@ def _batch_backward_plan(shape, dtype, training, weight):
     return rows.plan(kernels.batch_norm_backward, operands, training)
 
 
-@primitive(method=False, out=False, outputs=("y", "mean", "rstd"), differentiable=[0], name="_batch_norm")
+@primitive(
+    method=False,
+    out=False,
+    outputs=("y", "mean", "rstd"),
+    differentiable=[0],
+    name="_batch_norm",
+    node="NativeBatchNorm",
+)
 def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     signatures = map(_signature, (running_mean, running_var, weight, bias))
     plan = _batch_plan(input.shape, input.dtype, training, *signatures)
@@ -457,9 +465,6 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
     if training:
         tensors = (y, mean, rstd, running_mean, running_var, x, weight, bias)
         launch(address, _pointers(*tensors), (*args, float(eps), float(momentum)), units, grain)
-        for moved in (running_mean, running_var):
-            if moved is not None:
-                _core.bump(moved)
     else:
         tensors = (y, x, running_mean, running_var, weight, bias)
         launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)
@@ -521,8 +526,18 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         eps: added to the variance.
     """
     _require_float("batch_norm", input)
+    if training and not eps > 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     momentum = 0.0 if momentum is None else momentum
-    return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+    if not training or (running_mean is None and running_var is None):
+        return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+    # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their own.
+    mean, var = (None if moved is None else moved.data for moved in (running_mean, running_var))
+    y = _fused_batch_norm(input, weight, bias, mean, var, True, momentum, eps)[0]
+    for moved in (running_mean, running_var):
+        if moved is not None:
+            _core.bump(moved)
+    return y
 
 
 @composite(method=False)

@@ -10,7 +10,7 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
-from .table import alias, composite, pointwise
+from .table import alias, can_cast, composite, expect_tensors, pointwise
 from .views import convert, to_dtype, zeros
 
 NUMBER = ("int", "float", "complex")
@@ -56,7 +56,7 @@ def add(input, other, *, alpha=1):
 add.vjp(input=lambda g: g, other=lambda g, alpha: g if alpha == 1 else mul_conj(g, alpha))
 
 
-@pointwise(check=_check_alpha, dtypes=NUMBER, reference=lambda *x: np.subtract(*x))
+@pointwise(check=_check_alpha, dtypes=NUMBER, strict_bool=True, reference=lambda *x: np.subtract(*x))
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     return input - _times(other, alpha)
@@ -66,7 +66,15 @@ sub.vjp(input=lambda g: g, other=lambda g, alpha: neg(g) if alpha == 1 else mul_
 alias(sub, "subtract")
 
 
-@pointwise(check=_check_alpha, dtypes=NUMBER, inplace=False, reference=lambda a, b: b - a)
+@pointwise(
+    check=_check_alpha,
+    dtypes=NUMBER,
+    strict_bool=True,
+    inplace=False,
+    reference=lambda a, b: b - a,
+    tensors=("input",),
+    node="RsubBackward1",
+)
 def rsub(input, other, *, alpha=1):
     """``other - alpha * input``."""
     return other - _times(input, alpha)
@@ -94,7 +102,7 @@ def mul_conj(input, other):
 mul_conj.vjp(input=lambda g, other: mul(g, other), other=lambda g, input: mul_conj(input, g))
 
 
-@pointwise(promote="float", reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)))
+@pointwise(promote="float", reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)), node="Div")
 def true_divide(input, other):
     """``input / other``; whole numbers give the default floating-point dtype."""
     return input / other
@@ -119,7 +127,9 @@ div_conj.vjp(
 )
 
 
-@pointwise(promote="float", method=False, inplace=False, reference=lambda a, b: b / a, domain=((0.5, 2), (-2, 2)))
+@pointwise(
+    promote="float", method=False, inplace=False, reference=lambda a, b: b / a, domain=((0.5, 2), (-2, 2)), node="Mul"
+)
 def rdiv(input, other):
     """``other / input``."""
     return other / input
@@ -152,7 +162,13 @@ def floor_divide(input, other):
     return s.floor_divide(input, other)
 
 
-@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda a, b: np.trunc(a / b), domain=((-2, 2), (0.5, 2)))
+@pointwise(
+    check=_whole_number_zero,
+    native=True,
+    dtypes=REAL,
+    reference=lambda a, b: np.trunc(a / b),
+    domain=((-2, 2), (0.5, 2)),
+)
 def trunc_divide(input, other):
     """``trunc(input / other)``: rounded toward zero, C's ``/`` of whole numbers."""
     return s.trunc_divide(input, other)
@@ -220,7 +236,13 @@ def rremainder(input, other):
     return remainder(_as_tensor(other, input), input)
 
 
-@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.fmod(*x), domain=((-2, 2), (0.5, 2)))
+@pointwise(
+    check=_whole_number_zero,
+    dtypes=REAL,
+    reference=lambda *x: np.fmod(*x),
+    domain=((-2, 2), (0.5, 2)),
+    tensors=("input",),
+)
 def fmod(input, other):
     """``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``.
 
@@ -262,6 +284,12 @@ def positive(input):
     return input
 
 
+def _refuse_complex(input):
+    """The absolute value of a complex number is real, which its tensor does not hold."""
+    if input.is_complex():
+        raise RuntimeError("In-place abs is not supported for complex tensors: use abs(), which gives a real tensor")
+
+
 @pointwise(out="real", dtypes=NUMBER, reference=lambda *x: np.abs(*x))
 def abs(input):
     """The absolute value; of a complex number, a real one."""
@@ -269,6 +297,7 @@ def abs(input):
 
 
 abs.vjp(input=lambda g, input: mul(g, sgn(input)))
+abs.traits["inplace"].body_check = _refuse_complex
 alias(abs, "absolute")
 
 
@@ -313,19 +342,33 @@ def conj(input):
     return conj_physical(input) if input.is_complex() else input
 
 
-@pointwise(reference=lambda *x: np.conj(*x))
-def conj_physical(input):
-    """The complex conjugate, computed."""
+@pointwise(method=False, reference=lambda *x: np.conj(*x))
+def conjugated(input):
+    """The complex conjugate in memory of its own."""
     return s.conj(input)
 
 
-conj_physical.vjp(input=lambda g: conj_physical(g))
+conjugated.vjp(input=lambda g: conjugated(g))
+
+
+@composite()
+def conj_physical(input, *, out=None):
+    """The complex conjugate, computed; a real tensor is given back as it is."""
+    if out is not None:
+        return conjugated(input, out=out)
+    return conjugated(input) if input.is_complex() else input
+
+
+@composite()
+def conj_physical_(input):
+    """In-place form of :func:`conj_physical`."""
+    return conjugated.traits["inplace"](input) if input.is_complex() else input
 
 
 # ---- powers ---------------------------------------------------------------------------------------------------------
 
 
-@pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.square(*x))
+@pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.square(*x), node="Pow")
 def times_itself(input):
     """``input * input``."""
     return input * input
@@ -378,7 +421,7 @@ def reciprocal(input):
 reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, times_itself(out))))
 
 
-@pointwise(method=False, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)))
+@pointwise(method=False, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)), node="Pow")
 def power(input, exponent):
     """``input ** exponent`` by the general formula; see :func:`pow`."""
     return s.pow(input, exponent)
@@ -456,16 +499,36 @@ def rpow(input, other):
     return power(other, input)
 
 
-@composite(inplace=True)
-def float_power(input, exponent, *, out=None):
-    """``input ** exponent`` in float64 or complex128."""
+def _widest(input, exponent):
+    """The dtype of :func:`float_power`, and its operands in that."""
     complex_ = any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in (input, exponent))
     wide = _core.complex128 if complex_ else _core.float64
-    input, exponent = (to_dtype(x, wide) if isinstance(x, Tensor) else x for x in (input, exponent))
-    return pow(input, exponent, out=out)
+    return wide, *(to_dtype(x, wide) if isinstance(x, Tensor) else x for x in (input, exponent))
 
 
-@pointwise(dtypes=("float",), reference=lambda *x: np.hypot(*x))
+@composite()
+def float_power(input, exponent, *, out=None):
+    """``input ** exponent`` in float64 or complex128."""
+    _, base, power_ = _widest(input, exponent)
+    return pow(base, power_, out=out)
+
+
+@composite()
+def float_power_(input, exponent):
+    """In-place form of :func:`float_power`.
+
+    Raises:
+        RuntimeError: ``input`` is not of the dtype of the result, float64 or complex128.
+    """
+    wide, _, power_ = _widest(input, exponent)
+    if input.dtype != wide:
+        raise RuntimeError(
+            f"float_power_: the base has dtype {input.dtype}, but the operation's result requires {wide}"
+        )
+    return pow_(input, power_)
+
+
+@pointwise(dtypes=("float",), reference=lambda *x: np.hypot(*x), tensors=("input", "other"))
 def hypot(input, other):
     """``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
     return s.hypot(input, other)
@@ -509,7 +572,21 @@ addcdiv.vjp(
 )
 
 
-@pointwise(operands=3, dtypes=FLOATS, reference=lambda a, b, w: a + w * (b - a))
+def _one_dtype(input, end, weight):
+    """PyTorch promotes none of these."""
+    for name, x in (("end", end), ("weight", weight)):
+        if isinstance(x, Tensor) and x.dtype != input.dtype and not (name == "weight" and x.dim() == 0):
+            raise RuntimeError(f"lerp: expected dtype {input.dtype} for `{name}` but got dtype {x.dtype}")
+
+
+@pointwise(
+    operands=3,
+    promote_from=(0, 1),
+    dtypes=FLOATS,
+    check=_one_dtype,
+    one_dtype=True,
+    reference=lambda a, b, w: a + w * (b - a),
+)
 def lerp(input, end, weight):
     """``input + weight * (end - input)``, exact at both ends; ``weight`` is a number or a tensor."""
     size = s.abs(weight)
@@ -590,13 +667,17 @@ def round(input, *, decimals=0, out=None):
 # ---- extrema --------------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.maximum(*x))
+@pointwise(
+    dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.maximum(*x), tensors=("input", "other")
+)
 def maximum(input, other):
     """The larger of the two, NaN where either is NaN."""
     return s.maximum(input, other)
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.minimum(*x))
+@pointwise(
+    dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.minimum(*x), tensors=("input", "other")
+)
 def minimum(input, other):
     """The smaller of the two, NaN where either is NaN."""
     return s.minimum(input, other)
@@ -619,13 +700,13 @@ minimum.vjp(
 )
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmax(*x))
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmax(*x), tensors=("input", "other"))
 def fmax(input, other):
     """The larger of the two; a number wins over NaN."""
     return s.fmax(input, other)
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmin(*x))
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmin(*x), tensors=("input", "other"))
 def fmin(input, other):
     """The smaller of the two; a number wins over NaN."""
     return s.fmin(input, other)
@@ -655,7 +736,7 @@ fmin.vjp(
 )
 
 
-@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: x)
+@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: x, node="ClampBackward1")
 def clamp_between(input, min=None, max=None):
     """``input`` held between two numbers, either of which may be None; NaN stays."""
     if min is not None:
@@ -676,26 +757,80 @@ clamp_gradient.vjp(grad=lambda g, input, min, max: clamp_gradient(g, input, min,
 clamp_between.vjp(input=lambda g, input, min, max: clamp_gradient(g, input, min, max))
 
 
-def _clamp(input, min, max, out, inplace):
-    plain = min.__class__ is not Tensor and max.__class__ is not Tensor and not inplace and out is None
-    if plain and input.is_floating_point() and (min is not None or max is not None):
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def gradient_from(grad, input, bound):
+    """``grad`` where ``input >= bound``, else 0."""
+    return s.select(input >= bound, grad, s.like(grad, 0.0))
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def gradient_below(grad, input, bound):
+    """``grad`` where ``input < bound``, else 0."""
+    return s.select(input < bound, grad, s.like(grad, 0.0))
+
+
+gradient_from.vjp(grad=lambda g, input, bound: gradient_from(g, input, bound))
+gradient_below.vjp(grad=lambda g, input, bound: gradient_below(g, input, bound))
+
+
+@pointwise(method=False, dtypes=("bool", "int", "float"))
+def at_least(input, bound):
+    """``input`` where it is not below ``bound``, else ``bound``, which gets the gradient there alone."""
+    return s.maximum(input, bound)
+
+
+@pointwise(method=False, dtypes=("bool", "int", "float"))
+def at_most(input, bound):
+    """``input`` where it is not above ``bound``, else ``bound``, which gets the gradient there alone."""
+    return s.minimum(input, bound)
+
+
+at_least.vjp(
+    input=lambda g, input, bound: gradient_from(g, input, bound),
+    bound=lambda g, input, bound: gradient_below(g, input, bound),
+)
+at_most.vjp(
+    input=lambda g, input, bound: gradient_from(g, bound, input),
+    bound=lambda g, input, bound: gradient_below(g, bound, input),
+)
+
+
+def _clamp_to_tensors(input, min, max, out, inplace):
+    bounds = [(op, _as_tensor(b, input)) for op, b in ((at_least, min), (at_most, max)) if b is not None]
+    if inplace:
+        for op, bound in bounds:
+            op.traits["inplace"](input, bound)
+        return input
+    for op, bound in bounds[:-1]:
+        input = op(input, bound)
+    op, bound = bounds[-1]
+    return op(input, bound) if out is None else op(input, bound, out=out)
+
+
+def _clamp(input, min, max, out, inplace, name="clamp"):
+    if not isinstance(input, Tensor):
+        expect_tensors(name, input=input)
+    numbers = not (isinstance(min, Tensor) or isinstance(max, Tensor))
+    if numbers and (min != min or max != max):  # NaN bounds give NaN, as tensors of them do
+        min, max = (_as_tensor(b, input) if b != b else b for b in (min, max))
+        return _clamp_to_tensors(input, min, max, out, inplace)
+    if numbers and not inplace and out is None and input.is_floating_point() and (min is not None or max is not None):
         return clamp_between(input, min, max)  # the common case, at once
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
-        result = input
-        if min is not None:
-            result = maximum(result, _as_tensor(min, input))
-        if max is not None:
-            result = minimum(result, _as_tensor(max, input))
-        if inplace:
-            return input.copy_(result)
-        return result if out is None else clamp_between(result, out=out)
+    if not numbers:
+        return _clamp_to_tensors(input, min, max, out, inplace)
     if not inplace:
         for bound in (min, max):
             if bound is not None:
                 input = convert(input, _core.result_type(input, bound))
     if inplace:
+        for bound in (min, max):
+            if bound is not None and not can_cast(_core.result_type(input, bound), input.dtype):
+                raise RuntimeError(
+                    f"{name}_: result type {_core.result_type(input, bound)} can't be cast to the desired output type "
+                    f"{input.dtype}"
+                )
         return clamp_between.traits["inplace"](input, min, max)
     return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)
 
@@ -715,22 +850,22 @@ def clamp_(input, min=None, max=None):
 @composite()
 def clamp_min(input, min, *, out=None):
     """``input``, at least ``min``."""
-    return _clamp(input, min, None, out, False)
+    return _clamp(input, min, None, out, False, "clamp_min")
 
 
 @composite()
 def clamp_max(input, max, *, out=None):
     """``input``, at most ``max``."""
-    return _clamp(input, None, max, out, False)
+    return _clamp(input, None, max, out, False, "clamp_max")
 
 
 @composite()
 def clamp_min_(input, min):
     """In-place form of :func:`clamp_min`."""
-    return _clamp(input, min, None, None, True)
+    return _clamp(input, min, None, None, True, "clamp_min_")
 
 
 @composite()
 def clamp_max_(input, max):
     """In-place form of :func:`clamp_max`."""
-    return _clamp(input, None, max, None, True)
+    return _clamp(input, None, max, None, True, "clamp_max_")

@@ -8,7 +8,7 @@ from collections import namedtuple
 from .. import _core
 from .._core import Tensor
 from ..kernels import pool as kernels
-from .table import primitive
+from .table import primitive, with_out
 from .views import reshape
 
 _COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
@@ -112,17 +112,29 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     return outs
 
 
+def _by_space(form, smallest=1):
+    """The name in the graph, by the number of dimensions that windows have."""
+    return lambda saved: form.format(max(len(saved.get("size") or (2, 2)), smallest))
+
+
 # ---- maximum ------------------------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False, outputs=("values", "indices"), differentiable=[0])
+@primitive(
+    method=False,
+    out=False,
+    outputs=("values", "indices"),
+    differentiable=[0],
+    batch="fold",
+    node=_by_space("MaxPool{}DWithIndices", 2),
+)
 def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     """Maxima of windows and where in its plane each was found."""
     args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)
     return tuple(_launch("max_pool", "argmax", input, size, args))
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="fold")
 def _max_pool_adjoint(grad, indices, space):
     """``grad`` summed into the places that ``indices`` name in planes of sizes ``space``."""
     g = _ready("max_pool_backward", grad)
@@ -203,8 +215,10 @@ def _adaptive_max(name, n, input, output_size, return_indices):
 
 
 def _adaptive_size(name, n, input, output_size):
-    _check_input(name, n, input)
     wanted = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= input.dim():
+        raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(input.shape)}")
+    _check_input(name, n, input)
     if len(wanted) != n:
         raise RuntimeError(f"{name}: output_size must be an int or a tuple of {n} ints (or None), got {output_size}")
     space = tuple(input.shape[-n:])
@@ -229,16 +243,19 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 # ---- average ------------------------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="fold", node=_by_space("AvgPool{}D"))
 def _avg_pool(input, size, kernel, stride, padding, divide=1):
     """Sums of windows over ``divide`` (see ``kernels.pool.POOL_ARGS``)."""
-    if not input.is_floating_point():
+    whole = input.dtype is _core.int64
+    if not input.is_floating_point() and not whole:
         raise NotImplementedError(f"\"avg_pool\" not implemented for '{input.dtype.name}'; convert with .float()")
-    args = _args(input.shape[-len(size) :], size, kernel, stride, padding, (1,) * len(size), 0, divide)
-    return _launch("avg_pool", "sum", input, size, args)[0]
+    space = input.shape[-len(size) :]
+    args = _args(space, size, kernel, stride, padding, (1,) * len(size), 0, divide)
+    out = _launch("avg_pool", "sum", input, size, args)[0]
+    return _divided(out, space, kernel, stride, padding, divide) if whole else out  # the kernel divides no integers
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="fold")
 def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     """Every element of an image of sizes ``space`` gets the sum of ``grad`` over the windows that it lies in."""
     n = len(space)
@@ -252,16 +269,17 @@ def _sum_pool_adjoint(grad, space, kernel, stride, padding):
 
 
 def _divided(g: Tensor, space, kernel, stride, padding, divide) -> Tensor:
-    """``g`` over the size of each window."""
+    """``g`` over the size of each window, towards zero where it is of integers."""
+    rounding = None if g.is_floating_point() else "trunc"
     if divide > 0:
-        return g if divide == 1 else g / divide
+        return g if divide == 1 else g.div(divide, rounding_mode=rounding)
     from .exchange import tensor
 
     n = len(kernel)
     for d, (o, i, k, s, p) in enumerate(zip(g.shape[-n:], space, kernel, stride, padding, strict=True)):
         low, high = (-p, i + p) if divide < 0 else (0, i)
         sizes = [min(j * s - p + k, high) - max(j * s - p, low) for j in range(o)]
-        g = g / tensor(sizes, dtype=g.dtype).reshape((o, *(1,) * (n - 1 - d)))
+        g = g.div(tensor(sizes, dtype=g.dtype).reshape((o, *(1,) * (n - 1 - d))), rounding_mode=rounding)
     return g
 
 
@@ -319,6 +337,7 @@ def avg_pool3d(
 for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
     _max.__doc__ = _MAX_DOC.format(space=", ".join("dhw"[3 - _n :]))
     _avg.__doc__ = _AVG_DOC.format(space=", ".join("dhw"[3 - _n :]))
+avg_pool2d, avg_pool3d = with_out(avg_pool2d), with_out(avg_pool3d)
 
 
 def _adaptive_avg(name, n, input, output_size):
@@ -422,6 +441,7 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     batch, channels = x.shape[:2]
     if samples is None:
         samples = rand((1 if single else batch, channels, n), dtype=input.dtype)
+    samples = samples[:1] if single else samples
     flat = None
     for d in range(n):
         i, k, o = space[d], kernel[d], size[d]

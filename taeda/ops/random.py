@@ -493,12 +493,26 @@ def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, d
         sizes = tuple(_broadcast(mean.shape, std.shape))
     else:
         sizes = tuple(like.shape)
-    t = _new(sizes, None if out is not None else like.dtype, device, out)
+    if out is None:
+        return _done(_normal_of(mean, std, sizes, like.dtype, device, generator), requires_grad)
+    return _fill_normal_of(_new(sizes, None, device, out), mean, std, generator)
+
+
+def _fill_normal_of(t: Tensor, mean: Any, std: Any, generator: Any) -> Tensor:
     if isinstance(std, Tensor):
-        normal_(t, 0.0, 1.0, generator=generator)
-        return t.mul_(std).add_(mean)
-    normal_(t, 0.0, std, generator=generator)
-    return t.add_(mean)
+        return normal_(t, 0.0, 1.0, generator=generator).mul_(std).add_(mean)
+    return normal_(t, 0.0, std, generator=generator).add_(mean)
+
+
+@primitive(method=False, out=False)
+def _normal_of(mean, std, sizes, dtype, device, generator):
+    """Normal numbers of the given means and deviations, of which they are, as in PyTorch, no functions."""
+    return _fill_normal_of(_new(sizes, dtype, device, None), mean, std, generator)
+
+
+@_normal_of.vjp_all("mean", "std")
+def _(g, mean, std):
+    return tuple(x.new_zeros(x.shape) if isinstance(x, Tensor) else None for x in (mean, std))
 
 
 def _broadcast(a: Any, b: Any) -> list[int]:
@@ -553,7 +567,7 @@ def poisson(input, generator=None):
 poisson.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
-@primitive(differentiable=())
+@primitive(differentiable=(), out="same")
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     """Indices drawn with the probabilities (up to a factor) in each row.
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections import namedtuple
 
 from .._core import HELPERS, Tensor, get_default_dtype, uint8
 from .._core.reduce import Reducer
-from .table import OPS, composite, primitive
+from .table import OPS, composite, primitive, result_type
 
 _NAMES = (
     "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -55,7 +54,12 @@ def reduced_count(shape, dim):
 
 
 # ---- sums -----------------------------------------------------------------------------------------------------------
-@primitive(Reducer("sum", "sum", (_TOTAL,)).run)
+def _over(name):
+    """The name of a reduction in the graph: PyTorch counts that over given dimensions as another."""
+    return lambda saved: name if saved.get("dim") in (None, ()) else name + "Backward1"
+
+
+@primitive(Reducer("sum", "sum", (_TOTAL,)).run, batch="reduction", node=_over("Sum"))
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
 
@@ -82,7 +86,7 @@ sum.vjp(
 _REAL_TOTAL = tuple(c if c < _COMPLEX else -1 for c in _TOTAL)
 
 
-@primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run)
+@primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run, batch="reduction")
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` with NaN counted as 0."""
 
@@ -94,7 +98,7 @@ nansum.vjp(
 )
 
 
-@primitive(Reducer("mean", "mean", (_FLOAT,)).run)
+@primitive(Reducer("mean", "mean", (_FLOAT,)).run, batch="reduction", node=_over("Mean"))
 def mean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
 
@@ -110,7 +114,7 @@ mean.vjp(
 )
 
 
-@composite()
+@composite(out=True)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over ``dim`` of the elements that are not NaN."""
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
@@ -119,7 +123,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / count
 
 
-@primitive(Reducer("prod", "prod", (_TOTAL,), single=True).run)
+@primitive(Reducer("prod", "prod", (_TOTAL,), single=True).run, batch="reduction")
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over ``dim`` (all dimensions by default).
 
@@ -140,6 +144,8 @@ def _products_of_others(x, dim):
 
 @prod.vjp_all("input")
 def _(g, input, out, dim, keepdim):
+    if input.numel() == 1:
+        return (restore(g, input.shape, dim, keepdim),)
     if not input.numel():
         return (input * restore(g, input.shape, dim, keepdim),)
     if (input != 0).all():
@@ -162,7 +168,7 @@ def _elementwise(input, dim):
     return isinstance(dim, (tuple, list)) and not dim
 
 
-@primitive()
+@primitive(out=("bool", "uint8"), batch="reduction")
 def any(input, dim=None, keepdim=False):
     """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
@@ -170,7 +176,7 @@ def any(input, dim=None, keepdim=False):
     return _any(input, dim, keepdim)
 
 
-@primitive()
+@primitive(out=("bool", "uint8"), batch="reduction")
 def all(input, dim=None, keepdim=False):
     """Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
@@ -178,7 +184,7 @@ def all(input, dim=None, keepdim=False):
     return _all(input, dim, keepdim)
 
 
-@primitive(out=False)
+@primitive(out=False, batch="reduction")
 def count_nonzero(input, dim=None):
     """The number of elements along ``dim`` that are not 0, as int64."""
     return _count_nonzero(input, dim, False)
@@ -190,9 +196,9 @@ _min_all = Reducer("min", "amin", (_ORDERED,), identity=False).run
 _max = Reducer("max", "max", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False, single=True).run
 _min = Reducer("min", "min", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False).run
 
-MaxResult = namedtuple("max", ["values", "indices"])
-MinResult = namedtuple("min", ["values", "indices"])
-AminmaxResult = namedtuple("aminmax", ["min", "max"])
+MaxResult = result_type("max", "values", "indices")
+MinResult = result_type("min", "values", "indices")
+AminmaxResult = result_type("aminmax", "min", "max")
 
 
 def _share(g, out, input, dim, keepdim):
@@ -212,7 +218,7 @@ def _place(g, indices, shape, dim, keepdim):
     return g.new_zeros(shape).scatter(dim, indices, g)
 
 
-@primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run)
+@primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction")
 def amax(input, dim=(), keepdim=False):
     """The largest element over ``dim`` (all dimensions by default); NaN where there is one.
 
@@ -223,7 +229,7 @@ def amax(input, dim=(), keepdim=False):
 amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, keepdim))
 
 
-@primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run)
+@primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run, out="same", batch="reduction")
 def amin(input, dim=(), keepdim=False):
     """The smallest element over ``dim`` (all dimensions by default); NaN where there is one.
 
@@ -238,6 +244,8 @@ amin.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, ke
     Reducer("aminmax", "aminmax", (_ORDERED, _ORDERED), states=2, identity=False, single=True).run,
     outputs=("min", "max"),
     result_type=AminmaxResult,
+    out="same",
+    batch="reduction",
 )
 def aminmax(input, *, dim=None, keepdim=False):
     """The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
@@ -250,7 +258,14 @@ aminmax.vjp(
 )
 
 
-@primitive(_max_all, method=False, name="_max_all")
+@primitive(method=False, out=False, batch="check")
+def extent(input):
+    """The smallest and the largest element of a tensor that has one, as plain numbers: to tell whether arguments are valid."""
+    low, high = aminmax(input)
+    return low.item(), high.item()
+
+
+@primitive(_max_all, method=False, name="_max_all", node="MaxBackward1")
 def _full_max(input):
     """The largest element."""
 
@@ -258,7 +273,7 @@ def _full_max(input):
 _full_max.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
 
 
-@primitive(_min_all, method=False, name="_min_all")
+@primitive(_min_all, method=False, name="_min_all", node="MinBackward1")
 def _full_min(input):
     """The smallest element."""
 
@@ -266,10 +281,10 @@ def _full_min(input):
 _full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
 
 
-_CHOICE = {"method": False, "outputs": ("values", "indices"), "differentiable": [0]}
+_CHOICE = {"method": False, "out": "same", "outputs": ("values", "indices"), "differentiable": [0]}
 
 
-@primitive(_max, **_CHOICE, result_type=MaxResult, name="_max_dim")
+@primitive(_max, **_CHOICE, result_type=MaxResult, name="_max_dim", batch="along", node="Max")
 def _max_along(input, dim, keepdim=False):
     """The largest element along ``dim`` and where it is."""
 
@@ -277,7 +292,7 @@ def _max_along(input, dim, keepdim=False):
 _max_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
 
 
-@primitive(_min, **_CHOICE, result_type=MinResult, name="_min_dim")
+@primitive(_min, **_CHOICE, result_type=MinResult, name="_min_dim", batch="along", node="Min")
 def _min_along(input, dim, keepdim=False):
     """The smallest element along ``dim`` and where it is."""
 
@@ -327,12 +342,12 @@ def _position(name):
     return Reducer(name, name, (_POSITION,), states=2, ordered=True, identity=False, single=True).run
 
 
-@primitive(_position("argmax"))
+@primitive(_position("argmax"), out="same", batch="reduction")
 def argmax(input, dim=None, keepdim=False):
     """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
 
 
-@primitive(_position("argmin"))
+@primitive(_position("argmin"), out="same", batch="reduction")
 def argmin(input, dim=None, keepdim=False):
     """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
 
@@ -389,7 +404,9 @@ def _with_mean(gradient, g, input, dim, keepdim):
     return gradient + restore(g / builtins.max(reduced_count(input.shape, dim), 1), input.shape, dim, keepdim)
 
 
-@primitive(Reducer("var", "var", (_FLOAT_REAL,), states=3, nparams=1).moments, method=False, name="_var")
+@primitive(
+    Reducer("var", "var", (_FLOAT_REAL,), states=3, nparams=1).moments, method=False, name="_var", batch="reduction"
+)
 def _variance(input, dim, correction, keepdim):
     """:func:`var` with every argument."""
 
@@ -397,7 +414,9 @@ def _variance(input, dim, correction, keepdim):
 _variance.vjp(input=lambda g, input, dim, correction, keepdim: _var_gradient(g, input, dim, correction, keepdim))
 
 
-@primitive(Reducer("std", "std", (_FLOAT_REAL,), states=3, nparams=1).moments, method=False, name="_std")
+@primitive(
+    Reducer("std", "std", (_FLOAT_REAL,), states=3, nparams=1).moments, method=False, name="_std", batch="reduction"
+)
 def _deviation(input, dim, correction, keepdim):
     """:func:`std` with every argument."""
 
@@ -412,6 +431,7 @@ _deviation.vjp(
     method=False,
     outputs=("var", "mean"),
     name="_var_mean",
+    batch="reduction",
 )
 def _variance_mean(input, dim, correction, keepdim):
     """:func:`var_mean` with every argument."""
@@ -429,6 +449,7 @@ _variance_mean.vjp(
     method=False,
     outputs=("std", "mean"),
     name="_std_mean",
+    batch="reduction",
 )
 def _deviation_mean(input, dim, correction, keepdim):
     """:func:`std_mean` with every argument."""
@@ -481,7 +502,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 _logsumexp = Reducer("logsumexp", "logsumexp", (tuple(c if c < _COMPLEX else -1 for c in _FLOAT),), states=2).run
 
 
-@primitive(_logsumexp, method=False, name="_logsumexp")
+@primitive(_logsumexp, method=False, name="_logsumexp", batch="reduction")
 def _log_sum_exp(input, dim, keepdim):
     """The logarithm of the sum of exponentials, of floats."""
 
@@ -494,18 +515,17 @@ def _(g, out, input, dim, keepdim):
     return (unreduce(g, shape, dim, keepdim) * (input - level).exp(),)
 
 
-@composite()
-def logsumexp(input, dim, keepdim=False, *, out=None):
+@composite(out=True)
+def logsumexp(input, dim, keepdim=False):
     """``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
     if input.dtype.is_complex:
         top = input.real.detach().amax(dim, True) if input.numel() else input.real.sum(dim, True)
         top = top.masked_fill(top.isinf(), 0)
         result = sum((input - top).exp(), dim, True).log() + top
-        result = result if keepdim else result.reshape(sum(top, dim).shape)
-        return result if out is None else out.copy_(result)
+        return result if keepdim else result.reshape(sum(top, dim).shape)
     if not input.dtype.is_floating_point:
         input = input.to(get_default_dtype())
-    return _log_sum_exp(input, dim, keepdim, **({} if out is None else {"out": out}))
+    return _log_sum_exp(input, dim, keepdim)
 
 
 # ---- norms ----------------------------------------------------------------------------------------------------------
@@ -523,7 +543,7 @@ _NORM = {
 _norm_any = Reducer("vector_norm", "normp", (_FLOAT_REAL,), nparams=1).run
 
 
-@primitive(method=False, name="_vector_norm")
+@primitive(method=False, name="_vector_norm", batch="reduction", node="LinalgVectorNorm")
 def _vector_norm(input, ord, dim, keepdim):
     reducer = _NORM.get(ord)
     return _norm_any(input, dim, keepdim, None, ord) if reducer is None else reducer(input, dim, keepdim)
@@ -580,8 +600,8 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return _vector_norm(x, ord, dim, keepdim, **({} if out is None else {"out": out}))
 
 
-@composite()
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+@composite(out=True)
+def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``.
 
     Args:
@@ -592,10 +612,10 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if p == "nuc":
         if dim is None and input.dim() != 2:
             raise RuntimeError(f"norm(): p='nuc' expected dim to be a 2-tuple, got None for shape {tuple(input.shape)}")
-        return OPS["matrix_norm"](input, "nuc", dim or (0, 1), keepdim, dtype=dtype)
+        return OPS["linalg_matrix_norm"](input, "nuc", dim or (0, 1), keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', got {p!r}")
-    return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, out=out)
+    return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
 @composite()
@@ -604,7 +624,7 @@ def dist(input, other, p=2):
     return vector_norm(input - other, p)
 
 
-@composite()
+@composite(inplace=True, out="same")
 def renorm(input, p, dim, maxnorm):
     """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
     if input.dim() < 2:

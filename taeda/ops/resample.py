@@ -28,6 +28,8 @@ class Line(NamedTuple):
     scale: float
     align_corners: bool
     antialias: bool
+    double: bool = False  # positions in float64
+    fixed: bool = False  # weights in fixed point
     transposed: bool = False
 
 
@@ -35,12 +37,17 @@ class Line(NamedTuple):
 
 
 def _step(line: Line, np) -> float:
-    """Distance in the input from one output to the next; in float32 as PyTorch computes it, for equal roundings."""
+    """Distance in the input from one output to the next, in the precision in which PyTorch computes it."""
+    real = _real(line, np)
     if line.align_corners:
-        return float(np.float32(line.inputs - 1) / np.float32(line.outputs - 1)) if line.outputs > 1 else 0.0
+        return float(real(line.inputs - 1) / real(line.outputs - 1)) if line.outputs > 1 else 0.0
     if line.scale > 0:
-        return float(np.float32(1.0 / line.scale))
-    return float(np.float32(line.inputs) / np.float32(line.outputs))
+        return float(real(1.0 / line.scale))
+    return float(real(line.inputs) / real(line.outputs))
+
+
+def _real(line: Line, np):
+    return np.float64 if line.double else np.float32
 
 
 def _cubic(x, a: float, np):
@@ -72,7 +79,7 @@ def _antialiased(line: Line, np):
 
 def _plain(line: Line, np):
     """Taps of nearest, linear and cubic interpolation."""
-    single = np.float32
+    single = _real(line, np)
     step = single(_step(line, np))
     o = np.arange(line.outputs).astype(single)
     top = line.inputs - 1
@@ -92,6 +99,20 @@ def _plain(line: Line, np):
     return np.clip(base.astype(np.int64) + taps, 0, top), _cubic(part - taps, -0.75, np)
 
 
+def _fixed_point(index, weight, np):
+    """Weights rounded to multiples of a power of 2 of which the largest takes 15 bits, as for images in 8 bits; those of
+    several taps on one element are rounded together."""
+    weight = weight.copy()
+    for k in range(1, len(weight)):
+        same = index[k] == index[k - 1]
+        weight[k] += np.where(same, weight[k - 1], 0)
+        weight[k - 1] = np.where(same, 0, weight[k - 1])
+    unit = 1
+    while int(0.5 + weight.max(initial=0) * 2 * unit) < 1 << 15 and unit < 1 << 22:
+        unit *= 2
+    return np.trunc(weight * unit + np.copysign(0.5, weight)) / unit
+
+
 @functools.lru_cache(maxsize=256)
 def _table(line: Line) -> tuple[Tensor, Tensor, int]:
     """Indices and weights, tap-major, and the number of taps."""
@@ -101,6 +122,7 @@ def _table(line: Line) -> tuple[Tensor, Tensor, int]:
 
     forward = line._replace(transposed=False)
     index, weight = (_antialiased if line.antialias else _plain)(forward, np)
+    weight = _fixed_point(index, weight, np) if line.fixed else weight
     if line.transposed:  # for each input, the outputs it went to
         taps, outputs = index.shape
         i, o, w = index.ravel(), np.tile(np.arange(outputs), taps), weight.ravel()
@@ -117,7 +139,7 @@ def _table(line: Line) -> tuple[Tensor, Tensor, int]:
     return from_numpy(index), from_numpy(weight), index.shape[0]
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="along")
 def resample(input, dim, line):
     """One dimension of ``input`` resampled as ``line`` says."""
     x = input.contiguous()
@@ -236,15 +258,23 @@ def interpolate(
         from . import pooling
 
         return getattr(pooling, f"adaptive_avg_pool{n}d")(input, outputs)
+    return to_size(input, outputs, factors, mode, align_corners, bool(antialias))
+
+
+def to_size(input, outputs, factors, mode, align_corners, antialias):
+    """``input`` interpolated to ``outputs``, whose steps are by ``factors`` where these are not 0."""
+    n = input.dim() - 2
     kind = _KINDS.get(mode, mode)
     whole = not (input.dtype.is_floating_point or input.dtype.is_complex)
     if whole and (kind in ("linear", "cubic") and input.dtype is not _core.uint8):
         raise NotImplementedError(
             f"interpolate: mode {mode!r} not implemented for {input.dtype}; convert to floating point"
         )
-    result = input.to(_core.float32) if whole and kind in ("linear", "cubic") else input
+    fixed = whole and kind in ("linear", "cubic")  # then each dimension's result is rounded to 8 bits
+    result = input.to(_core.float64) if fixed else input
     for d in reversed(range(n)):
-        line = Line(kind, input.shape[d + 2], outputs[d], factors[d], align_corners, bool(antialias))
+        double = result.dtype is _core.float64 and not kind.startswith("nearest")
+        line = Line(kind, input.shape[d + 2], outputs[d], factors[d], align_corners, antialias, double, fixed)
         if line.inputs == line.outputs and (
             factors[d] in (0.0, 1.0) or (kind.startswith("nearest") and factors[d] == 1.0)
         ):
@@ -253,9 +283,10 @@ def interpolate(
             result = result.index_select(d + 2, _table(line)[0].view(-1))
         else:
             result = resample(result, d + 2, line)
+            result = result.add_(0.5).floor_().clamp_(0, 255) if fixed else result
     if result is input:
         return input.clone()
-    return result.round_().clamp_(0, 255).to(input.dtype) if result.dtype != input.dtype else result
+    return result.to(input.dtype)
 
 
 # ---- sampling -------------------------------------------------------------------------------------------------------------
@@ -286,7 +317,7 @@ def _vector(dtype) -> int:
     return max(min(width // dtype.itemsize, 2 * (width // 8)), 1)
 
 
-@primitive(method=False, out=False, name="_grid_sampler")
+@primitive(method=False, out=False, name="_grid_sampler", batch="fold")
 def grid_sampler(input, grid, mode, padding_mode, align_corners):
     """:func:`grid_sample` on checked arguments."""
     input, grid = input.contiguous(), grid.contiguous()
@@ -405,6 +436,8 @@ def _axis_in_ops(x, size, mode, padding_mode, align_corners):
 
 
 def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
+    if not input.is_floating_point():
+        raise RuntimeError(f"grid_sample(): expected input of a floating-point dtype, got {input.dtype}")
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"

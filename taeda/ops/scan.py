@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from .._core import Tensor, get_default_dtype
 from .._core.reduce import Rowwise
-from .table import OPS, composite, primitive
+from .table import OPS, composite, primitive, result_type
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False):
@@ -17,8 +15,8 @@ _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")
 _cummax, _cummin = _scan("cummax", "fxfi"), _scan("cummin", "fxfi")
 _logcumsumexp = _scan("logcumsumexp", "fx", wide=False, floating=True)
 
-CummaxResult = namedtuple("cummax", ["values", "indices"])
-CumminResult = namedtuple("cummin", ["values", "indices"])
+CummaxResult = result_type("cummax", "values", "indices")
+CumminResult = result_type("cummin", "values", "indices")
 
 
 def _reverse_cumsum(x, dim):
@@ -26,7 +24,7 @@ def _reverse_cumsum(x, dim):
     return x.flip(dim).cumsum(dim).flip(dim) if x.dim() else x
 
 
-@primitive(inplace=True)
+@primitive(inplace=True, out="any", batch="along")
 def cumsum(input, dim, *, dtype=None):
     """Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64.
 
@@ -49,7 +47,7 @@ cumsum.vjp(
 )
 
 
-@primitive(inplace=True)
+@primitive(inplace=True, out="any", batch="along")
 def cumprod(input, dim, *, dtype=None):
     """Running product along ``dim``. Integers and bools are multiplied as int64.
 
@@ -66,7 +64,7 @@ def cumprod(input, dim, *, dtype=None):
 @cumprod.vjp_all("input")
 def _(g, input, out, dim, dtype):
     x = input if dtype is None else input.to(dtype)
-    if not x.dim() or not x.numel():
+    if not x.dim() or not x.numel() or x.shape[dim] == 1:
         return (_as_input(g, dtype, input.dtype),)
     dim = dim % x.dim()
     if (x != 0).all():
@@ -94,7 +92,7 @@ def _scatter_sum(g, indices, shape, dim):
     return g.new_zeros(shape).scatter_add(dim, indices, g) if shape else g
 
 
-@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CummaxResult)
+@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CummaxResult, out="same", batch="along")
 def cummax(input, dim):
     """Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
     return _cummax(input, dim)
@@ -103,7 +101,7 @@ def cummax(input, dim):
 cummax.vjp(input=lambda g, indices, input_shape, dim: _scatter_sum(g, indices, input_shape, dim))
 
 
-@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CumminResult)
+@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CumminResult, out="same", batch="along")
 def cummin(input, dim):
     """Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
     return _cummin(input, dim)
@@ -112,7 +110,7 @@ def cummin(input, dim):
 cummin.vjp(input=lambda g, indices, input_shape, dim: _scatter_sum(g, indices, input_shape, dim))
 
 
-@primitive(method=False, name="_logcumsumexp")
+@primitive(method=False, name="_logcumsumexp", batch="along")
 def _running_log_sum(input, dim):
     return _logcumsumexp(input, dim)
 
@@ -145,26 +143,26 @@ def _complex_log_sums(x, dim):
     sums = []
     for item in x.split(1, dim):
         if sums:
-            top = sums[-1].real.maximum(item.real).detach()
-            top = top.masked_fill(top.isinf(), 0)
-            item = ((sums[-1] - top).exp() + (item - top).exp()).log() + top
+            mine = sums[-1].real >= item.real
+            more, less = OPS["where"](mine, sums[-1], item), OPS["where"](mine, item, sums[-1])
+            gap = OPS["where"](more.real == float("-inf"), more, less - more)
+            item = more + gap.exp().log1p()
         sums.append(item)
     return OPS["cat"](sums, dim)
 
 
-@composite()
-def logcumsumexp(input, dim, *, out=None):
+@composite(out=True)
+def logcumsumexp(input, dim):
     """``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
     if input.dtype.is_complex:
-        result = _complex_log_sums(input, dim) if input.dim() and input.numel() else input.clone()
-        return result if out is None else out.copy_(result)
+        return _complex_log_sums(input, dim) if input.dim() and input.numel() else input.clone()
     if not input.dtype.is_floating_point:
         input = input.to(get_default_dtype())
-    return _running_log_sum(input, dim, **({} if out is None else {"out": out}))
+    return _running_log_sum(input, dim)
 
 
-@composite()
-def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+@composite(out=True)
+def diff(input, n=1, dim=-1, prepend=None, append=None):
     """The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times.
 
     Args:
@@ -176,7 +174,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
-        return input.clone() if out is None else out.copy_(input)
+        return input.clone()
     parts = [x for x in (prepend, input, append) if x is not None]
     if len(parts) > 1:
         input = OPS["cat"]([x if x.dim() else x.expand(_one_thick(input, dim)) for x in parts], dim)
@@ -184,7 +182,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         m = input.shape[dim]
         later, earlier = input.narrow(dim, min(1, m), max(m - 1, 0)), input.narrow(dim, 0, max(m - 1, 0))
         input = later.logical_xor(earlier) if input.dtype.name == "bool" else later - earlier
-    return input if out is None else out.copy_(input)
+    return input
 
 
 def _one_thick(x: Tensor, dim: int) -> list[int]:
@@ -196,21 +194,28 @@ def _one_thick(x: Tensor, dim: int) -> list[int]:
 @composite(method=False)
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     """Running integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
-    return _trapezoids(y, x, dx, dim).cumsum(dim)
+    pairs = _pairs(y, dim) if x is None else _trapezoids(y, x, dim)
+    return pairs.cumsum(dim) * (dx / 2 if x is None else 0.5)
 
 
 @composite(method=False, names=("trapz",))
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """Integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
-    return _trapezoids(y, x, dx, dim).sum(dim)
+    if x is not None:
+        return _trapezoids(y, x, dim).sum(dim) / 2
+    if y.shape[dim] == 0:
+        return y.new_zeros([n for d, n in enumerate(y.shape) if d != dim % y.dim()])
+    return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
 
 
-def _trapezoids(y, x, dx, dim):
-    """Areas between neighbouring points."""
+def _pairs(y, dim):
+    """Sums of neighbours."""
     n = max(y.shape[dim] - 1, 0)
-    heights = (y.narrow(dim, min(1, y.shape[dim]), n) + y.narrow(dim, 0, n)) / 2
-    if x is None:
-        return heights * dx
+    return y.narrow(dim, min(1, y.shape[dim]), n) + y.narrow(dim, 0, n)
+
+
+def _trapezoids(y, x, dim):
+    """Twice the areas between neighbouring points."""
     if x.dim() == 1:
         if x.shape[0] != y.shape[dim]:
             raise RuntimeError(
@@ -218,5 +223,5 @@ def _trapezoids(y, x, dx, dim):
                 f"{y.shape[dim]} along dim {dim})"
             )
         steps = diff(x)
-        return heights * steps.reshape([-1 if d == dim % y.dim() else 1 for d in range(y.dim())])
-    return heights * diff(x, dim=dim)
+        return _pairs(y, dim) * steps.reshape([-1 if d == dim % y.dim() else 1 for d in range(y.dim())])
+    return _pairs(y, dim) * diff(x, dim=dim)

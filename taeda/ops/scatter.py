@@ -8,7 +8,7 @@ from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .indexing import _apart, where_select
 from .table import composite, primitive
-from .views import _wrap, broadcast_shapes, reshape
+from .views import _wrap, broadcast_shapes, reshape, zeros
 
 PUT, ADD, MULTIPLY, MINIMUM, MAXIMUM = 1, 2, 3, 4, 5  # actions of _core.indexing
 
@@ -50,7 +50,10 @@ def _explain_along(name, input, at, index, src):
 
 @primitive(
     selection.gather,
+    out_apart=True,
+    out="same",
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
+    batch="together",
 )
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
@@ -76,7 +79,9 @@ def _filled(shape, dtype, value):
 @primitive(
     selection.scatter,
     mutates=True,
+    out="same",
     samples=lambda m: [((m(3, 4), 1, m.mask(3, 1).long(), m(3, 1)), {}), ((m(3, 4), 0, m.index(1, 4, high=3), 2), {})],
+    batch="together",
 )
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
@@ -126,7 +131,9 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
 @primitive(
     selection.scatter_add,
     mutates=True,
+    out="same",
     samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})],
+    batch="together",
 )
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
@@ -164,20 +171,21 @@ def _check_reduce(reduce, dtype):
 
 
 def _divide_by_counts(input, counts):
-    counts = counts.clamp(min=1)
     if input.is_floating_point() or input.is_complex():
-        _core.copy_tensor(input, input / counts.to(input.dtype))
+        _core.copy_tensor(input, input / counts)
     else:
         _core.copy_tensor(input, input.div(counts, rounding_mode="floor"))
 
 
 @primitive(
     mutates=True,
+    out="same",
     samples=lambda m: [
         ((m(3, 4), 0, m.index(5, 4, high=3), m(5, 4), how), {"include_self": own})
         for how in ("sum", "prod", "mean", "amax", "amin")
         for own in (True, False)
     ],
+    batch="together",
 )
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """Combine ``src`` into ``input`` at ``index`` along ``dim``.
@@ -195,8 +203,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
 
 
 def _counts(like, dim, index, include_self):
-    """How many items went into each element."""
-    counts = _core.empty(like.shape, _core.int64)
+    """How many items went into each element, at least 1."""
+    counts = _core.empty(like.shape, _core.int32 if index.numel() < 1 << 31 else _core.int64)
     counts.fill_(int(include_self))
     selection.write("scatter_reduce", counts, dim, index, 1, ADD)
     if not include_self:
@@ -235,9 +243,10 @@ def _product_gradients(g, out, input, src, include_self, pick, place):
     # The product of everything but zeros: divide the zeros out by computing with ones in their place.
     kept = where_select(zero_here, 1, input) if include_self else input
     nonzero_product = place.product(kept, one)
-    mine = where_select(zeros_all - zero_here.to(g.dtype) > 0, 0, nonzero_product / kept) * g
-    rest = pick(nonzero_product) / one
-    theirs = where_select(pick(zeros_all) - zero_there.to(g.dtype) > 0, 0, rest) * pick(g)
+    # What the only zero is multiplied by is that product; the others' gradients go through the result, so that a second
+    # derivative finds the zero.
+    mine = where_select(zero_here & (zeros_all == 1), nonzero_product, out / where_select(zero_here, 1, input)) * g
+    theirs = where_select(zero_there & (pick(zeros_all) == 1), pick(nonzero_product), pick(out) / one) * pick(g)
     return mine, theirs
 
 
@@ -268,7 +277,8 @@ class _Along:
         ones = self.like.new_ones(self.like.shape) if self.include_self else self.like.new_zeros(self.like.shape)
         shape = list(self.like.shape)
         if self.indexed:
-            shape[self.dim] = self.index.numel()
+            if shape:
+                shape[self.dim] = self.index.numel()
             counts = index_add(ones, self.dim, self.index, ones.new_ones(shape))
         else:
             counts = scatter_add(ones, self.dim, self.index, ones.new_ones(self.index.shape))
@@ -291,13 +301,13 @@ def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_sel
     return mine, _onto(theirs, src.shape)
 
 
-@composite()
+@composite(out="same")
 def take_along_dim(input, indices, dim=None):
     """:func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
     if indices.dtype is not _core.int64:
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
     if dim is None:
-        return gather(reshape(input, (-1,)), 0, reshape(indices, (-1,)))
+        return take_along_dim(reshape(input, (-1,)), reshape(indices, (-1,)), 0)
     if input.dim() != indices.dim():
         raise RuntimeError(
             f"take_along_dim(): input and indices should have the same number of dimensions, but got {input.dim()} "
@@ -310,6 +320,7 @@ def take_along_dim(input, indices, dim=None):
     size = indices.shape[at]
     first = input.expand([*shape[:at], input.shape[at], *shape[at + 1 :]])
     second = indices.expand([*shape[:at], size, *shape[at + 1 :]])
+    second = where_select(second < 0, second + input.shape[at], second)
     return gather(first, at, second)
 
 
@@ -330,7 +341,13 @@ def _slices(name, input, dim, index):
     return input, at, index
 
 
-@primitive(selection.index_select, samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)])
+@primitive(
+    selection.index_select,
+    out_apart=True,
+    out="same",
+    samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)],
+    batch="indexed",
+)
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.
 
@@ -371,10 +388,12 @@ def _explain_source(name, target, at, index, source):
 @primitive(
     selection.index_add,
     mutates=True,
+    out="same",
     samples=lambda m: [
         ((m(3, 4), 0, m.index(5, high=3), m(5, 4)), {"alpha": 2}),
         ((m(3, 4), 1, m.index(2, high=4), m(3, 2)), {}),
     ],
+    batch="indexed",
 )
 def index_add(input, dim, index, source, *, alpha=1):
     """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
@@ -395,9 +414,11 @@ index_add.vjp(input=lambda g: g, source=_index_add_source)
 
 @primitive(
     mutates=True,
+    out="same",
     samples=lambda m: [
         ((m(3, 4), 0, m.index(5, high=3), m(5, 4), how), {}) for how in ("prod", "mean", "amax", "amin")
     ],
+    batch="indexed",
 )
 def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     """Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
@@ -411,7 +432,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
         counts.fill_(int(include_self))
         ones = _filled(source.shape, _core.int64, 1)
         selection.add_slices("index_reduce_", counts, dim, index, ones, ADD)
-        _divide_by_counts(input, counts)
+        _divide_by_counts(input, counts if include_self else counts.clamp(min=1))
 
 
 @index_reduce.vjp_all("input", "source")
@@ -420,7 +441,9 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
     return _reduce_gradients(g, out, input, source, reduce, include_self, a.pick, a, a.counted, a.cover)
 
 
-@primitive(mutates=True, samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})])
+@primitive(
+    mutates=True, out="same", samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})], batch="indexed"
+)
 def index_copy(input, dim, index, source):
     """Write the slices of ``source`` at ``index`` along ``dim``.
 
@@ -465,7 +488,7 @@ def _fill_slices(input, dim, index, value):
     core_indexing.index_set(target, [index], at, values, PUT, True)
 
 
-@primitive(mutates=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})])
+@primitive(mutates=True, one_value=True, samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed")
 def index_fill(input, dim, index, value):
     """Write ``value``, a number or a tensor of no dimensions, at ``index`` along ``dim``; negative indices count from the
     end.
@@ -483,7 +506,9 @@ def index_fill(input, dim, index, value):
 def _index_fill_value(g, dim, index):
     at = _wrap(dim, g.dim(), "index_fill")
     n = g.shape[at] if g.dim() else 1
-    return index_select(g, dim, where_select(index < 0, index + n, index)).sum()
+    written = index_fill(zeros((n,), _core.bool_), 0, reshape(index, (-1,)), True)  # each place once
+    shape = [n if d == at else 1 for d in range(g.dim())]
+    return where_select(reshape(written, shape), g, 0).sum()
 
 
 index_fill.vjp(input=lambda g, dim, index: index_fill(g, dim, index, 0), value=_index_fill_value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 from .. import _core
 from .._core import Tensor, moves
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
-from .table import composite, primitive
+from .table import composite, is_index, primitive, spread
 from .views import _wrap, narrow, reshape, transpose, view_as_itself
 
 _LAUNCH = 1 << 15
@@ -17,7 +19,9 @@ _LAUNCH = 1 << 15
 # ---- order -----------------------------------------------------------------------------------------------------------
 
 
-@primitive(moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())])
+@primitive(
+    moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())], batch="along"
+)
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy."""
 
@@ -82,7 +86,7 @@ roll.vjp(input=_roll_backward)
 @primitive(variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})])
 def repeat(input, repeats):
     """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
-    repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    repeats = (repeats,) if is_index(repeats) else tuple(repeats)
     if len(repeats) < input.dim():
         raise RuntimeError(
             f"Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got {list(repeats)} "
@@ -100,7 +104,7 @@ def repeat(input, repeats):
 
 
 def _repeat_backward(g, input_shape, repeats):
-    repeats = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    repeats = (repeats,) if is_index(repeats) else tuple(repeats)
     if 0 in repeats:
         return g.new_zeros(input_shape)
     shape = (1,) * (len(repeats) - len(input_shape)) + tuple(input_shape)
@@ -116,7 +120,7 @@ repeat.vjp(input=_repeat_backward)
 @composite()
 def tile(input, *dims):
     """:func:`repeat`, with missing leading counts taken as one."""
-    dims = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    dims = tuple(spread(dims))
     return repeat(input, (1,) * (input.dim() - len(dims)) + dims)
 
 
@@ -207,7 +211,10 @@ def _padded(shape, pad):
 
 
 @primitive(
-    moves.pad_constant, method=False, samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})]
+    moves.pad_constant,
+    method=False,
+    samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
+    batch="trailing",
 )
 def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before.
@@ -233,6 +240,10 @@ def _source_positions(size: int, before: int, after: int, mode: str) -> Tensor:
     return i.minimum(period - i)
 
 
+_kept_positions = functools.lru_cache(maxsize=64)(_source_positions)  # a network pads the same sizes again and again
+_KEPT = 4096  # positions
+
+
 def pad(input, pad, mode="constant", value=None):
     """Padding, for ``nn.functional``.
 
@@ -244,23 +255,27 @@ def pad(input, pad, mode="constant", value=None):
     Raises:
         RuntimeError: too many amounts, or more than there is to reflect.
     """
-    pad = tuple(int(n) for n in pad)
+    pad = tuple(map(int, pad))
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    _, sides = _padded(input.shape, pad)
-    if len(pad) // 2 not in (input.dim() - 1, input.dim() - 2):
+    count, dims = len(pad) // 2, input.dim()
+    if len(pad) % 2 or count > dims or min(pad, default=0) < 0:
+        _padded(input.shape, pad)  # says what is wrong
+    if count not in (dims - 1, dims - 2):
         raise NotImplementedError(
             f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad {list(pad)} with shape "
             f"{list(input.shape)}"
         )
-    for d, (before, after) in enumerate(sides):
-        size = input.shape[d]
+    for i in range(count):
+        before, after = pad[2 * i : 2 * i + 2]
         if not before and not after:
             continue
+        d = dims - 1 - i
+        size = input.shape[d]
         if mode == "reflect" and max(before, after) >= size:
             raise RuntimeError(
                 f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
@@ -272,9 +287,10 @@ def pad(input, pad, mode="constant", value=None):
             )
         if size == 0:
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
-        if before < 0 or after < 0:
+        if (before < 0 or after < 0) and mode != "replicate":
             input = narrow(input, d, max(-before, 0), size - max(-before, 0) - max(-after, 0))
             before, after = max(before, 0), max(after, 0)
             size = input.shape[d]
-        input = index_select(input, d, _source_positions(size, before, after, mode))
+        positions = _kept_positions if size + before + after <= _KEPT else _source_positions
+        input = index_select(input, d, positions(size, before, after, mode))
     return view_as_itself(input) if not any(pad) else input

@@ -11,7 +11,7 @@ _softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "f
 _log_softmax_grad = Rowwise("log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff").along
 
 
-@primitive(_softmax)
+@primitive(_softmax, batch="along")
 def softmax(input, dim, dtype=None):
     """``exp(input) / sum(exp(input))`` along ``dim``, without overflow.
 
@@ -22,7 +22,7 @@ def softmax(input, dim, dtype=None):
     """
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="together")
 def _softmax_backward(grad, y, dim):
     """``y * (g - sum(g * y))``: the gradient of softmax from its output."""
     return _softmax_grad(grad, dim, (y,))
@@ -39,7 +39,7 @@ _softmax_backward.vjp(
 )
 
 
-@primitive(_log_softmax)
+@primitive(_log_softmax, batch="along")
 def log_softmax(input, dim, dtype=None):
     """``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision.
 
@@ -50,7 +50,7 @@ def log_softmax(input, dim, dtype=None):
     """
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="together")
 def _log_softmax_backward(grad, y, dim):
     """``g - exp(y) * sum(g)``: the gradient of log_softmax from its output."""
     return _log_softmax_grad(grad, dim, (y,))

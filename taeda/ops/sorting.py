@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .. import _core
 from .._core import Tensor, ordering
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import indexing as index_kernels
 from ..kernels import sort as kernels
+from .reduction import aminmax
 from .scatter import scatter
-from .table import composite, primitive
-from .views import _wrap, reshape, unsqueeze
+from .table import composite, primitive, result_type
+from .views import _wrap, convert, reshape, unsqueeze
 
-
-class sort_result(NamedTuple):
-    """Values, and where they come from."""
-
-    values: Tensor
-    indices: Tensor
-
-
-def _named(name: str):
-    made = type(name, (sort_result,), {"__slots__": (), "__doc__": sort_result.__doc__})
-    made.__module__ = __name__
-    return made
-
-
-kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
-    _named(n + "_result") for n in ("kthvalue", "topk", "median", "mode", "nanmedian")
+sort_result, kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
+    result_type(name, "values", "indices") for name in ("sort", "kthvalue", "topk", "median", "mode", "nanmedian")
 )
 
 
 # ---- sorting ---------------------------------------------------------------------------------------------------------
 
 
-@primitive(ordering.sort, outputs=("values", "indices"), differentiable=(0,), result_type=sort_result)
+@primitive(
+    ordering.sort,
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    result_type=sort_result,
+    out="same",
+    batch="along",
+)
 def sort(input, dim=-1, descending=False, stable=None):
     """Sort along a dimension. Always stable; NaN counts as larger than everything.
 
@@ -67,13 +59,20 @@ def argsort(input, dim=-1, descending=False, stable=False):
     return sort(input, dim, descending)[1]
 
 
-@composite()
+@composite(out="same")
 def msort(input):
     """The values sorted along dimension 0."""
     return sort(input, 0)[0]
 
 
-@primitive(ordering.topk, outputs=("values", "indices"), differentiable=(0,), result_type=topk_result)
+@primitive(
+    ordering.topk,
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    result_type=topk_result,
+    out="same",
+    batch="along",
+)
 def topk(input, k, dim=-1, largest=True, sorted=True):
     """The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first.
 
@@ -88,7 +87,15 @@ topk.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim,
 # ---- one of each row -------------------------------------------------------------------------------------------------
 
 
-@primitive(ordering.kthvalue, outputs=("values", "indices"), differentiable=(0,), result_type=kthvalue_result)
+@primitive(
+    ordering.kthvalue,
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    result_type=kthvalue_result,
+    out="same",
+    out_apart=True,
+    batch="along",
+)
 def kthvalue(input, k, dim=-1, keepdim=False):
     """The ``k``-th smallest element (from 1) along a dimension, and its index.
 
@@ -104,12 +111,12 @@ kthvalue.vjp(input=_kept)
 _PAIR = {"outputs": ("values", "indices"), "differentiable": (0,), "method": False, "out": False}
 
 
-@primitive(ordering.median, result_type=median_result, **_PAIR)
+@primitive(ordering.median, result_type=median_result, **_PAIR, batch="along")
 def median_dim(input, dim, keepdim=False):
     """The median along a dimension and its index; see :func:`median`."""
 
 
-@primitive(ordering.nanmedian, result_type=nanmedian_result, **_PAIR)
+@primitive(ordering.nanmedian, result_type=nanmedian_result, **_PAIR, batch="along")
 def nanmedian_dim(input, dim, keepdim=False):
     """The median of what is not NaN along a dimension and its index."""
 
@@ -138,7 +145,7 @@ median_all.vjp(input=_shared)
 nanmedian_all.vjp(input=_shared)
 
 
-@composite()
+@composite(out="same")
 def median(input, dim=None, keepdim=False):
     """The median: of an even number of elements the lower of the two in the middle; NaN where there is one.
 
@@ -148,13 +155,20 @@ def median(input, dim=None, keepdim=False):
     return median_all(input) if dim is None else median_dim(input, dim, keepdim)
 
 
-@composite()
+@composite(out="same")
 def nanmedian(input, dim=None, keepdim=False):
     """:func:`median` of the elements that are not NaN."""
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@primitive(ordering.mode, outputs=("values", "indices"), differentiable=(0,), result_type=mode_result)
+@primitive(
+    ordering.mode,
+    outputs=("values", "indices"),
+    differentiable=(0,),
+    result_type=mode_result,
+    out="same",
+    batch="along",
+)
 def mode(input, dim=-1, keepdim=False):
     """The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
 
@@ -273,14 +287,14 @@ def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
     if n > 1:
         core.view_slice(flags, 0, 1, n, 1).copy_((matrix[1:] != matrix[:-1]).any(1))
     numbers, lengths = _runs(flags, n, places, return_inverse, return_counts)
-    return _answer(moved[flags].movedim(0, at).contiguous(), numbers, lengths, return_inverse, return_counts)
+    return _answer(moved[flags].movedim(0, at), numbers, lengths, return_inverse, return_counts)
 
 
 # ---- search ----------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False)
-def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+@composite(method=False, out="same")
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None):
     """Where values would go into sorted rows.
 
     Args:
@@ -308,10 +322,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
                 f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
             )
         sorted_sequence = sorted_sequence.gather(-1, sorter)
-    result = _search(sorted_sequence, input, right or side == "right", out_int32)
-    if out is not None:
-        return out.copy_(result) if out.shape == result.shape else out.resize_(result.shape).copy_(result)
-    return result
+    return _search(sorted_sequence, input, right or side == "right", out_int32)
 
 
 @primitive(ordering.search, method=False, out=False)
@@ -319,12 +330,12 @@ def _search(sequence, values, right, out_int32):
     """:func:`searchsorted` on tensors."""
 
 
-@composite(method=False)
-def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+@composite(method=False, out="same")
+def bucketize(input, boundaries, *, out_int32=False, right=False):
     """The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
     if boundaries.dim() != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
 # ---- counts ----------------------------------------------------------------------------------------------------------
@@ -345,9 +356,10 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got shape {list(input.shape)}")
     index = core_indexing.int64_index(input)
     n = index.shape[0]
-    top = int(index.max()) + 1 if n else 0
-    if n and int(index.min()) < 0:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs, got a negative number")
+    low, high = (x.item() for x in aminmax(index)) if n else (0, -1)
+    if low < 0:
+        raise RuntimeError(f"bincount only supports 1-d non-negative integral inputs, got {low}")
+    top = high + 1
     if weights is not None and tuple(weights.shape) != (n,):
         raise RuntimeError(
             f"weights should be 1-d and have the same length as input, got {list(weights.shape)} for {list(input.shape)}"
@@ -355,7 +367,7 @@ def bincount(input, weights=None, minlength=0):
     dtype = _core.int64
     if weights is not None:
         dtype = _core.float32 if weights.dtype is _core.float32 else _core.float64
-        weights = weights.to(dtype).contiguous()
+        weights = convert(weights, dtype).contiguous()
     out = _core.empty((max(top, minlength),), dtype)
     core.zero(out)
     if n:

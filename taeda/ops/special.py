@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+from .. import _core
 from .._core import install
 from ..kernels import scalar as s
 from ._lazy import np
 from .elementary import exp, log
-from .pointwise import add, mul, neg, sub, times_itself, true_divide, where_nonzero
-from .table import METHODS, alias, composite, pointwise
+from .pointwise import add, mul, neg, sub, times_itself, true_divide
+from .table import METHODS, alias, composite, no_derivative, pointwise
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -52,6 +53,12 @@ def ndtr(input):
     return s.ndtr(input)
 
 
+@pointwise(promote="float", dtypes=("float",), method=False, inplace=False, domain=(0.1, 0.9))
+def ndtri(input):
+    """The inverse of :func:`ndtr`: the argument left of which the area is ``input``; NaN outside [0, 1]."""
+    return s.ndtri(input)
+
+
 def _bell(input):
     return mul(exp(neg(times_itself(input))), TWO_OVER_ROOT_PI)
 
@@ -61,6 +68,7 @@ erfc.vjp(input=lambda g, input: neg(mul(g, _bell(input))))
 erfinv.vjp(input=lambda g, out: mul(g, mul(exp(times_itself(out)), 1 / TWO_OVER_ROOT_PI)))
 erfcx.vjp(input=lambda g, input, out: mul(g, sub(mul(mul(input, out), 2), TWO_OVER_ROOT_PI)))
 ndtr.vjp(input=lambda g, input: mul(g, mul(exp(mul(times_itself(input), -0.5)), 1 / math.sqrt(2 * math.pi))))
+ndtri.vjp(input=lambda g, out: mul(g, mul(exp(mul(times_itself(out), 0.5)), math.sqrt(2 * math.pi))))
 
 
 # ---- gamma ----------------------------------------------------------------------------------------------------------
@@ -78,6 +86,12 @@ def digamma(input):
     return s.digamma(input)
 
 
+@pointwise(method=False, inplace=False, promote="float", dtypes=("float",), domain=(0.2, 4))
+def trigamma(input):
+    """The derivative of :func:`digamma`: ``polygamma(1, input)``."""
+    return s.trigamma(input)
+
+
 @pointwise(method=False, inplace=False, promote="float", dtypes=("float",), domain=((1.5, 4), (0.5, 4)), second=False)
 def zeta(input, other):
     """Hurwitz's zeta function, the sum of ``(k + other) ** -input`` over k from 0; infinite at ``input`` 1.
@@ -88,8 +102,12 @@ def zeta(input, other):
 
 
 lgamma.vjp(input=lambda g, input: mul(g, digamma(input)))
-digamma.vjp(input=lambda g, input: mul(g, polygamma(1, input)))
-zeta.vjp(other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input))))
+digamma.vjp(input=lambda g, input: mul(g, trigamma(input)))
+trigamma.vjp(input=lambda g, input: mul(g, polygamma(2, input)))
+zeta.vjp(
+    input=no_derivative("zeta", "input"),
+    other=lambda g, input, other: neg(mul(g, mul(zeta(input + 1, other), input))),
+)
 
 
 @composite(method=False)
@@ -99,6 +117,8 @@ def polygamma(n, input, *, out=None):
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got n={n}")
     if n == 0:
         return digamma(input) if out is None else digamma(input, out=out)
+    if n == 1:
+        return trigamma(input) if out is None else trigamma(input, out=out)
     result = mul(zeta(float(n + 1), input), math.factorial(n) * (1.0 if n % 2 else -1.0))
     return result if out is None else out.copy_(result)
 
@@ -108,13 +128,26 @@ def _polygamma_method(input, n):
     return polygamma(n, input)
 
 
-METHODS["polygamma"] = _polygamma_method
-install("polygamma", _polygamma_method)
+def _polygamma_inplace(input, n):
+    """In-place form of :func:`polygamma`."""
+    if not input.is_floating_point():
+        raise RuntimeError(
+            f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}"
+        )
+    recorded = input.requires_grad and _core.is_grad_enabled()
+    return input.copy_(polygamma(n, input.clone() if recorded else input))
 
 
-@composite(inplace=True)
+for _name, _method in (("polygamma", _polygamma_method), ("polygamma_", _polygamma_inplace)):
+    METHODS[_name] = _method
+    install(_name, _method)
+
+
+@composite(inplace=True, out=True)
 def mvlgamma(input, p):
     """The logarithm of the multivariate gamma function of dimension ``p``."""
+    if p < 1:
+        raise RuntimeError(f"mvlgamma: p has to be greater than or equal to 1, got {p}")
     constant = 0.25 * p * (p - 1) * math.log(math.pi)
     total = lgamma(input)
     for j in range(1, p):
@@ -122,51 +155,45 @@ def mvlgamma(input, p):
     return add(total, constant)
 
 
+@pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
+def igamma(input, other):
+    """The regularised lower incomplete gamma function: the integral of ``t^(input - 1) exp(-t)`` from 0 to ``other``, over
+    ``gamma(input)``.
+
+    Args:
+        input, other: floating-point tensors or numbers, not negative (NaN where one is), of shapes that broadcast.
+
+    Differentiable with respect to ``other``.
+    """
+    return s.igamma(input, other)
+
+
+@pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
+def igammac(input, other):
+    """The regularised upper incomplete gamma function, ``1 - igamma(input, other)``, accurate where it is small.
+
+    Differentiable with respect to ``other``.
+    """
+    return s.igammac(input, other)
+
+
+def _gamma_density(input, other):
+    """``other^(input - 1) exp(-other) / gamma(input)``."""
+    return exp(sub(sub(mul(sub(input, 1), log(other)), other), lgamma(input)))
+
+
+igamma.vjp(
+    input=no_derivative("igamma", "input"),
+    other=lambda g, input, other: mul(g, _gamma_density(input, other)),
+)
+igammac.vjp(
+    input=no_derivative("igammac", "input"),
+    other=lambda g, input, other: neg(mul(g, _gamma_density(input, other))),
+)
 alias(lgamma, "gammaln", method=False)
 alias(digamma, "psi", method=False)
-
-
-# ---- Bessel functions -----------------------------------------------------------------------------------------------
-
-
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.i0(*x))
-def i0(input):
-    """The modified Bessel function of the first kind of order 0."""
-    return s.i0(input)
-
-
-@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
-def i0e(input):
-    """:func:`i0` times ``exp(-|input|)``, which does not overflow."""
-    return s.i0e(input)
-
-
-@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
-def i1(input):
-    """The modified Bessel function of the first kind of order 1."""
-    return s.i1(input)
-
-
-@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
-def i1e(input):
-    """:func:`i1` times ``exp(-|input|)``, which does not overflow."""
-    return s.i1e(input)
-
-
-@pointwise(promote="float", dtypes=("float",), method=False, inplace=False)
-def i1_over(input, other):
-    """``other / input``, a half where ``input`` is 0: what I1(x) / x is."""
-    return s.select(input == 0, s.like(input, 0.5), other / input)
-
-
-i1_over.vjp(
-    input=lambda g, input, other: neg(mul(g, where_nonzero(input, true_divide(other, times_itself(input))))),
-    other=lambda g, input: where_nonzero(input, true_divide(g, input)),
-)
-i0.vjp(input=lambda g, input: mul(g, i1(input)))
-i0e.vjp(input=lambda g, input, out: mul(g, sub(i1e(input), mul(input.sgn(), out))))
-i1.vjp(input=lambda g, input, out: mul(g, sub(i0(input), i1_over(input, out))))
-i1e.vjp(input=lambda g, input, out: mul(g, sub(sub(i0e(input), mul(input.sgn(), out)), i1_over(input, out))))
+alias(igamma, "gammainc", method=False)
+alias(igammac, "gammaincc", method=False)
 
 
 # ---- entropy --------------------------------------------------------------------------------------------------------

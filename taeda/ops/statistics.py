@@ -1,12 +1,13 @@
-"""Statistics and small composites of linear algebra: quantiles, covariance, distances, traces, windows of signals."""
+"""Statistics and small composites of linear algebra: quantiles, covariance, distances, traces."""
 
 from __future__ import annotations
 
 import math
+import warnings
 
 from .. import _core
 from .._core import Tensor
-from .creation import arange, ones
+from .creation import ones
 from .indexing import where
 from .joining import cat
 from .matmul import matmul
@@ -56,9 +57,12 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
         )
     x = input.reshape(1, -1) if input.dim() < 2 else input
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(_core.get_default_dtype())
     weights = None
-    for extra in (fweights, aweights):
+    for name, extra in (("fweights", fweights), ("aweights", aweights)):
         if extra is not None:
+            _check_weights(name, extra, x.shape[1])
             weights = extra if weights is None else weights * extra
     if weights is None:
         count = x.shape[1] - correction
@@ -69,8 +73,30 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         centred = x - (x * weights).sum(1, keepdim=True) / total
         product = matmul(centred * weights, centred.transpose(0, 1).conj())
         count = total - correction * ((weights * aweights).sum() / total if aweights is not None else 1)
-    result = product / (count if isinstance(count, Tensor) else max(count, 0))
+    if count <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0: fewer observations than the correction", UserWarning, stacklevel=2
+        )
+        count = 0
+    result = product / count
     return result.reshape(()) if result.numel() == 1 else result
+
+
+def _check_weights(name, weights, n):
+    """Weights of observations are a vector without negative numbers: integers for ``fweights``, else floats."""
+    if weights.dim() > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()}"
+        )
+    if weights.is_floating_point() != (name == "aweights") or weights.is_complex():
+        kind = "floating point" if name == "aweights" else "integral"
+        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {weights.dtype}")
+    if weights.numel() != n:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations ({n}), got {weights.numel()}"
+        )
+    if n and bool((weights < 0).any()):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
 @composite()
@@ -104,7 +130,7 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if input.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
-    whole = dim is None
+    whole = dim is None or input.dim() == 0
     x = input.reshape(-1) if whole else input.movedim(dim, -1)
     ordered = sort(x, -1)[0]
     n = x.shape[-1]
@@ -134,30 +160,34 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     return result if q.dim() else result.squeeze(0)
 
 
-@composite()
-def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+@composite(out="same")
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
-    made = _quantile(input, q, dim, keepdim, interpolation, False, "quantile")
-    return made if out is None else out.copy_(made)
+    return _quantile(input, q, dim, keepdim, interpolation, False, "quantile")
 
 
-@composite()
-def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+@composite(out="same")
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """:func:`quantile` of the elements that are numbers."""
-    made = _quantile(input, q, dim, keepdim, interpolation, True, "nanquantile")
-    return made if out is None else out.copy_(made)
+    return _quantile(input, q, dim, keepdim, interpolation, True, "nanquantile")
 
 
 # ---- sets ---------------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False)
+_FEW = 2048  # comparisons that are sooner made than a sort is
+
+
+@composite(method=False, out="same")
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of ``test_elements``; either may be a number."""
     if not isinstance(elements, Tensor):
         elements = test_elements.new_tensor(elements)
     if not isinstance(test_elements, Tensor):
         test_elements = elements.new_tensor(test_elements)
+    if elements.numel() * test_elements.numel() <= _FEW:
+        made = (elements.unsqueeze(-1) == test_elements.reshape(-1)).any(-1)
+        return ~made if invert else made
     found = sort(test_elements.reshape(-1))[0]
     if found.numel() == 0:
         made = elements != elements
@@ -173,12 +203,21 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 @composite(method=False)
 def unravel_index(indices, shape):
     """Flat indices into an array of ``shape`` as one index tensor per dimension."""
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is _core.bool_:
+        raise ValueError(f"unravel_index(): expected indices of an integer dtype, got {indices.dtype}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(
+            f"unravel_index(): expected shape to be an int or a sequence of ints, got {type(shape).__name__}"
+        )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    made = []
-    for n in reversed(shape):
-        made.append(indices % n)
-        indices = indices // n
-    return tuple(reversed(made))
+    if any(n < 0 for n in shape):
+        raise ValueError(f"unravel_index(): sizes must not be negative, got {list(shape)}")
+    steps = [1]
+    for n in reversed(shape[1:]):
+        steps.append(steps[-1] * n)
+    steps = indices.new_tensor(steps[::-1], dtype=_core.int64)
+    sizes = indices.new_tensor(shape, dtype=_core.int64)
+    return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % sizes).unbind(-1)
 
 
 # ---- differences --------------------------------------------------------------------------------------------------------
@@ -188,6 +227,9 @@ def unravel_index(indices, shape):
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
     dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    spacing = 1 if spacing is None else spacing
+    if len({d % max(input.dim(), 1) for d in dims}) != len(dims):
+        raise RuntimeError(f"torch.gradient expected each dim to appear once, got {list(dims)}".replace("torch.", ""))
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(spacings) != len(dims):
         raise RuntimeError(
@@ -195,16 +237,17 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         )
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
-    return [_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True)]
+    return tuple(_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True))
 
 
 def _slope(x, d, h, edge_order):
     n = x.shape[d]
     if n < edge_order + 1:
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-    shape = [-1 if i == d % x.dim() else 1 for i in range(x.dim())]
-    at = h.to(x.dtype) if isinstance(h, Tensor) and h.dim() else arange(n, dtype=x.dtype) * h
-    gaps = (at[1:] - at[:-1]).reshape(shape)
+    if not isinstance(h, Tensor) or not h.dim():
+        return _even_slope(x, d, h, edge_order)
+    at = h.to(x.dtype)
+    gaps = (at[1:] - at[:-1]).reshape([-1 if i == d % x.dim() else 1 for i in range(x.dim())])
     rise = (x.narrow(d, 1, n - 1) - x.narrow(d, 0, n - 1)) / gaps
     if n == 2:
         return cat((rise, rise), d)
@@ -217,67 +260,12 @@ def _slope(x, d, h, edge_order):
     return cat((first, inner, last), d)
 
 
-# ---- windows ------------------------------------------------------------------------------------------------------------
-
-
-def _window(name, text, values):
-    def window(
-        window_length,
-        periodic=True,
-        *extra,
-        dtype=None,
-        layout=None,
-        device=None,
-        pin_memory=False,
-        requires_grad=False,
-        **options,
-    ):
-        if window_length < 0:
-            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
-        dtype = dtype or _core.get_default_dtype()
-        if not dtype.is_floating_point:
-            raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
-        n = window_length + 1 if periodic else window_length
-        if window_length < 2:
-            return ones(window_length, dtype=dtype).requires_grad_(requires_grad)
-        made = values(arange(n, dtype=_core.float64), n - 1, *extra, **options)
-        return made[:window_length].to(dtype).requires_grad_(requires_grad)
-
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"{text} Periodic by default: one point more is computed and dropped."
-    return composite(method=False)(window)
-
-
-def _bessel_i0(x):
-    """The modified Bessel function of order 0 by its power series, whose terms are all positive (float64)."""
-    quarter = x * x / 4
-    term = total = x * 0 + 1
-    limit = 20 + int(float(x.max()))
-    for k in range(1, limit + 20):
-        term = term * quarter / (k * k)
-        total = total + term
-    return total
-
-
-def _cosines(*coefficients):
-    def values(k, n):
-        return sum(c * (2 * math.pi * i * k / n).cos() for i, c in enumerate(coefficients))
-
-    return values
-
-
-hann_window = _window("hann_window", "Hann's window.", _cosines(0.5, -0.5))
-blackman_window = _window("blackman_window", "Blackman's window.", _cosines(0.42, -0.5, 0.08))
-hamming_window = _window(
-    "hamming_window",
-    "Hamming's window, ``alpha - beta cos``.",
-    lambda k, n, alpha=0.54, beta=0.46: alpha - beta * (2 * math.pi * k / n).cos(),
-)
-bartlett_window = _window("bartlett_window", "Bartlett's triangular window.", lambda k, n: 1 - (2 * k / n - 1).abs())
-kaiser_window = _window(
-    "kaiser_window",
-    "Kaiser's window of shape ``beta``.",
-    lambda k, n, beta=12.0: (
-        _bessel_i0(beta * (1 - (2 * k / n - 1) ** 2).clamp(min=0).sqrt()) / _bessel_i0(k.new_tensor(float(beta)))
-    ),
-)
+def _even_slope(x, d, h, edge_order):
+    """The same where all points are ``h`` apart."""
+    n = x.shape[d]
+    one, two, three = (x.narrow(d, k, 1) for k in (0, 1, min(2, n - 1)))
+    last, second, third = (x.narrow(d, n - 1 - k, 1) for k in (0, 1, min(2, n - 1)))
+    inner = (x.narrow(d, 2, n - 2) - x.narrow(d, 0, n - 2)) / (2 * h)
+    if edge_order == 1:
+        return cat(((two - one) / h, inner, (last - second) / h), d)
+    return cat(((2 * two - 1.5 * one - 0.5 * three) / h, inner, (1.5 * last - 2 * second + 0.5 * third) / h), d)

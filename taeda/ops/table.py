@@ -14,17 +14,23 @@ Nothing else names the op: function, method, stubs, tests and documentation are 
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import HELPERS, REQUIRED, Op, Tensor, install
+from .._core import HELPERS, REQUIRED, Composite, Op, Tensor, install
 
 #: Every op and composite by public name.
 OPS: dict[str, Any] = {}
 
 #: Names installed on Tensor, with what they run.
 METHODS: dict[str, Any] = {}
+
+#: Classes of several results, by name: what ``taeda.return_types`` shows.
+RESULT_TYPES: dict[str, type] = {}
 
 _PROMOTE = {"type": 0, "float": 1, "none": 2}
 _OUT = {"same": 0, "bool": 1, "real": 2}
@@ -82,6 +88,7 @@ def pointwise(
     method: bool = True,
     inplace: bool = True,
     check: Callable | None = None,
+    tensors: Sequence[str] = (),
     **traits: Any,
 ):
     """Declare an op that computes each element from the elements at the same place, broadcasting.
@@ -99,7 +106,10 @@ def pointwise(
         check: called with the arguments before computing, to raise on bad values (it must be cheap); where the op has
             attributes, only when one of them is not its default.
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
-        traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``.
+        tensors: names of operands that may not be numbers, as PyTorch has it.
+        native: float16 and bfloat16 reach the body as they are, not as float32.
+        traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``,
+            ``one_dtype`` (operands of two dtypes are refused).
     """
     if promote == "compare":
         promote, out = "type", "bool"
@@ -110,7 +120,7 @@ def pointwise(
         mask = 0xFFFFFFFF if promote_from is None else sum(1 << i for i in promote_from)
         kinds = {} if dtypes is None else {"dtypes": frozenset(_KINDS[k] for k in dtypes)}
         several = {} if outs is None else {"outs": tuple(outs)}
-        shared = {**traits, **kinds, **several, "pointwise": True, "operands": n, "has_out": True}
+        shared = {**traits, **kinds, **several, "tensors": tensors, "pointwise": True, "operands": n, "has_out": True}
         options = {
             "noperands": n,
             "nouts": 1 if outs is None else len(outs),
@@ -143,7 +153,7 @@ def primitive(
     differentiable: Sequence[int] | None = None,
     result_type: Callable | None = None,
     variadic: str | None = None,
-    out: bool = True,
+    out: bool | str | Sequence[str] = True,
     method: bool = True,
     inplace: bool = False,
     name: str | None = None,
@@ -159,14 +169,23 @@ def primitive(
             its gradient as ``g`` rather than a tuple.
         result_type: makes the public result of several outputs (a named tuple).
         variadic: name of a parameter that also takes its ints spread out: ``x.view(2, 3)``.
-        out: whether there is an ``out=`` form.
+        out: whether there is an ``out=`` form, and of which dtypes ``out`` may be: True
+            for those that the result can be cast to (``"type"``: others are a TypeError), ``"same"`` for the result's own,
+            ``"any"``, or names of dtypes.
         inplace: make ``name_``, which copies the result back (for ops that keep shape and dtype).
     """
 
     def declare(function):
         names, _, _, _ = _parameters(function)
         spread = -1 if variadic is None else names.index(variadic)
-        shared = {**traits, "outputs": tuple(outputs), "variadic": variadic, "has_out": out and not mutates}
+        shared = {
+            **traits,
+            "outputs": tuple(outputs),
+            "variadic": variadic,
+            "has_out": bool(out),
+            "out_dtype": out,
+            "result_type": result_type,
+        }
         if differentiable is not None and len(differentiable) == 1 and len(outputs) > 1:
             shared["single_grad"] = differentiable[0]
         kind = "mutates" if mutates else "host"
@@ -177,7 +196,7 @@ def primitive(
             body,
             name=label,
             variadic=spread,
-            has_out=out and not mutates,
+            has_out=bool(out),
             result_type=result_type,
             traits=shared,
         )
@@ -190,7 +209,7 @@ def primitive(
                 inplace=True,
                 name=label + "_",
                 variadic=spread,
-                traits={**shared, "functional": op},
+                traits={**shared, "has_out": False, "functional": op},
             )
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
@@ -207,7 +226,16 @@ def _copy_back(function: Callable, name: str) -> None:
 
     def form(input, *args, **kwargs):
         recorded = isinstance(input, Tensor) and input.requires_grad and _core.is_grad_enabled()
-        return input.copy_(function(input.clone() if recorded else input, *args, **kwargs))
+        result = function(input.clone() if recorded else input, *args, **kwargs)
+        if result.dtype is not input.dtype and not can_cast(result.dtype, input.dtype):
+            raise RuntimeError(
+                f"{name}_: result type {result.dtype} can't be cast to the desired output type {input.dtype}"
+            )
+        if result.shape != input.shape:
+            raise RuntimeError(
+                f"{name}_: output with shape {list(input.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
+        return input.copy_(result)
 
     form.__name__ = form.__qualname__ = name + "_"
     form.__doc__ = f"In-place form of :func:`{name}`."
@@ -231,17 +259,53 @@ def view(
     return declare
 
 
-def composite(*, method: bool = True, inplace: bool = False, names: Sequence[str] = ()):
-    """Declare a function written in other ops: no kernel and no derivative of its own. ``names`` are aliases."""
+def composite(
+    *,
+    method: bool = True,
+    inplace: bool = False,
+    out: bool | str | Sequence[str] = False,
+    names: Sequence[str] = (),
+):
+    """Declare a function written in other ops: no kernel and no derivative of its own.
+
+    Args:
+        method: whether to make a Tensor method.
+        inplace: make ``name_``, which copies the result back.
+        out: give the function, though not the method, an ``out=`` form; of which dtypes ``out`` may be is said as for
+            :func:`primitive`.
+        names: aliases.
+    """
 
     def declare(function):
+        plain = Composite(function)
+        public = Composite(with_out(function, out)) if out else plain
         for name in (function.__name__, *names):
-            _register(name, function, method)
+            _register(name, public, False)
+            if method:
+                METHODS[name] = plain
+                install(name, plain)
             if inplace:
-                _copy_back(function, name)
-        return function
+                _copy_back(plain, name)
+        return public
 
     return declare
+
+
+def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True) -> Callable:
+    """``function`` with a keyword ``out``, which the result is written to."""
+
+    @functools.wraps(function)
+    def form(*args, out=None, **kwargs):
+        result = function(*args, **kwargs)
+        return result if out is None else write_out(form, out, result)
+
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    extra = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+    form.has_out = True  # type: ignore[attr-defined]
+    form.out_dtype = out_dtype  # type: ignore[attr-defined]
+    form.__signature__ = signature.replace(parameters=[*kept, extra])  # type: ignore[attr-defined]
+    return form
 
 
 def alias(op: Any, *names: str, method: bool = True) -> None:
@@ -251,6 +315,57 @@ def alias(op: Any, *names: str, method: bool = True) -> None:
         form = METHODS.get(getattr(op, "name", getattr(op, "__name__", "")) + "_")
         if form is not None:
             _register(name + "_", form, True)
+
+
+def spread(given: tuple, named: Any = None) -> Any:
+    """Sizes that were given one by one, as one sequence, or by name."""
+    if named is not None:
+        if given:
+            raise TypeError("got sizes twice: by position and as size=")
+        return (named,) if is_index(named) else named
+    return given[0] if len(given) == 1 and not is_index(given[0]) else given
+
+
+def is_index(x: Any) -> bool:
+    """Whether ``x`` stands for one whole number: an int, NumPy's, a tensor of no dimensions."""
+    if isinstance(x, int):
+        return True
+    if isinstance(x, Tensor):
+        return x.dim() == 0
+    return hasattr(x, "__index__") and getattr(x, "shape", ()) == ()
+
+
+def result_type(name: str, *fields: str) -> type:
+    """The class of the results of an op that gives several: a tuple with names, made of one sequence or of the values,
+    and printed as PyTorch prints it.
+    """
+    made = namedtuple(name, fields)  # type: ignore[misc]
+    made.__module__ = "taeda.return_types"
+    made.__repr__ = _show_results  # type: ignore[assignment,method-assign]
+    made.__new__ = _from_results(made.__new__)  # type: ignore[method-assign]
+    made.__reduce__ = lambda self: (type(self), (tuple(self),))  # type: ignore[method-assign]
+    made.n_fields = made.n_sequence_fields = len(fields)  # type: ignore[attr-defined]
+    made.n_unnamed_fields = 0  # type: ignore[attr-defined]
+    return RESULT_TYPES.setdefault(name, made)
+
+
+def _from_results(new: Callable) -> Callable:
+    def __new__(cls, *values, **named):
+        if len(values) == 1 and isinstance(values[0], (tuple, list)) and len(cls._fields) > 1:
+            values = tuple(values[0])
+            if len(values) != len(cls._fields):
+                raise TypeError(f"{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(values)}-sequence given)")
+        return new(cls, *values, **named)
+
+    return __new__
+
+
+def _show_results(self: Any) -> str:
+    return (
+        f"torch.return_types.{type(self).__name__}(\n"
+        + ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        + ")"
+    )
 
 
 # ---- derivatives --------------------------------------------------------------------------------------------------------
@@ -296,6 +411,7 @@ def _forms(op: Op) -> list[Op]:
 
 def _vjp(op: Op, functions: dict[str, Callable]) -> None:
     """One derivative per named parameter."""
+    op.traits["no_derivative"] = [op.params.index(name) for name, f in functions.items() if hasattr(f, "missing")]
     plans = [_plan(op, f) for f in functions.values()]
     positions = [op.params.index(name) for name in functions]
     for form in _forms(op):
@@ -318,6 +434,23 @@ def _vjp_all(op: Op, names: Sequence[str], function: Callable) -> None:
         form.set_derivative(
             [op.params.index(name) for name in names], (function,), (plan,), [args] * n, [outs] * n, [shapes] * n, True
         )
+
+
+def expect_tensors(op: str, **arguments: Any) -> None:
+    """Refuse arguments of a composite, given in the order of its signature, that are not tensors."""
+    for i, (name, x) in enumerate(arguments.items()):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' (position {i + 1}) must be Tensor, not {type(x).__name__}")
+
+
+def no_derivative(op: str, param: str) -> Callable:
+    """The derivative with respect to ``param`` of an op that has none: asking for it is an error."""
+
+    def refuse(g: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{op}: {param}' is not implemented; detach it")
+
+    refuse.missing = True  # type: ignore[attr-defined]
+    return refuse
 
 
 # ---- what the core asks for ---------------------------------------------------------------------------------------------
@@ -343,35 +476,72 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
 
 
 def write_out(op: Any, out: Any, result: Any) -> Any:
-    """Put ``result`` into ``out``, resizing an empty ``out`` and refusing a narrower dtype."""
+    """Put ``result`` into ``out``, which is resized where it has another shape.
+
+    Raises:
+        RuntimeError: ``out`` has a dtype that the op does not write, or elements that share memory, or a derivative is
+            asked for.
+        TypeError: ``out`` is not a tensor, or not as many as there are results.
+    """
+    label = getattr(op, "name", None) or op.__name__
     if isinstance(result, tuple) and not isinstance(result, Tensor):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(
-                f"{op.name}(): argument 'out' must be a tuple of {len(result)} Tensors, got {type(out).__name__}"
+                f"{label}(): argument 'out' must be a tuple of {len(result)} Tensors, got {type(out).__name__}"
             )
         made = [write_out(op, o, r) for o, r in zip(out, result, strict=True)]
-        kind = op.traits.get("result_type") or type(result)
+        kind = getattr(op, "traits", {}).get("result_type") or type(result)
         return kind(*made) if hasattr(kind, "_fields") else tuple(made)
     if not isinstance(out, Tensor):
-        raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if result.dtype != out.dtype and not can_cast(result.dtype, out.dtype):
+        raise TypeError(f"{label}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if _core.is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise RuntimeError(
-            f"{op.name}: result type {result.dtype} can't be cast to the desired output type {out.dtype}"
+            f"{label}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            f"requires grad."
+        )
+    if result.dtype != out.dtype:
+        _check_out_dtype(op, label, out, result)
+    if out is result:
+        return out
+    if not out.is_contiguous() and any(n > 1 and step == 0 for n, step in zip(out.shape, out.stride(), strict=True)):
+        raise RuntimeError(
+            f"{label}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            f"location. Please clone() the tensor before performing the operation."
         )
     if out.shape != result.shape:
-        if out.numel():
-            import warnings
-
-            warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
-                f"the required output shape {list(result.shape)}.",
-                UserWarning,
-                stacklevel=3,
-            )
-        _core.set_data(out, _core.empty(result.shape, out.dtype))
+        _resize_out(out, result, isinstance(op, Op))
     _core.copy_tensor(out, result)
     _core.bump(out)
     return out
+
+
+def _check_out_dtype(op: Any, name: str, out: Tensor, result: Tensor) -> None:
+    rule = getattr(op, "traits", {}).get("out_dtype", getattr(op, "out_dtype", True))
+    if rule == "same" or (isinstance(rule, tuple) and out.dtype.name not in rule):
+        raise RuntimeError(
+            f"{name}(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead; make it with "
+            f"dtype={result.dtype}"
+        )
+    if rule != "any" and not can_cast(result.dtype, out.dtype):
+        raise (TypeError if rule == "type" else RuntimeError)(
+            f"{name}: result type {result.dtype} can't be cast to the desired output type {out.dtype}"
+        )
+
+
+def _resize_out(out: Tensor, result: Tensor, keep_strides: bool) -> None:
+    """Give ``out`` the sizes of ``result``, maybe its strides, in its own storage; warn where it had elements."""
+    if out.numel():
+        import warnings
+
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
+            f"the required output shape {list(result.shape)}. Make it of that shape, or empty it with out.resize_(0).",
+            UserWarning,
+            stacklevel=4,
+        )
+    out.resize_(result.shape)
+    if keep_strides and not result.is_contiguous() and _core.is_dense_tensor(result):
+        _core.set_data(out, _core.strided_view(out, result.shape, result.stride()))
 
 
 def can_cast(from_: Any, to: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import _core
 from . import views
 from .table import composite
 
@@ -9,11 +10,15 @@ from .table import composite
 def _copying(view, name):
     def function(input, *args, **kwargs):
         made = view(input, *args, **kwargs)
-        return tuple(x.clone() for x in made) if isinstance(made, tuple) else made.clone()
+        return tuple(_copy(x) for x in made) if isinstance(made, tuple) else _copy(made)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"A copy of what :func:`{name.removesuffix('_copy')}` views."
-    return composite(method=False)(function)
+    return composite(method=False, out="same")(function)
+
+
+def _copy(x):
+    return x.clone(memory_format=_core.contiguous_format)
 
 
 alias_copy = _copying(views.view_alias, "alias_copy")

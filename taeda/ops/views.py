@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _core
 from .._core import HELPERS, Tensor
 from .._core import tensor as core
-from .table import alias, composite, pointwise, primitive, view
+from .table import alias, composite, pointwise, primitive, spread, view
 
 # ---- dimensions ---------------------------------------------------------------------------------------------------------
 
@@ -139,9 +139,9 @@ def broadcast_tensors(*tensors):
 
 def sum_to_size(input, *size):
     """Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
-    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = tuple(spread(size))
     if tuple(input.shape) == shape:
-        return input
+        return input if shape else input.sum()
     lead = input.dim() - len(shape)
     dims = list(range(lead)) + [lead + i for i, n in enumerate(shape) if n == 1 and input.shape[lead + i] != 1]
     if lead < 0 or any(n != 1 and n != input.shape[lead + i] for i, n in enumerate(shape)):
@@ -158,12 +158,12 @@ sum_to_size = composite()(sum_to_size)
 
 
 @view(core.view_view, variadic="size")
-def view_(input, size):
+def view_(input, size=None, dtype=None):
     """A view with other sizes (one may be -1), or of another dtype."""
 
 
-def _view_backward(g, input_shape, size):
-    if isinstance(size, _core.dtype):
+def _view_backward(g, input_shape, size, dtype):
+    if isinstance(size, _core.dtype) or dtype is not None:
         raise RuntimeError("view(dtype): the derivative of a reinterpretation of bits is not defined")
     return reshape(g, input_shape)
 
@@ -173,7 +173,7 @@ view_.__name__ = "view"
 _core.install("view", view_)
 
 
-@view(core.view_reshape, variadic="shape")
+@view(core.view_reshape, variadic="shape", node="View")
 def reshape(input, shape):
     """The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
 
@@ -214,7 +214,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 @composite()
 def ravel(input):
     """All elements in one dimension."""
-    return reshape(input, (-1,))
+    return reshape(contiguous(input), (-1,))
 
 
 @composite()
@@ -239,7 +239,16 @@ def unflatten(input, dim, sizes):
 # ---- parts --------------------------------------------------------------------------------------------------------------
 
 
-@view(core.basic_getitem, method=False)
+def _index_name(saved):
+    """The name of the last step of PyTorch's, which takes one index at a time."""
+    index = saved.get("index")
+    steps = [i for i in (index if isinstance(index, tuple) else (index,)) if i is not Ellipsis and i != slice(None)]
+    if not steps:
+        return "Alias"
+    return "Unsqueeze" if steps[-1] is None else "Slice" if isinstance(steps[-1], slice) else "Select"
+
+
+@view(core.basic_getitem, method=False, node=_index_name)
 def basic_index(input, index):
     """A view for an index made of ints, slices, None and Ellipsis."""
 
@@ -301,6 +310,10 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     at = _wrap(dim, input.dim(), "narrow")
     size = input.shape[at]
+    if isinstance(start, Tensor) and (start.dim() or start.dtype is _core.bool_ or start.dtype.is_floating_point):
+        raise RuntimeError(
+            f"narrow(): start must be an 0-dim integral Tensor, got {start.dtype}, shape {list(start.shape)}"
+        )
     start = int(start)
     if length < 0:
         raise RuntimeError(f"narrow(): length must be non-negative, got {length}")
@@ -321,13 +334,13 @@ def unbind(input, dim=0):
 def _unbind_backward(g, dim):
     from .joining import stack
 
-    return stack(g, dim)
+    return unsqueeze(g, dim) if isinstance(g, Tensor) else stack(g, dim)
 
 
 unbind.vjp(input=_unbind_backward)
 
 
-@view(core.view_split, method=False)
+@view(core.view_split, method=False, node="Split")
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
 
@@ -335,7 +348,7 @@ def split_with_sizes(input, split_sizes, dim=0):
 def _split_backward(g, dim):
     from .joining import cat
 
-    return cat(g, dim)
+    return g if isinstance(g, Tensor) else cat(g, dim)
 
 
 split_with_sizes.vjp(input=_split_backward)
@@ -444,6 +457,9 @@ def _as_strided_backward(g, input_shape, size, stride, storage_offset, input_str
 
     index = as_strided(arange(span), size, stride, offset - low).reshape(-1)
     flat = g.new_zeros(span).index_add(0, index, g.reshape(-1))
+    if _overlaps(input_shape, input_stride):  # a place that several elements of the input show: each has its share
+        shown = as_strided(arange(span), input_shape, input_stride, -low).reshape(-1)
+        flat = flat / g.new_zeros(span).index_add(0, shown, g.new_ones(shown.shape)).clamp(min=1)
     return as_strided(flat, input_shape, input_stride, -low)
 
 
@@ -518,6 +534,12 @@ def copy(input, src, non_blocking=False):
     """Write ``src``, broadcast and converted, into ``input``."""
     if not isinstance(src, Tensor):
         src = HELPERS["operand_tensor"](src, input)
+    if src is input:
+        return
+    if input.numel() == 0:
+        core.view_expand(src, input.shape)  # the shapes must fit all the same
+    elif src.numel() > 1 and src.untyped_storage() is input.untyped_storage():
+        core.refuse_overlap(copy_, input, src)
     _core.copy_tensor(input, src)
 
 
@@ -563,7 +585,7 @@ def contiguous(input, memory_format=_core.contiguous_format):
     return clone(input, memory_format=memory_format)
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, node="ToCopy")
 def to_dtype(input, dtype):
     """``input`` converted to ``dtype``; itself where it has that dtype already."""
     result = _core.empty_like(input, dtype)
@@ -626,12 +648,25 @@ def _window(block, shift, base, view_, name):
 
 def _view_backward_geometry(g, base, view_):
     """The gradient of a base from that of a view, by their sizes and strides."""
-    if view_[3] is base[3] and _overlaps(view_[0], view_[1]):
-        return _as_strided_backward(g, base[0], view_[0], view_[1], view_[2], base[1], 0)
+    if _overlaps(view_[0], view_[1]):
+        return _overlapping_view_backward(g, base, view_)
     result, shift = _block_like(base, base[3])
     core.zero(result)
     _window(result, shift, base, view_, "view").copy_(g)
     return result
+
+
+def _overlapping_view_backward(g, base, view_):
+    """The same for a view whose elements share memory, where gradients add up; complex and real as pairs of reals."""
+    sizes, strides, offset, dtype = view_
+    base_sizes, base_strides, _, base_dtype = base
+    if dtype.is_complex and not base_dtype.is_complex:
+        g, sizes, strides, offset = view_as_real(g), (*sizes, 2), (*(2 * st for st in strides), 1), 2 * offset
+    if base_dtype.is_complex and not dtype.is_complex:
+        base_sizes, base_strides = (*base_sizes, 2), (*(2 * st for st in base_strides), 1)
+        found = _as_strided_backward(g, base_sizes, sizes, strides, offset, base_strides, 0)
+        return view_as_complex(found.contiguous())
+    return _as_strided_backward(g, base_sizes, sizes, strides, offset, base_strides, 0)
 
 
 def _overlaps(sizes, strides):
@@ -666,6 +701,8 @@ def _assign(place, value):
             value = reshape(value, value.shape[lead:])
         copy_(place, value)
     elif isinstance(value, (int, float, complex)):
+        if not place.is_contiguous():
+            core.refuse_overlap(copy_, place, place)
         place.fill_(value)
     else:
         copy_(place, HELPERS["operand_tensor"](value, place))
@@ -693,6 +730,8 @@ def _reversed(input):
 
 def _matrix_transpose(input):
     """The last two dimensions swapped."""
+    if input.dim() == 0:
+        return input
     if input.dim() < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {input.dim()}-D tensor."
@@ -769,17 +808,23 @@ _core.install("split_with_sizes", split_with_sizes)
 
 @composite()
 def unsafe_split(tensor, split_size, dim=0):
-    """:func:`split`; its pieces may be written in place independently."""
-    return split(tensor, split_size, dim)
+    """:func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+    return tuple(core.untie(x) for x in split(tensor, split_size, dim))
 
 
 @composite()
 def unsafe_chunk(input, chunks, dim=0):
-    """:func:`chunk`; its pieces may be written in place independently."""
-    return chunk(input, chunks, dim)
+    """:func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
+    return tuple(core.untie(x) for x in chunk(input, chunks, dim))
 
 
 @composite()
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """:func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
+    return tuple(core.untie(x) for x in split_with_sizes(input, split_sizes, dim))
+
+
+@composite(out="same")
 def narrow_copy(input, dim, start, length):
     """A copy of :func:`narrow`."""
     return clone(narrow(input, dim, start, length), memory_format=_core.contiguous_format)
@@ -804,8 +849,23 @@ def is_nonzero(input):
 
 
 @composite()
-def dim_order(input):
-    """The dimensions from outermost to innermost in memory."""
+def dim_order(input, *, ambiguity_check=False):
+    """The dimensions from outermost to innermost in memory.
+
+    Args:
+        ambiguity_check: True to refuse a tensor whose memory allows several orders (a dimension of size 1, equal strides); a
+            list of memory formats to refuse one that is in several of them, or in none.
+    """
+    if ambiguity_check:
+        if isinstance(ambiguity_check, (list, tuple)):
+            clear = sum(input.is_contiguous(memory_format=form) for form in ambiguity_check) == 1
+        else:
+            clear = 1 not in input.shape and len(set(input.stride())) == input.dim()
+        if not clear:
+            raise RuntimeError(
+                f"dim_order: a tensor of shape {tuple(input.shape)} and strides {input.stride()} does not have unique dim "
+                f"order, or is not in exactly one of the given memory formats"
+            )
     return tuple(sorted(range(input.dim()), key=lambda d: (-input.stride(d), d)))
 
 

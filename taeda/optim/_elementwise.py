@@ -75,6 +75,7 @@ class ElementwiseOptimizer(Optimizer):
     """
 
     _counters: tuple[str, ...] = ("step",)
+    _by_rows = False  # a sparse gradient updates the entries that it has, and leaves the others and their state alone
     _rule: Any
     _nscalars: int
     _kernels: Any
@@ -168,7 +169,7 @@ class ElementwiseOptimizer(Optimizer):
                     stable = stable and own == flags
                     for name in self._states(own):
                         state.setdefault(name, taeda.zeros_like(p, memory_format=taeda.preserve_format))
-                if fused and self._fits(p, state, own):
+                if fused and not p.grad.is_sparse and self._fits(p, state, own):
                     buckets.setdefault((p.dtype.name, own), []).append(p)
                 else:
                     stable = False
@@ -212,6 +213,9 @@ class ElementwiseOptimizer(Optimizer):
                 state[name].fill_(value)
         grad = p.grad
         names = self._states(flags)
+        if grad is not None and grad.is_sparse:
+            self._sparse(group, flags, scalars, p, grad, [state[name] for name in names])
+            return
         before = [state[name] for name in names]
         work = p.clone() if differentiable else p
         if p.is_complex():
@@ -225,6 +229,25 @@ class ElementwiseOptimizer(Optimizer):
                 state[name] = value
             else:
                 state[name].copy_(value)
+
+    def _sparse(self, group: dict, flags: tuple, scalars: tuple, p: Tensor, grad: Any, states: list[Tensor]) -> None:
+        """The update of the entries that a sparse gradient has, by the same rule."""
+        self._check_sparse(group)
+        grad = grad.coalesce()
+        places = tuple(grad.indices().unbind(0))
+        with taeda.no_grad():
+            before = [t[places] for t in (p, *states)]
+            after = self._rule(TensorMath, flags, scalars, before[0], grad.values(), *before[1:])
+            for t, values in zip((p, *states), after, strict=True):
+                t[places] = values
+
+    def _check_sparse(self, group: dict) -> None:
+        """Refuse sparse gradients where the rule, or an option, would have to see every entry."""
+        name = type(self).__name__
+        if not self._by_rows:
+            raise RuntimeError(f"{name} does not support sparse gradients, please consider SparseAdam instead")
+        if group.get("weight_decay", 0) != 0:
+            raise RuntimeError(f"{name}: weight_decay option is not compatible with sparse gradients")
 
 
 class _Launch(Plan):

@@ -41,6 +41,8 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
         fused: accepted likewise.
     """
 
+    _by_rows = True
+
     def __init__(
         self, params: Any, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
         initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,

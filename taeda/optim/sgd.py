@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import taeda
 from taeda import Tensor
 
-from ._elementwise import ElementwiseOptimizer, number
+from ._elementwise import ElementwiseOptimizer, TensorMath, number
 from .optimizer import check_lr
 
 __all__ = ["SGD"]
@@ -43,6 +44,7 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     """
 
     _counters = ()
+    _by_rows = True
 
     def __init__(
         self, params: Any, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
@@ -62,6 +64,16 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         }  # fmt: skip
         super().__init__(params, defaults)
         self._check_fused(fused, foreach, differentiable)
+
+    def _sparse(self, group, flags, scalars, p, grad, states):
+        if flags[1]:  # momentum moves every entry
+            self._check_sparse(group)
+            with taeda.no_grad():
+                after = _rule(TensorMath, flags, scalars, p, grad.to_dense(), *states)
+                for t, values in zip((p, *states), after, strict=True):
+                    t.copy_(values)
+        else:
+            super()._sparse(group, flags, scalars, p, grad, states)
 
     @staticmethod
     def _flags(group):

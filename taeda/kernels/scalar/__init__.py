@@ -42,11 +42,55 @@ from .basic import (
     signbit,
     trunc,
 )
+from .bessel import (
+    airy_ai,
+    bessel_j0,
+    bessel_j1,
+    bessel_k0,
+    bessel_k0e,
+    bessel_k1,
+    bessel_k1e,
+    bessel_y0,
+    bessel_y1,
+    spherical_bessel_j0,
+)
 from .complex_functions import hypot, polar, truth
 from .complexes import Complex
 from .exponential import log_sigmoid, logaddexp2, xlog1py, xlogy
+from .gamma_ratios import igamma, igammac
+from .orthogonal import (
+    chebyshev_t,
+    chebyshev_u,
+    chebyshev_v,
+    chebyshev_w,
+    hermite_h,
+    hermite_he,
+    laguerre_l,
+    legendre_p,
+    shifted_chebyshev_t,
+    shifted_chebyshev_u,
+    shifted_chebyshev_v,
+    shifted_chebyshev_w,
+)
 from .remainders import divide, floor_divide, fmod, remainder, trunc_divide
-from .special import digamma, erf, erfc, erfcx, erfinv, gelu, gelu_slope, i0, i0e, i1, i1e, lgamma, ndtr, zeta
+from .special import (
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    gelu,
+    gelu_slope,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    lgamma,
+    ndtr,
+    ndtri,
+    trigamma,
+    zeta,
+)
 from .trigonometric import atan2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import BOOL, F32, F64, I32, I64, U8, U16, U32, U64, Type, Value
+from ..ir import BOOL, F32, F64, I16, I32, I64, U8, U16, U32, U64, Type, Value
 
 #: Bits of the mantissa without the leading one, exponent bias, and the integers of the same width, by type.
 MANTISSA = {F32: 23, F64: 52}
@@ -266,14 +266,22 @@ def divide_sum(a: Value, b: Value, c: float) -> Value:
 
 
 def nextafter(x: Value, y: Value) -> Value:
-    """The next float from ``x`` toward ``y``."""
-    t, ints = x.type, SIGNED[x.type]
-    bits = x.bits(ints)
-    away = (y > x) == (x > 0)
-    stepped = select(away, bits + 1, bits - 1).bits(t)
-    tiny = copysign(like(x, 2.0 ** (1 - BIAS[t] - MANTISSA[t])), y)
-    moved = select(x == 0, tiny, stepped)
-    return select(x == y, y, select((x != x) | (y != y), x + y, moved))
+    """The next float of the type from ``x`` toward ``y``, in integers: their order is that of the floats' sizes."""
+    t, ints = x.type, {16: I16, 32: I32, 64: I64}[x.type.bits]
+    top = -1 << (t.bits - 1)
+    infinity = like(x, float("inf")).bits(ints)
+
+    def order(v: Value) -> tuple[Value, Value]:
+        size = v.bits(ints) & ~top
+        return size, select(v.bits(ints) < 0, -size, size)
+
+    (x_size, x_rank), (y_size, y_rank) = order(x), order(y)
+    rank = x_rank + select(y_rank > x_rank, like(x_rank, 1), like(x_rank, -1))
+    negative = (rank < 0) | ((rank == 0) & (x_rank < 0))
+    moved = select(negative, -rank | top, rank)
+    result = select(x_rank == y_rank, y.bits(ints), moved)
+    result = select(y_size > infinity, y.bits(ints), result)
+    return select(x_size > infinity, x.bits(ints), result).bits(t)
 
 
 # ---- integers --------------------------------------------------------------------------------------------------------
@@ -369,5 +377,7 @@ def gcd(a: Value, b: Value) -> Value:
 
 def lcm(a: Value, b: Value) -> Value:
     """The least common multiple; 0 where either is 0."""
-    divisor = gcd(a, b)
-    return abs(integer_divide(a, divisor) * b)
+    quotient = integer_divide(a, gcd(a, b))
+    if a.type.bits < 32:  # C's arithmetic: narrow integers are multiplied as int
+        return abs(quotient.to(I32) * b.to(I32)).to(a.type)
+    return abs(quotient * b)

@@ -1,4 +1,5 @@
-"""Elementary functions of a Complex. Branch cuts and signs are C's; formulas are Kahan's (1987) where they matter.
+"""Elementary functions of a Complex. Branch cuts, signs and what comes of infinities and NaN are C's (C99, annex G);
+formulas are Kahan's (1987) where they matter.
 
 complex64 is worked in double: its parts come within 1 ulp, and products of its size cannot overflow on the way.
 complex128 is good to a few ulp of the larger part.
@@ -11,7 +12,8 @@ from . import basic, exponential, trigonometric
 from .basic import abs, copysign, fma, like, select
 from .complexes import Complex
 
-INF = float("inf")
+INF, NAN = float("inf"), float("nan")
+PI = 3.141592653589793
 LN2, LN10 = 0.6931471805599453, 2.302585092994046
 
 
@@ -57,8 +59,8 @@ def sgn(z: Complex) -> Complex:
     """``z / |z|``, 0 at 0."""
     size = modulus(z)
     zero = size == 0
-    size = select(zero, like(size, 1.0), size)
-    return Complex(z.re / size, z.im / size)
+    size = select(zero, like(size, INF), size)
+    return choose(zero, Complex(like(size, 0.0)), Complex(z.re / size, z.im / size))
 
 
 def polar(size: Value, turn: Value) -> Complex:
@@ -79,18 +81,40 @@ def choose(condition: Value, a: Complex, b: Complex) -> Complex:
     return Complex(select(condition, a.re, b.re), select(condition, a.im, b.im))
 
 
+def _endless(x: Value) -> Value:
+    """Whether ``x`` is infinite or NaN."""
+    return ~basic.isfinite(x)
+
+
+def _reduced(x: Value) -> tuple[Value, Value]:
+    """``(y, c)`` with ``exp(x) = c exp(y)``: the exponential overflows where its product with a sine need not."""
+    big = x > 709.0
+    y = (x - 354.891356446692) - 1.1873519686893054e-14  # 512 log 2
+    return select(big, y, x), select(big, like(x, 2.0**512), like(x, 1.0))
+
+
+def _times(z: Complex, factor: Value) -> Complex:
+    return Complex(z.re * factor, z.im * factor)
+
+
+def _power(size: Value, factor: Value, z: Complex, turn: Value) -> Complex:
+    """``size factor cis(turn)``, the size and turn of a power with the exponent ``z``."""
+    x, y = z.re, z.im
+    result = choose(y == 0, Complex(size * factor, y), _times(polar(size, turn), factor))
+    lost = _endless(y)
+    result = choose(lost & (x == -INF), Complex(like(x, 0.0), copysign(like(x, 0.0), y)), result)
+    return choose(lost & (x == INF), Complex(x, like(x, NAN)), result)
+
+
 @_wide
 def exp(z: Complex) -> Complex:
-    size = exponential.exp(z.re)
-    result = polar(size, z.im)
-    result = choose(z.im == 0, Complex(size, z.im), result)
-    return choose(size == 0, Complex(size, like(size, 0.0)), result)
+    x, factor = _reduced(z.re)
+    return _power(exponential.exp(x), factor, z, z.im)
 
 
 @_wide
 def exp2(z: Complex) -> Complex:
-    size = exponential.exp2(z.re)
-    return choose(z.im == 0, Complex(size, z.im), polar(size, z.im * LN2))
+    return _power(exponential.exp2(z.re), like(z.re, 1.0), z, z.im * LN2)
 
 
 @_wide
@@ -164,8 +188,11 @@ def reciprocal(z: Complex) -> Complex:
     return 1.0 / z
 
 
+@_wide
 def sigmoid(z: Complex) -> Complex:
-    return 1.0 / (exp(-z) + 1.0)
+    left = z.re < 0
+    e = exp(choose(left, z, -z))
+    return choose(left, e, Complex(like(z.re, 1.0))) / (e + 1.0)
 
 
 @_wide
@@ -177,26 +204,44 @@ def pow(z: Complex, w: Complex) -> Complex:
     return choose(w == 0, nothing + 1.0, choose(zero, nothing, result))
 
 
-@_wide
-def sin(z: Complex) -> Complex:
-    return Complex(trigonometric.sin(z.re) * exponential.cosh(z.im), trigonometric.cos(z.re) * exponential.sinh(z.im))
-
-
-@_wide
-def cos(z: Complex) -> Complex:
-    return Complex(
-        trigonometric.cos(z.re) * exponential.cosh(z.im), -(trigonometric.sin(z.re) * exponential.sinh(z.im))
-    )
+def _hyperbolic(z: Complex) -> tuple[Value, Value, Value]:
+    """``sinh`` and ``cosh`` of the real part, in two factors."""
+    a, factor = _reduced(abs(z.re))
+    x = copysign(a, z.re)
+    return exponential.sinh(x), exponential.cosh(x), factor
 
 
 @_wide
 def sinh(z: Complex) -> Complex:
-    return _over_i(sin(_times_i(z)))
+    x, y = z.re, z.im
+    s, c, factor = _hyperbolic(z)
+    re = s * trigonometric.cos(y) * factor
+    im = c * trigonometric.sin(y) * factor
+    lost = _endless(y)
+    re = select((abs(x) == INF) & lost, like(x, INF), select((x == 0) & lost, x, re))
+    return Complex(re, select(y == 0, y, im))
 
 
 @_wide
 def cosh(z: Complex) -> Complex:
-    return cos(_times_i(z))
+    x, y = z.re, z.im
+    s, c, factor = _hyperbolic(z)
+    re = c * trigonometric.cos(y) * factor
+    im = s * trigonometric.sin(y) * factor
+    lost = _endless(y)
+    re = select((abs(x) == INF) & lost, like(x, INF), re)
+    im = select(y == 0, select(basic.signbit(x) & (x == x), -y, y), select((x == 0) & lost, like(x, 0.0), im))
+    return Complex(re, im)
+
+
+@_wide
+def sin(z: Complex) -> Complex:
+    return _over_i(sinh(_times_i(z)))
+
+
+@_wide
+def cos(z: Complex) -> Complex:
+    return cosh(_times_i(z))
 
 
 @_wide
@@ -208,9 +253,12 @@ def tanh(z: Complex) -> Complex:
     bottom = fma(b * s, s, 1.0)
     near = Complex(b * s * exponential.sqrt(fma(s, s, 1.0)) / bottom, t / bottom)
     size = exponential.exp(-abs(x))
-    far_im = trigonometric.sin(y) * trigonometric.cos(y) * 4.0 * (size * size)
-    far = Complex(copysign(like(x, 1.0), x), select(abs(y) == INF, like(y, 0.0), far_im))
-    return choose(abs(x) > 20.0, far, near)
+    far = Complex(copysign(like(x, 1.0), x), trigonometric.sin(y) * trigonometric.cos(y) * 4.0 * (size * size))
+    result = choose(abs(x) > 20.0, far, near)
+    lost, none = _endless(y), like(x, NAN)
+    re = select(lost & (abs(x) != INF), none, result.re)
+    im = select(lost, select(abs(x) == INF, copysign(like(x, 0.0), y), none), result.im)
+    return Complex(select((x == 0) & lost, x, re), select(y == 0, y, im))
 
 
 @_wide
@@ -220,16 +268,24 @@ def tan(z: Complex) -> Complex:
 
 @_wide
 def asin(z: Complex) -> Complex:
+    x, y = z.re, z.im
     low, high = sqrt(1.0 - z), sqrt(z + 1.0)
-    re = trigonometric.atan2(z.re, fma(low.re, high.re, -(low.im * high.im)))
-    return Complex(re, exponential.asinh(fma(low.re, high.im, -(low.im * high.re))))
+    re = trigonometric.atan2(x, fma(low.re, high.re, -(low.im * high.im)))
+    im = exponential.asinh(fma(low.re, high.im, -(low.im * high.re)))
+    re = select((x == 0) & (y != y), x, re)
+    far = Complex(copysign(trigonometric.atan2(abs(x), abs(y)), x), copysign(like(y, INF), y))
+    return choose(isinf(z), far, Complex(re, im))
 
 
 @_wide
 def acos(z: Complex) -> Complex:
+    x, y = z.re, z.im
     low, high = sqrt(1.0 - z), sqrt(z + 1.0)
     re = trigonometric.atan2(low.re, high.re) * 2.0
-    return Complex(re, exponential.asinh(fma(high.re, low.im, -(high.im * low.re))))
+    im = exponential.asinh(fma(high.re, low.im, -(high.im * low.re)))
+    re = select((x == 0) & (y != y), like(x, PI / 2), re)
+    far = Complex(trigonometric.atan2(abs(y), x), copysign(like(y, INF), -y))
+    return choose(isinf(z), far, Complex(re, im))
 
 
 @_wide
@@ -239,18 +295,28 @@ def asinh(z: Complex) -> Complex:
 
 @_wide
 def acosh(z: Complex) -> Complex:
+    x, y = z.re, z.im
     low, high = sqrt(z - 1.0), sqrt(z + 1.0)
     re = exponential.asinh(fma(low.re, high.re, low.im * high.im))
-    return Complex(re, trigonometric.atan2(low.im, high.re) * 2.0)
+    im = trigonometric.atan2(low.im, high.re) * 2.0
+    im = select((x == 0) & (y != y), like(x, PI / 2), im)
+    return choose(isinf(z), Complex(like(x, INF), trigonometric.atan2(y, x)), Complex(re, im))
 
 
 @_wide
 def atanh(z: Complex) -> Complex:
-    x, y = z.re, z.im
-    gap = 1.0 - abs(x)
-    re = exponential.log1p(abs(x) * 4.0 / fma(gap, gap, y * y)) * 0.25
-    im = trigonometric.atan2(y + y, fma(gap, abs(x) + 1.0, -(y * y))) * 0.5
-    return Complex(copysign(re, x), im)
+    x, y = abs(z.re), z.im
+    gap = 1.0 - x
+    re = exponential.log1p(x * 4.0 / fma(gap, gap, y * y)) * 0.25
+    im = trigonometric.atan2(y + y, fma(gap, x + 1.0, -(y * y))) * 0.5
+    re = select((gap == 0) & (abs(y) < 1e-100), (LN2 - exponential.log(abs(y))) * 0.5, re)
+    # Far out: a quarter turn, and the real part of 1 / z. NaN is far from nothing, but infinities are far from NaN.
+    size = hypot(x, y)
+    far_re = select(size == INF, like(x, 0.0), x / size / size)
+    quarter = select(y != y, y, copysign(like(y, PI / 2), y))
+    far = size > 1e100
+    re, im = select(far, far_re, re), select(far, quarter, im)
+    return Complex(copysign(select((x == 0) & (y != y), x, re), z.re), im)
 
 
 @_wide

@@ -87,7 +87,14 @@ def floor_divide(a: Value, b: Real) -> Value:
     return select(b == 0, a / b, whole)
 
 
-def trunc_divide(a: Value, b: Real) -> Value:
-    """``trunc(a / b)``; integers give 0 where ``b`` is 0."""
+def trunc_divide(a: Real, b: Real) -> Value:
+    """``trunc(a / b)``; integers give 0 where ``b`` is 0.
+
+    Of 16-bit floats the quotient is rounded first, as PyTorch does; a number beside them comes as a float32.
+    """
+    small = next((x.type for x in (a, b) if isinstance(x, Value) and x.type.kind == "f" and x.type.bits == 16), None)
+    if small is not None:
+        quotient = a.to(F32) / b.to(F32)
+        return trunc(quotient.to(small).to(F32)).to(small)
     a, b = a._pair(b)
     return trunc(a / b) if a.type.kind == "f" else integer_divide(a, b)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..ir import F32, F64, Value
-from . import tables
+from ..ir import BOOL, F32, F64, Value
+from . import bessel_tables, tables
 from .basic import (
     abs,
+    any_lane,
     at_least,
     at_most,
     copysign,
@@ -18,11 +19,26 @@ from .basic import (
     scale,
     select,
 )
-from .exponential import EXP_LOW, INF, NAN, _reduce, exp, exp_negative, in_double, log, pow, sqrt, table
-from .trigonometric import PI, tan
+from .exponential import (
+    EXP_LOW,
+    INF,
+    NAN,
+    _log_reduced,
+    _reduce,
+    _split,
+    exp,
+    exp_negative,
+    in_double,
+    log,
+    pow,
+    sqrt,
+    table,
+)
+from .trigonometric import PI, sin, tan
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
 DENSITY = 0.3989422804014327  # of the standard normal at 0
+LN2 = 0.6931471805599453
 LOG_ROOT_TWO_PI = 0.9189385332046728
 
 
@@ -51,12 +67,12 @@ def _erf_double(x: Value) -> Value:
     return select(a < 1.0, small, copysign(1.0 - _erfc_positive(a), x))
 
 
-def _exp_minus_square(a: Value, middle: bool = False) -> Value:
+def _exp_minus_square(a: Value) -> Value:
     """``exp(-a * a)`` within 2 ulp: the rounding error of the square is put back as a factor."""
     square = a * a
     rest = fma(a, a, -square)
     n, _, r = _reduce(at_least(-square, EXP_LOW[F64]))
-    p = poly(r, (1.0, 1.0, *table("EXP", a, middle)))
+    p = poly(r, (1.0, 1.0, *table("EXP", a)))
     return scale(fma(p, select(square < -EXP_LOW[F64], -rest, like(a, 0.0)), p), n)
 
 
@@ -66,17 +82,28 @@ def _erfcx_positive(a: Value, middle: bool = False) -> Value:
     return poly(q, table("ERFCX", a, middle)) / fma(a, 2.0, 1.0)
 
 
-def _erfc_positive(a: Value, middle: bool = False) -> Value:
-    return _exp_minus_square(a, middle) * _erfcx_positive(a, middle)
+def _erfc_positive(a: Value) -> Value:
+    return _exp_minus_square(a) * _erfcx_positive(a)
 
 
-@in_double
-def erfc(x: Value, middle: bool = False) -> Value:
-    """``1 - erf(x)``, to the end of the tail: within 1 ulp (float32, through float64) and 4 ulp (float64)."""
+def erfc(x: Value) -> Value:
+    """``1 - erf(x)``, to the end of the tail: within 1.5 ulp (float32) and 4 ulp (float64)."""
+    return _erfc_single(x) if x.type is F32 else _erfc_double(x)
+
+
+def _erfc_double(x: Value) -> Value:
     a = abs(x)
-    y = _erfc_positive(a, middle)
-    y = select(x < 0, 2.0 - y, y)
-    return y if middle else select(a < 0.5, 1.0 - x * poly(x * x, table("ERF", x)), y)
+    y = _erfc_positive(a)
+    return select(a < 0.5, 1.0 - x * poly(x * x, table("ERF", x)), select(x < 0, 2.0 - y, y))
+
+
+def _erfc_single(x: Value) -> Value:
+    """``2 ** h``, where ``h`` down to -150 needs float64 but its fraction does not; no division."""
+    a = at_most(abs(x), 10.2).to(F64)
+    h = a * poly(a, table("ERFC_LOG", a, True))
+    n, _ = nearest(h)
+    y = scale(poly((h - n).to(F32), (1.0, *table("EXP2", x))), n.to(F32))
+    return select(x < 0, 2.0 - y, y)
 
 
 @in_double
@@ -87,36 +114,69 @@ def erfcx(x: Value, middle: bool = False) -> Value:
     square = a * a
     rest = fma(a, a, -square)
     growth = exp(square, middle)
-    growth = fma(growth, select(growth < INF, rest, like(a, 0.0)), growth)
+    growth = select(growth < INF, fma(growth, rest, growth), growth)
     return select(x < 0, growth + growth - y, y)
 
 
 def erfinv(x: Value) -> Value:
-    """The inverse error function, within 2 ulp (float32, through float64) and 4 ulp (float64)."""
-    return _erfinv_double(x.to(F64), x.type is F32).to(F32) if x.type is F32 else _erfinv_double(x, False)
-
-
-def _erfinv_double(x: Value, middle: bool) -> Value:
-    """A polynomial in ``w = -log(1 - x^2)`` or its root, good to 3e-8 (after Giles 2010), then Halley's method once."""
+    """The inverse error function, within 1 ulp (float32) and 4 ulp (float64)."""
     a = abs(x)
+    y = (_erfinv_single if x.type is F32 else _erfinv_double)(a)
+    return copysign(select(a < 1.0, y, select(a == 1.0, like(x, INF), like(x, NAN))), x)
+
+
+def _erfinv_single(a: Value) -> Value:
+    """The logarithm's fraction is taken in float32, its sum with the exponent and the rest in float64."""
+    e, m, _ = _split(fma(a, -a, 1.0))
+    w = fma(e.to(F64), -LN2, -_log_reduced(m - 1.0).to(F64))
+    return (_erfinv_of_log(w, True) * a.to(F64)).to(F32)
+
+
+def _erfinv_double(a: Value) -> Value:
+    """Halley's method, once."""
     gap = 1.0 - a
-    w = -log(gap * (1.0 + a), middle)
-    outer = w > 5.0
-    near = poly(w - 2.5, tables.ERFINV_NEAR["float64"])
-    far = poly(at_most(sqrt(w), 6.2) - 4.2, tables.ERFINV_FAR["float64"])
-    y = select(outer, far, near) * a
-    if not middle:
-        # With erfc in the tail the difference is taken between numbers of its own size.
-        value = select(a < 0.5, _erf_double(y) - a, gap - _erfc_positive(y))
-        step = value / (_exp_minus_square(y) * TWO_OVER_ROOT_PI)
-        y = y - step / fma(y, step, 1.0)
-    y = select(a < 1.0, y, select(a == 1.0, like(x, INF), like(x, NAN)))
-    return copysign(y, x)
+    y = _erfinv_of_log(-log(gap * (1.0 + a))) * a
+    # With erfc in the tail the difference is taken between numbers of its own size.
+    value = select(a < 0.5, _erf_double(y) - a, gap - _erfc_positive(y))
+    step = value / (_exp_minus_square(y) * TWO_OVER_ROOT_PI)
+    return y - step / fma(y, step, 1.0)
+
+
+def _erfinv_of_log(w: Value, middle: bool = False) -> Value:
+    """``erfinv(x) / x`` from ``w = -log(1 - x^2)``, by a polynomial in it or its root, to 3e-8 (after Giles 2010)."""
+    f = w.fn
+    outer = w > 5.0  # where x is above 0.9966: often in no lane
+    with f.while_([any_lane(outer), poly(w - 2.5, table("ERFINV_NEAR", w, middle))]) as L:  # at most once
+        again, y = L.carry
+        L.test(again)
+        far = poly(at_most(sqrt(w), 6.2) - 4.2, table("ERFINV_FAR", w))
+        L.carry = (f.const(BOOL, False), select(outer, far, y))
+    return L.carry[1]
 
 
 def ndtr(x: Value) -> Value:
     """The cumulative distribution of the standard normal, with relative accuracy in the lower tail."""
     return erfc(x * -0.7071067811865476) * 0.5
+
+
+@in_double
+def ndtri(p: Value, middle: bool = False) -> Value:
+    """The inverse of :func:`ndtr`, within 4 ulp: by :func:`erfinv` where ``p`` is in [1/4, 3/4], and in the tails by a
+    polynomial good to 3e-6, then Halley's method once on the logarithm, of which the tail keeps every digit."""
+    upper = p > 0.5
+    q = select(upper, 1.0 - p, p)
+    inner = erfinv(p + p - 1.0) * 1.4142135623730951
+    tail = at_most(q, 0.25)
+    logarithm = log(tail, middle)
+    s = sqrt(logarithm * -2.0)
+    y = s * poly(1.0 / s, bessel_tables.NDTRI["float64"])
+    # h = log P(X < -y) - log q, h' = -1 / m and h'' = (y - 1 / m) / m with m = P(X < -y) / density(y)
+    mills = _erfcx_positive(y * 0.7071067811865476, middle) * 1.2533141373155003
+    h = log(mills, middle) - (y * y * 0.5 + logarithm + LOG_ROOT_TWO_PI)
+    y = y + h * mills / (1.0 - h * (y * mills - 1.0) * 0.5)
+    result = select(q < 0.25, select(upper, y, -y), inner)
+    result = select(q == 0, select(upper, like(p, INF), like(p, -INF)), result)
+    return select((p >= 0) & (p <= 1.0), result, like(p, NAN))
 
 
 def _upper_tail(a: Value) -> Value:
@@ -180,7 +240,7 @@ def lgamma(x: Value, middle: bool = False) -> Value:
     positive = select(y == INF, y, positive)
     reflected = -log(abs(_sin_pi(x)) * (1 / PI), middle) - positive
     result = select(negative, reflected, positive)
-    return select((x == 0) | (a == INF), like(x, INF), result)
+    return select((x == 0) | (a == INF) | (negative & (x == round(x))), like(x, INF), result)
 
 
 def _sin_pi(x: Value) -> Value:
@@ -219,6 +279,31 @@ def digamma(x: Value, middle: bool = False) -> Value:
     pole = select(r == 0, like(x, NAN), select(abs(r) == 0.5, like(x, 0.0), PI / tan(r * PI)))
     result = select(negative, positive - pole, positive)
     return select(x == 0, copysign(like(x, INF), -x), result)
+
+
+#: Bernoulli's numbers B2, B4, ...
+_TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+
+
+@in_double
+def trigamma(x: Value, middle: bool = False) -> Value:
+    """The derivative of :func:`digamma`, infinite at 0, -1, ...: within 1 ulp (float32, through float64) and 6 ulp (float64).
+
+    Sums ``1 / x^2`` until the asymptotic series holds (Abramowitz & Stegun 6.4.6, 6.4.12); below 0 by reflection, 6.4.7.
+    """
+    negative = x < 0
+    z, passed = select(negative, 1.0 - x, x), like(x, 0.0)
+    start = 5.0 if middle else 9.0
+    for _ in range(int(start)):
+        more = z < start
+        passed = select(more, passed + 1.0 / (z * z), passed)
+        z = select(more, z + 1.0, z)
+    inverse = 1.0 / z
+    t = inverse * inverse
+    series = poly(t, _TRIGAMMA[: 8 if middle else 10])
+    positive = passed + fma(inverse * t, series, fma(t, 0.5, inverse))
+    turn = sin((x - round(x)) * PI)
+    return select(negative, (PI / turn) * (PI / turn) - positive, positive)
 
 
 # ---- Bessel functions ------------------------------------------------------------------------------------------------
@@ -280,15 +365,21 @@ _BERNOULLI = (
 
 @in_double
 def zeta(s: Value, q: Value, middle: bool = False) -> Value:
-    """Hurwitz's zeta function by the Euler-Maclaurin formula from the tenth term on, for ``s > 1``.
+    """Hurwitz's zeta function by the Euler-Maclaurin formula from the tenth term on that is above 10, for ``s > 1``.
 
-    NaN where ``s < 1``, infinite at ``s = 1`` and at the poles ``q = 0, -1, ...``.
+    NaN where ``s < 1``, infinite at ``s = 1`` and at the poles ``q = 0, -1, ...``; at infinite ``s`` its limit.
     """
-    f = s.fn
-    with f.loop(0, 10, carry=[like(s, 0.0), q]) as L:
-        total, term = L.carry
-        L.carry = (total + pow(term, -s), term + 1.0)
-    total, a = L.carry
+    pole = (q <= 0) & (q == round(q))
+    with s.fn.while_([like(s, 0.0), like(s, 0.0), select(pole, like(q, 1.0), q)]) as L:
+        k, total, term = L.carry
+        going = (k < 10.0) | (term < 10.0)
+        L.test(any_lane(going))
+        L.carry = (
+            k + 1.0,
+            select(going, total + pow(term, -s), total),
+            select(going, term + 1.0, term),
+        )
+    _, total, a = L.carry
     power = pow(a, -s)
     total = total + power * a / (s - 1.0) + power * 0.5
     factor, term = s, power / a
@@ -297,8 +388,9 @@ def zeta(s: Value, q: Value, middle: bool = False) -> Value:
         total = total + term * factor * b
         factor = factor * (s + (2.0 * k + 1.0)) * (s + (2.0 * k + 2.0))
         term = term / square
-    pole = (q <= 0) & (q == round(q))
     total = select((q < 0) & (s != round(s)), like(s, NAN), total)
     total = select(pole, like(s, INF), total)
     total = select(s == 1.0, like(s, INF), total)
+    limit = select(q < 1.0, like(s, INF), select(q == 1.0, like(s, 1.0), like(s, 0.0)))
+    total = select((s == INF) & (q == q), limit, total)
     return select(s < 1.0, like(s, NAN), total)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import taeda
 from taeda import Tensor
-from taeda._core.module import ModuleBase, configure, quicken
+from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
 
 from ..parameter import Buffer, Parameter, is_lazy
 from . import _hooks
@@ -25,10 +25,10 @@ from ._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._state import StateMixin
+from ._state import StateMixin, _IncompatibleKeys
 
 __all__ = [
-    "Module", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "Module", "_IncompatibleKeys", "register_module_buffer_registration_hook", "register_module_forward_hook",
     "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",
 ]  # fmt: skip
@@ -70,6 +70,9 @@ class Module(StateMixin, ModuleBase):
     call_super_init = False
     _compiled_call_impl: Callable | None = None
     _is_full_backward_hook: bool | None
+
+    __setattr__ = set_attribute
+    __delattr__ = delete_attribute
 
     def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)

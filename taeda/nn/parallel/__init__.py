@@ -3,5 +3,15 @@
 from __future__ import annotations
 
 from .data_parallel import DataParallel, data_parallel
+from .distributed import DistributedDataParallel
+from .scatter_gather import gather, parallel_apply, replicate, scatter
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",
+    "data_parallel",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+]

@@ -1,6 +1,7 @@
 """Loading data: datasets, samplers and the DataLoader."""
 
-from .collate import default_collate, default_convert
+from ._utils.collate import default_collate, default_convert
+from .dataloader import DataLoader, _DatasetKind, get_worker_info
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -11,10 +12,9 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
-from .loader import DataLoader, get_worker_info
+from .distributed import DistributedSampler
 from .sampler import (
     BatchSampler,
-    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
@@ -165,57 +164,3 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         n = len(self.sampler)  # type: ignore[arg-type]
         return n // self.batch_size if self.drop_last else (n + self.batch_size - 1) // self.batch_size
-
-
-class DistributedSampler(Sampler[int]):
-    """This process's share of the indices, where several processes go through one dataset together.
-
-    Args:
-        dataset: what is shared out.
-        num_replicas: how many processes there are.
-        rank: which of them this is, from 0.
-        shuffle: in an order that depends on ``seed`` and the epoch (see :meth:`set_epoch`), equal on all processes.
-        seed: of the shuffle.
-        drop_last: leave samples out, rather than repeat some, to make equal shares.
-    """
-
-    def __init__(
-        self,
-        dataset: Sized,
-        num_replicas: int | None = None,
-        rank: int | None = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        drop_last: bool = False,
-    ):
-        if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: no process group is initialised; give num_replicas and rank")
-        if not 0 <= rank < num_replicas:
-            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
-        self.dataset = dataset
-        self.num_replicas = num_replicas
-        self.rank = rank
-        self.epoch = 0
-        self.drop_last = drop_last
-        self.shuffle = shuffle
-        self.seed = seed
-        n = len(dataset)
-        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
-        self.total_size = self.num_samples * num_replicas
-
-    def __iter__(self) -> Iterator[int]:
-        n = len(self.dataset)
-        if self.shuffle:
-            indices = randperm(n, generator=Generator().manual_seed(self.seed + self.epoch)).tolist()
-        else:
-            indices = list(range(n))
-        if len(indices) < self.total_size:
-            indices = list(itertools.islice(itertools.cycle(indices), self.total_size))
-        return iter(indices[self.rank : self.total_size : self.num_replicas])
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-    def set_epoch(self, epoch: int) -> None:
-        """Call before each epoch, for another order in each."""
-        self.epoch = epoch

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import _core, as_tensor, stack, tensor
-from ..._core import Tensor
+from .... import _core, as_tensor, stack, tensor
+from ...._core import Tensor
 
 
 def _numpy() -> Any:
@@ -61,15 +61,63 @@ def _like_sequence(original: Any, items: list) -> Any:
         return items
 
 
-def _collate_numpy(batch: Sequence, numpy: Any) -> Any:
-    first = batch[0]
-    if first.dtype.kind in "SUO":
+def collate_tensor_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Tensor:
+    """Tensors, stacked."""
+    return stack(batch)
+
+
+def collate_numpy_array_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Any:
+    """NumPy arrays, as the tensors of their values."""
+    if batch[0].dtype.kind in "SUO":
         raise TypeError(
-            f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {first.dtype}"
+            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+            f"{batch[0].dtype}"
         )
-    if isinstance(first, numpy.ndarray) and first.ndim:
-        return stack([as_tensor(b) for b in batch])
+    return collate([as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Tensor:
+    """NumPy numbers, as a tensor."""
+    import numpy
+
     return as_tensor(numpy.stack([numpy.asarray(b) for b in batch]))
+
+
+def collate_float_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Tensor:
+    """Floats, as a float64 tensor."""
+    return tensor(batch, dtype=_core.float64)
+
+
+def collate_int_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Tensor:
+    """Ints or bools, as a tensor."""
+    return tensor(batch)
+
+
+def collate_str_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Sequence:
+    """Strings or bytes, as they are."""
+    return batch
+
+
+#: How samples of a type (or of a class derived from it) are collated; NumPy's types are known besides.
+default_collate_fn_map: dict[type | tuple[type, ...], Callable] = {
+    Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def _numpy_collate(first: Any) -> Callable | None:
+    """How to collate samples like ``first``, if that is NumPy's."""
+    numpy = _numpy()
+    if numpy is None:
+        return None
+    if isinstance(first, numpy.ndarray):
+        return collate_numpy_array_fn
+    if isinstance(first, (numpy.bool_, numpy.number, numpy.object_)):
+        return collate_numpy_scalar_fn
+    return None
 
 
 def _collate_sequence(batch: Sequence, collate: Callable) -> Any:
@@ -86,29 +134,21 @@ def _collate_sequence(batch: Sequence, collate: Callable) -> Any:
 
 
 def collate(batch: Sequence, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | None = None) -> Any:
-    """A batch from samples, with functions of one's own for some types.
+    """A batch from samples: containers are gone through, and what is in them is given to a function for its type.
 
     Args:
         batch: samples of equal structure.
-        collate_fn_map: from a type (or a tuple of types) to ``f(batch, *, collate_fn_map)``.
+        collate_fn_map: from a type (or a tuple of types) to ``f(batch, *, collate_fn_map)``; the first that fits counts.
+            See :data:`default_collate_fn_map`.
     """
     first = batch[0]
-    for kinds, function in (collate_fn_map or {}).items():
-        if isinstance(first, kinds):
+    if collate_fn_map:
+        function = collate_fn_map.get(type(first)) or _numpy_collate(first)
+        if function is not None:
             return function(batch, collate_fn_map=collate_fn_map)
-    if isinstance(first, Tensor):
-        return stack(batch)
-    if isinstance(first, bool | int):
-        return tensor(batch)
-    if type(first) is float:
-        return tensor(batch, dtype=_core.float64)
-    if isinstance(first, (str, bytes)):
-        return batch
-    numpy = _numpy()
-    if numpy is not None and isinstance(first, (numpy.ndarray, numpy.generic)):
-        return _collate_numpy(batch, numpy)
-    if isinstance(first, float):
-        return tensor(batch, dtype=_core.float64)
+        for kinds, function in collate_fn_map.items():
+            if isinstance(first, kinds):
+                return function(batch, collate_fn_map=collate_fn_map)
 
     def again(part: Sequence) -> Any:
         return collate(part, collate_fn_map=collate_fn_map)
@@ -131,4 +171,4 @@ def default_collate(batch: list) -> Any:
         TypeError: a sample contains something else.
         RuntimeError: tensors or lists of unequal sizes.
     """
-    return collate(batch)
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,0 +1,187 @@
+# Launcher of kernels/depthwise.py: convolution with one input channel per group.
+
+cdef enum:
+    DEPTHWISE_ARGS = 39
+    DEPTHWISE_SLACK = 64   # as in the kernels
+    DEPTHWISE_MOST = 4     # output channels per group from which the product of matrices is as fast
+    BUFFER = 1 << 16       # bytes of a band
+    PIECES = 32            # at most, each with a buffer of its own
+
+cdef kernel_t _depthwise[NDTYPES]
+cdef kernel_t _depthwise_weight[NDTYPES]
+
+cdef struct Band:          # how the buffer of one channel is laid out
+    int64_t lo[3]
+    int64_t phases[3]
+    int64_t sizes[3]
+    int64_t reach[3]       # output positions from the first tap to the last
+    int64_t rows, count    # of a band, and of bands
+    int64_t cell, stack    # items of an image in a phase, images at a time
+    bint maps
+
+
+cdef kernel_t find_depthwise(kernel_t* table, int code, str name) except NULL:
+    from ..kernels import depthwise
+    assert len(depthwise.ARGS) == DEPTHWISE_ARGS and depthwise.SLACK == DEPTHWISE_SLACK
+    cdef size_t address = getattr(depthwise, name)(NAMES[code])
+    table[code] = <kernel_t>address
+    return table[code]
+
+
+cdef Band bands(Geometry* g, int64_t images, int64_t item) noexcept:
+    """Bands of as many rows as fit the buffer; a volume is done whole."""
+    cdef Band b
+    cdef int64_t span, phases = 1, most
+    cdef int n
+    for n in range(3):
+        span = g.d[n] * (g.k[n] - 1)
+        b.lo[n] = min(span, <int64_t>0) - g.p[n]
+        span = abs(span)
+        b.reach[n] = span // g.s[n]
+        b.phases[n] = min(g.s[n], span + 1)
+        b.sizes[n] = g.o[n] + b.reach[n]
+        phases *= b.phases[n]
+    b.rows = g.o[1]
+    if g.o[0] == 1:
+        most = max(BUFFER // (phases * b.sizes[0] * b.sizes[2] * item) - b.reach[1], 4 + b.reach[1])
+        b.rows = even(g.o[1], most)
+    b.sizes[1] = b.rows + b.reach[1]
+    b.count = ceil_div(g.o[1], b.rows)
+    b.cell = b.sizes[0] * b.sizes[1] * b.sizes[2]
+    b.stack = 1
+    if b.count == 1:
+        b.stack = even(images, max(BUFFER // (b.cell * phases * item), 1))
+    b.maps = b.count == 1 and b.cell < BUFFER and (g.o[2] <= 16 or g.s[2] != 1)
+    return b
+
+
+cdef Tensor distances(Geometry* g, Band* b, int64_t item):
+    """For each tap its distance in the buffer in bytes; for each phase of a row its first and last column inside."""
+    cdef int64_t size = g.taps + 2 * b.phases[2], x, y, z, i = 0, n, phase, at
+    cdef int64_t e[3]
+    cdef int64_t tap[3]
+    cdef Tensor table = empty_tensor(I64, 1, &size)
+    cdef int64_t* out = <int64_t*>table.ptr
+    for z in range(g.k[0]):
+        for y in range(g.k[1]):
+            for x in range(g.k[2]):
+                tap[0], tap[1], tap[2] = z, y, x
+                phase = at = 0
+                for n in range(3):
+                    e[n] = tap[n] * g.d[n] - g.p[n] - b.lo[n]
+                    phase = phase * b.phases[n] + e[n] % g.s[n]
+                    at = at * b.sizes[n] + e[n] // g.s[n]
+                out[i] = (phase * b.stack * b.cell + at) * item
+                i += 1
+    for n in range(b.phases[2]):
+        x = -b.lo[2] - n
+        out[i] = min(ceil_div(x, g.s[2]), b.sizes[2]) if x > 0 else 0
+        x += g.i[2]
+        out[i + 1] = min(ceil_div(x, g.s[2]), b.sizes[2]) if x > 0 else 0
+        i += 2
+    return table
+
+
+cdef Tensor maps(Geometry* g, Band* b, Tensor x, Tensor y):
+    """For each item of the buffer the byte of x and (first phase) of y it comes from, or -1; for each output its item."""
+    cdef int64_t item = ITEMSIZE[x.code], phases = b.phases[0] * b.phases[1] * b.phases[2], phase, n, z, y1, x2, at
+    cdef int64_t size = (phases + 1) * b.cell + g.pixels + DEPTHWISE_SLACK
+    cdef int64_t p[3]
+    cdef int64_t here[3]
+    cdef int64_t first
+    cdef Tensor made = empty_tensor(I32, 1, &size)
+    cdef int32_t* out = <int32_t*>made.ptr
+    for phase in range(phases):
+        p[0], p[1], p[2] = phase // (b.phases[1] * b.phases[2]), phase // b.phases[2] % b.phases[1], phase % b.phases[2]
+        for z in range(b.sizes[0]):
+            here[0] = p[0] + z * g.s[0] + b.lo[0]
+            for y1 in range(b.sizes[1]):
+                here[1] = p[1] + y1 * g.s[1] + b.lo[1]
+                here[2] = p[2] + b.lo[2]
+                first = here[0] * x.strides[2] + here[1] * x.strides[3]
+                for x2 in range(b.sizes[2]):
+                    if 0 <= here[0] < g.i[0] and 0 <= here[1] < g.i[1] and 0 <= here[2] < g.i[2]:
+                        out[0] = <int32_t>((first + here[2] * x.strides[4]) * item)
+                    else:
+                        out[0] = -1
+                    out += 1
+                    here[2] += g.s[2]
+    for z in range(b.sizes[0]):
+        for y1 in range(b.sizes[1]):
+            for x2 in range(b.sizes[2]):
+                at = (z * y.strides[2] + y1 * y.strides[3] + x2 * y.strides[4]) * item
+                out[0] = <int32_t>at if z < g.o[0] and y1 < g.o[1] and x2 < g.o[2] else -1
+                out += 1
+    for z in range(g.o[0]):
+        for y1 in range(g.o[1]):
+            for x2 in range(g.o[2]):
+                out[0] = <int32_t>(((z * b.sizes[1] + y1) * b.sizes[2] + x2) * item)
+                out += 1
+    memset(out, 0, DEPTHWISE_SLACK * 4)
+    return made
+
+
+cdef int depthwise_run(kernel_t fn, Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m, char** ptr,
+                       bint bias, bint sums) except -1:
+    """Launch either kernel, that of the weights' gradient with ``sums``; ``ptr`` has its first four."""
+    cdef int64_t item = ITEMSIZE[x.code], grain, room, pieces, length, n, tasks = groups * m, images = x.sizes[0]
+    cdef int64_t arg[DEPTHWISE_ARGS]
+    cdef Band b = bands(g, images, item)
+    cdef Tensor table = distances(g, &b, item), buffer, totals, places
+    cdef double work = <double>images * groups * m * g.taps * g.pixels
+    # Offsets within an image must fit 32 bits.
+    for n in range(2, 5):
+        if abs(x.strides[n]) * x.sizes[n] >= 1 << 26:
+            b.maps = False
+    if not sums:
+        tasks = ceil_div(images, b.stack) * groups * b.count
+    grain = max(grain_of(work, tasks), ceil_div(tasks, PIECES))
+    pieces = ceil_div(tasks, grain)
+    room = b.cell * b.stack * (b.phases[0] * b.phases[1] * b.phases[2] + 1) + 2 * DEPTHWISE_SLACK
+    length = pieces * room
+    buffer = empty_tensor(x.code, 1, &length)
+    length = pieces * g.taps
+    totals = empty_tensor(I64, 1, &length)
+    ptr[4], ptr[5], ptr[6], ptr[7] = table.ptr, buffer.ptr, totals.ptr, NULL
+    if b.maps:
+        places = maps(g, &b, x, y)
+        ptr[7] = places.ptr
+    for n in range(3):
+        arg[n], arg[3 + n], arg[6 + n], arg[9 + n] = g.o[n], g.i[n], b.sizes[n], g.s[n]
+        arg[12 + n], arg[15 + n] = b.lo[n], b.phases[n]
+    arg[18], arg[19], arg[20], arg[21], arg[22], arg[23] = b.rows, b.count, images, groups, m, g.taps
+    arg[24], arg[25], arg[26], arg[27], arg[28] = bias, room * item, grain, b.stack, b.maps
+    for n in range(5):
+        arg[29 + n], arg[34 + n] = x.strides[n] * item, y.strides[n] * item
+    run(fn, ptr, arg, tasks, grain, work)
+    return 0
+
+
+cdef inline bint is_depthwise(int64_t channels, int64_t m) noexcept:
+    return channels == 1 and m <= DEPTHWISE_MOST
+
+
+cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """:func:`convolve` for one input channel per group; ``out`` may have any strides."""
+    cdef int code = x.code
+    cdef char* ptr[8]
+    cdef kernel_t fn = _depthwise[code]
+    if fn == NULL:
+        fn = find_depthwise(_depthwise, code, "depthwise")
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, out.ptr if bias is None else bias.ptr
+    return depthwise_run(fn, g, x, out, groups, w.sizes[1], ptr, bias is not None, False)
+
+
+cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
+    """``[1, group, tap, m]``; ``y`` is contiguous."""
+    cdef int64_t sizes[4]
+    cdef char* ptr[8]
+    cdef int code = x.code
+    cdef kernel_t fn = _depthwise_weight[code]
+    if fn == NULL:
+        fn = find_depthwise(_depthwise_weight, code, "depthwise_weight")
+    sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, g.taps, m
+    cdef Tensor out = empty_tensor(code, 4, sizes)
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, NULL
+    depthwise_run(fn, g, x, y, groups, m, ptr, False, True)
+    return out

@@ -1,0 +1,463 @@
+"""Calls of a LAPACK routine for every matrix of a batch, with the lock released; and factorisations of small matrices.
+
+LAPACK takes every argument by address, so one caller serves all routines: it is given an address and a step in bytes per
+argument. The library is found by ``ops/linalg/lapack.py``; this module knows no routine.
+
+For matrices up to ``SMALL`` rows the library's own preparations cost more than the arithmetic, so that LU, Cholesky and the
+substitutions are also written here, on rows.
+"""
+
+cimport cython
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from .pool import get_num_threads
+from .tensor cimport C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor
+
+cdef enum:
+    MAXIMUM = 26  # arguments, with the lengths that Fortran passes behind them for its character arguments
+
+ctypedef void (*routine_t)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
+                           void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
+                           void*) noexcept nogil
+ctypedef void (*set_threads_t)(int) noexcept nogil
+
+cdef set_threads_t _set_threads = NULL
+cdef int _threads = 0
+
+
+def use_thread_setter(size_t address):
+    """The library's function that sets how many threads it uses; it is called when taeda's own number has changed."""
+    global _set_threads
+    _set_threads = <set_threads_t>address
+
+
+cdef int follow_threads() except -1:
+    global _threads
+    cdef int wanted = get_num_threads()
+    if wanted != _threads and _set_threads != NULL:
+        _set_threads(wanted)
+        _threads = wanted
+    return 0
+
+
+def call(size_t routine, int64_t count, *arguments):
+    """Run ``routine`` for ``count`` matrices.
+
+    Args:
+        routine: address of a Fortran routine.
+        count: how many times to call it.
+        arguments: an int (a Fortran integer), a one-letter str, None (a null address), or a Tensor of which each call gets
+            the next ``numel / count`` elements; ``(tensor,)`` gives all calls the whole of it. Tensors are read and
+            written as they lie in memory. ``...`` stands for two arguments, a work space and its size: the routine is
+            asked first how much it wants, in elements of the first Tensor's dtype.
+    """
+    cdef int n = 0, i, work = -1, code = -1
+    cdef int64_t k, wanted
+    cdef char* at[MAXIMUM]
+    cdef int64_t step[MAXIMUM]
+    cdef int32_t numbers[MAXIMUM]
+    cdef char letters[MAXIMUM]
+    cdef char answer[32]
+    cdef void* space = NULL
+    cdef Tensor t
+    cdef size_t one = 1
+    if len(arguments) + 5 > MAXIMUM:
+        raise ValueError(f"lapack: at most {MAXIMUM - 5} arguments, got {len(arguments)}")
+    for i in range(MAXIMUM):  # behind the arguments: lengths of strings. A callee that expects fewer does not look at them.
+        at[i] = <char*>one
+        step[i] = 0
+    for item in arguments:
+        if isinstance(item, Tensor):
+            t = <Tensor>item
+            at[n] = t.ptr
+            if count > 0:
+                step[n] = t.count // count * ITEMSIZE[t.code]
+            if code < 0:
+                code = t.code
+        elif isinstance(item, int):
+            numbers[n] = item
+            at[n] = <char*>&numbers[n]
+        elif isinstance(item, str):
+            letters[n] = <char>ord(item)
+            at[n] = &letters[n]
+        elif item is None:
+            at[n] = NULL
+        elif item is Ellipsis:
+            work = n
+            numbers[n + 1] = -1
+            at[n + 1] = <char*>&numbers[n + 1]
+            n += 1
+        else:
+            t = <Tensor?>item[0]
+            at[n] = t.ptr
+        n += 1
+    follow_threads()
+    cdef routine_t f = <routine_t>routine
+    if work >= 0:
+        at[work] = answer
+        invoke(f, at)
+        wanted = <int64_t>((<float*>answer)[0] if code in (F32, C64) else (<double*>answer)[0])
+        numbers[work + 1] = <int32_t>max(wanted, 1)
+        space = malloc(numbers[work + 1] * ITEMSIZE[code])
+        if space == NULL:
+            raise MemoryError(f"lapack: no memory for a work space of {wanted} elements")
+        at[work] = <char*>space
+    with nogil:
+        for k in range(count):
+            invoke(f, at)
+            for i in range(n):
+                at[i] += step[i]
+    free(space)
+
+
+cdef inline void invoke(routine_t f, char** at) noexcept nogil:
+    f(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8], at[9], at[10], at[11], at[12], at[13], at[14],
+      at[15], at[16], at[17], at[18], at[19], at[20], at[21], at[22], at[23], at[24], at[25])
+
+
+# ---- memory -------------------------------------------------------------------------------------------------------------
+
+
+def zero_ints(*sizes):
+    """An int32 tensor of zeros: pivots and error codes."""
+    cdef int64_t shape[MAXDIM]
+    cdef int i
+    for i in range(len(sizes)):
+        shape[i] = sizes[i]
+    cdef Tensor made = empty_tensor(I32, len(sizes), shape)
+    memset(made.ptr, 0, made.count * 4)
+    return made
+
+
+cdef Tensor empty_by_columns(int code, int nd, const int64_t* sizes):
+    cdef int64_t turned[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int i
+    for i in range(nd):
+        turned[i] = sizes[i]
+    turned[nd - 1], turned[nd - 2] = sizes[nd - 2], sizes[nd - 1]
+    cdef Tensor made = empty_tensor(code, nd, turned)
+    for i in range(nd):
+        strides[i] = made.strides[i]
+    strides[nd - 1], strides[nd - 2] = strides[nd - 2], strides[nd - 1]
+    return alias_tensor(made, nd, sizes, strides, 0)
+
+
+def empty_columns(shape, dtype kind):
+    """Uninitialised matrices by columns."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int i, nd = len(shape)
+    for i in range(nd):
+        sizes[i] = shape[i]
+    return empty_by_columns(kind.code, nd, sizes)
+
+
+def columns(Tensor x, batch=None):
+    """A copy of matrices by columns, broadcast to ``batch``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int i, nd = x.nd
+    if batch is None:
+        for i in range(nd):
+            sizes[i] = x.sizes[i]
+    else:
+        nd = len(batch) + 2
+        for i in range(nd - 2):
+            sizes[i] = batch[i]
+        sizes[nd - 2], sizes[nd - 1] = x.sizes[x.nd - 2], x.sizes[x.nd - 1]
+    cdef Tensor made = empty_by_columns(x.code, nd, sizes)
+    if made.count:
+        copy_into(made, x)
+    return made
+
+
+def any_nonzero(Tensor info):
+    """Whether an int32 tensor as this module's callers make it (dense) has an element other than 0."""
+    cdef int64_t i
+    for i in range(info.count):
+        if (<int32_t*>info.ptr)[i]:
+            return True
+    return False
+
+
+# ---- small matrices -----------------------------------------------------------------------------------------------------
+
+SMALL = 32
+
+ctypedef fused scalar:
+    float
+    double
+    float complex
+    double complex
+
+
+cdef inline double size_of(scalar x) noexcept nogil:
+    """What LAPACK compares pivots by."""
+    if scalar is float or scalar is double:
+        return x if x >= 0 else -x
+    else:
+        return (x.real if x.real >= 0 else -x.real) + (x.imag if x.imag >= 0 else -x.imag)
+
+
+cdef inline scalar conjugate(scalar x) noexcept nogil:
+    if scalar is float or scalar is double:
+        return x
+    elif scalar is cython.floatcomplex:
+        return x.real - 1j * x.imag
+    else:
+        return x.real - 1j * x.imag
+
+
+cdef void exchange(scalar* a, scalar* b, int64_t n) noexcept nogil:
+    cdef int64_t j
+    cdef scalar x
+    for j in range(n):
+        x = a[j]
+        a[j] = b[j]
+        b[j] = x
+
+
+cdef int32_t factor_lu(scalar* a, int64_t m, int64_t n, int32_t* pivots) noexcept nogil:
+    """LU with row exchanges of the rows ``a``, right-looking; gives which pivot is zero first, counted from 1, or 0."""
+    cdef int64_t k, i, j, p
+    cdef int32_t info = 0
+    cdef double best, size
+    cdef scalar x
+    cdef scalar* pivot
+    cdef scalar* row
+    for k in range(min(m, n)):
+        p = k
+        best = size_of(a[k * n + k])
+        for i in range(k + 1, m):
+            size = size_of(a[i * n + k])
+            if size > best:
+                best = size
+                p = i
+        pivots[k] = <int32_t>(p + 1)
+        pivot = a + k * n
+        if a[p * n + k] == 0:
+            if info == 0:
+                info = <int32_t>(k + 1)
+            continue
+        if p != k:
+            exchange(pivot, a + p * n, n)
+        for i in range(k + 1, m):
+            row = a + i * n
+            x = row[k] / pivot[k]
+            row[k] = x
+            for j in range(k + 1, n):
+                row[j] = row[j] - x * pivot[j]
+    return info
+
+
+cdef void substitute_lu(scalar* a, int32_t* pivots, scalar* x, int64_t n, int64_t width, int form) noexcept nogil:
+    """Solve with the factors ``a`` over the rows ``x``; form 0: A, 1: its transpose, 2: its conjugate transpose."""
+    cdef int64_t i, j, k
+    cdef scalar f
+    if form == 0:
+        for i in range(n):
+            if pivots[i] != i + 1:
+                exchange(x + i * width, x + (pivots[i] - 1) * width, width)
+        for i in range(n):
+            for k in range(i):
+                f = a[i * n + k]
+                for j in range(width):
+                    x[i * width + j] = x[i * width + j] - f * x[k * width + j]
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                f = a[i * n + k]
+                for j in range(width):
+                    x[i * width + j] = x[i * width + j] - f * x[k * width + j]
+            f = a[i * n + i]
+            for j in range(width):
+                x[i * width + j] = x[i * width + j] / f
+        return
+    for i in range(n):  # the transposed upper factor
+        for k in range(i):
+            f = conjugate(a[k * n + i]) if form == 2 else a[k * n + i]
+            for j in range(width):
+                x[i * width + j] = x[i * width + j] - f * x[k * width + j]
+        f = conjugate(a[i * n + i]) if form == 2 else a[i * n + i]
+        for j in range(width):
+            x[i * width + j] = x[i * width + j] / f
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            f = conjugate(a[k * n + i]) if form == 2 else a[k * n + i]
+            for j in range(width):
+                x[i * width + j] = x[i * width + j] - f * x[k * width + j]
+    for i in range(n - 1, -1, -1):
+        if pivots[i] != i + 1:
+            exchange(x + i * width, x + (pivots[i] - 1) * width, width)
+
+
+cdef void substitute_triangle(scalar* a, scalar* x, int64_t n, int64_t width, bint upper, bint unit) noexcept nogil:
+    """Solve with the triangle of the rows ``a`` over the rows ``x``."""
+    cdef int64_t s, i, j, k, first, last
+    cdef scalar f
+    for s in range(n):
+        i = n - 1 - s if upper else s
+        first = i + 1 if upper else 0
+        last = n if upper else i
+        for k in range(first, last):
+            f = a[i * n + k]
+            for j in range(width):
+                x[i * width + j] = x[i * width + j] - f * x[k * width + j]
+        if not unit:
+            f = a[i * n + i]
+            for j in range(width):
+                x[i * width + j] = x[i * width + j] / f
+
+
+cdef int32_t factor_cholesky(scalar* a, int64_t n) noexcept nogil:
+    """The lower factor in place of the lower triangle of the rows ``a``, zeros above; the first minor that is not positive."""
+    cdef int64_t i, j, k
+    cdef double d
+    cdef scalar x
+    for j in range(n):
+        for i in range(j + 1, n):
+            a[j * n + i] = 0
+        if scalar is float or scalar is double:
+            d = a[j * n + j]
+        else:
+            d = a[j * n + j].real
+        for k in range(j):
+            if scalar is float or scalar is double:
+                d = d - <double>a[j * n + k] * a[j * n + k]
+            else:
+                d = d - (<double>a[j * n + k].real * a[j * n + k].real + <double>a[j * n + k].imag * a[j * n + k].imag)
+        if not d > 0:
+            return <int32_t>(j + 1)
+        d = sqrt(d)
+        a[j * n + j] = <scalar>d
+        for i in range(j + 1, n):
+            x = a[i * n + j]
+            for k in range(j):
+                x = x - a[i * n + k] * conjugate(a[j * n + k])
+            a[i * n + j] = x / <scalar>d
+    return 0
+
+
+cdef void run_lu(scalar* a, int64_t count, int64_t m, int64_t n, int32_t* pivots, int32_t* info) noexcept nogil:
+    cdef int64_t b
+    for b in range(count):
+        info[b] = factor_lu(a + b * m * n, m, n, pivots + b * min(m, n))
+
+
+cdef void run_substitution(scalar* a, int64_t a_step, int32_t* pivots, int64_t p_step, scalar* x, int64_t count, int64_t n,
+                           int64_t width, int form) noexcept nogil:
+    cdef int64_t b
+    for b in range(count):
+        substitute_lu(a + b * a_step, pivots + b * p_step, x + b * n * width, n, width, form)
+
+
+cdef void run_triangle(scalar* a, int64_t a_step, scalar* x, int64_t count, int64_t n, int64_t width, bint upper,
+                       bint unit) noexcept nogil:
+    cdef int64_t b
+    for b in range(count):
+        substitute_triangle(a + b * a_step, x + b * n * width, n, width, upper, unit)
+
+
+cdef void run_cholesky(scalar* a, int64_t count, int64_t n, int32_t* info) noexcept nogil:
+    cdef int64_t b
+    for b in range(count):
+        info[b] = factor_cholesky(a + b * n * n, n)
+
+
+cdef Tensor fresh(Tensor x):
+    """A contiguous copy."""
+    cdef Tensor made = empty_tensor(x.code, x.nd, x.sizes)
+    if not made.count:
+        return made
+    if x.contiguous:
+        memcpy(made.ptr, x.ptr, made.count * ITEMSIZE[x.code])
+    else:
+        copy_into(made, x)
+    return made
+
+
+def small_lu(Tensor x):
+    """Packed LU of small matrices by rows, pivots and error codes."""
+    cdef int nd = x.nd, i
+    cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1
+    cdef int64_t sizes[MAXDIM]
+    for i in range(nd - 2):
+        sizes[i] = x.sizes[i]
+        count *= sizes[i]
+    cdef Tensor LU = fresh(x)
+    cdef Tensor info = empty_tensor(I32, nd - 2, sizes)
+    sizes[nd - 2] = min(m, n)
+    cdef Tensor pivots = empty_tensor(I32, nd - 1, sizes)
+    cdef int32_t* p = <int32_t*>pivots.ptr
+    cdef int32_t* codes = <int32_t*>info.ptr
+    with nogil:
+        if x.code == F32:
+            run_lu[float](<float*>LU.ptr, count, m, n, p, codes)
+        elif x.code == F64:
+            run_lu[double](<double*>LU.ptr, count, m, n, p, codes)
+        elif x.code == C64:
+            run_lu[cython.floatcomplex](<float complex*>LU.ptr, count, m, n, p, codes)
+        else:
+            run_lu[cython.doublecomplex](<double complex*>LU.ptr, count, m, n, p, codes)
+    return LU, pivots, info
+
+
+def small_substitution(Tensor LU, Tensor pivots, Tensor B, int form):
+    """``X`` of the shape of ``B`` for factors by rows; one matrix serves all of ``B``, or each has its own."""
+    cdef int64_t n = LU.sizes[LU.nd - 1], width = B.sizes[B.nd - 1]
+    cdef Tensor X = fresh(B)
+    cdef int64_t count = X.count // (n * width) if n * width else 0
+    cdef int64_t a_step = n * n if LU.count > n * n else 0, p_step = n if a_step else 0
+    cdef int32_t* p = <int32_t*>pivots.ptr
+    with nogil:
+        if LU.code == F32:
+            run_substitution[float](<float*>LU.ptr, a_step, p, p_step, <float*>X.ptr, count, n, width, form)
+        elif LU.code == F64:
+            run_substitution[double](<double*>LU.ptr, a_step, p, p_step, <double*>X.ptr, count, n, width, form)
+        elif LU.code == C64:
+            run_substitution[cython.floatcomplex](<float complex*>LU.ptr, a_step, p, p_step, <float complex*>X.ptr, count, n,
+                                                  width, form)
+        else:
+            run_substitution[cython.doublecomplex](<double complex*>LU.ptr, a_step, p, p_step, <double complex*>X.ptr, count,
+                                                   n, width, form)
+    return X
+
+
+def small_triangle(Tensor A, Tensor B, bint upper, bint unit):
+    """``X`` of the shape of ``B`` for contiguous triangles ``A``; one serves all of ``B``, or each has its own."""
+    cdef int64_t n = A.sizes[A.nd - 1], width = B.sizes[B.nd - 1]
+    cdef Tensor X = fresh(B)
+    cdef int64_t count = X.count // (n * width) if n * width else 0, a_step = n * n if A.count > n * n else 0
+    with nogil:
+        if A.code == F32:
+            run_triangle[float](<float*>A.ptr, a_step, <float*>X.ptr, count, n, width, upper, unit)
+        elif A.code == F64:
+            run_triangle[double](<double*>A.ptr, a_step, <double*>X.ptr, count, n, width, upper, unit)
+        elif A.code == C64:
+            run_triangle[cython.floatcomplex](<float complex*>A.ptr, a_step, <float complex*>X.ptr, count, n, width, upper, unit)
+        else:
+            run_triangle[cython.doublecomplex](<double complex*>A.ptr, a_step, <double complex*>X.ptr, count, n, width, upper,
+                                               unit)
+    return X
+
+
+def small_cholesky(Tensor x):
+    """The lower factors of small matrices by rows, of which the lower triangle is read, and error codes."""
+    cdef int nd = x.nd, i
+    cdef int64_t n = x.sizes[nd - 1], count = 1
+    for i in range(nd - 2):
+        count *= x.sizes[i]
+    cdef Tensor L = fresh(x)
+    cdef Tensor info = empty_tensor(I32, nd - 2, x.sizes)
+    cdef int32_t* codes = <int32_t*>info.ptr
+    with nogil:
+        if x.code == F32:
+            run_cholesky[float](<float*>L.ptr, count, n, codes)
+        elif x.code == F64:
+            run_cholesky[double](<double*>L.ptr, count, n, codes)
+        elif x.code == C64:
+            run_cholesky[cython.floatcomplex](<float complex*>L.ptr, count, n, codes)
+        else:
+            run_cholesky[cython.doublecomplex](<double complex*>L.ptr, count, n, codes)
+    return L, info

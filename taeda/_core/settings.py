@@ -1,0 +1,13 @@
+"""Switches for the whole process that ops read: plain attributes, set through ``taeda._settings``."""
+
+#: Whether ops that could give another result each time must not (here none could), and whether that is an error.
+deterministic = False
+warn_only = False
+
+#: Whether, in deterministic mode, memory that PyTorch calls uninitialised is filled with a value that stands out.
+fill_uninitialized = True
+
+
+def filling() -> bool:
+    """Whether ``empty`` and its kin must fill what they make."""
+    return deterministic and fill_uninitialized

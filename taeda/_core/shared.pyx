@@ -1,0 +1,222 @@
+"""Memory that several processes see: anonymous files, mapped.
+
+An anonymous file has no name. It lives as long as some process has it open or mapped, so nothing is left behind however
+a process ends; and it does not count against the size of ``/dev/shm``, which containers make small.
+"""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from . cimport atomics
+from .memory cimport Storage, foreign_storage
+from .tensor cimport Tensor
+
+from .tensor import follow_storage
+
+cdef extern from *:
+    """
+    #ifdef _WIN32
+      #include <process.h>
+      #include <io.h>
+      #define taeda_pid() _getpid()
+      #define taeda_close(fd) _close(fd)
+      static void* taeda_map_shared(int fd, int64_t n) { (void)fd; (void)n; return NULL; }
+      static void taeda_unmap_shared(void* p, int64_t n) { (void)p; (void)n; }
+    #else
+      #include <sys/mman.h>
+      #include <unistd.h>
+      #define taeda_pid() getpid()
+      #define taeda_close(fd) close(fd)
+      static void* taeda_map_shared(int fd, int64_t n) {
+        void* p = mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        return p == MAP_FAILED ? NULL : p;
+      }
+      static void taeda_unmap_shared(void* p, int64_t n) { munmap(p, (size_t)n); }
+    #endif
+    """
+    void* taeda_map_shared(int fd, int64_t nbytes) noexcept nogil
+    void taeda_unmap_shared(void* p, int64_t nbytes) noexcept nogil
+    int taeda_pid() noexcept nogil
+    int taeda_close(int fd) noexcept nogil
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
+
+cdef enum:
+    HEADER = 64          # bytes of a loaned segment before the data: a word that is 1 while it is lent
+
+
+def anonymous_file(nbytes):
+    """A file of ``nbytes`` zeros that has no name: its descriptor."""
+    import os
+
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("taeda")
+    else:
+        import tempfile
+
+        fd, path = tempfile.mkstemp()
+        os.unlink(path)
+    try:
+        os.ftruncate(fd, nbytes)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+cdef class Segment:
+    """An anonymous file in memory.
+
+    Args:
+        nbytes: its size.
+        fd: a descriptor of a file that exists already, which the segment owns from now on. Default: a new file.
+    Raises:
+        OSError: the system gives no file or no memory for it.
+        ValueError: the file is shorter than ``nbytes``.
+    """
+
+    cdef char* data
+    cdef readonly int64_t nbytes
+    cdef readonly int fd
+    cdef list kept            # Storages over memory that tensors were moved from and that others still see
+    cdef object __weakref__
+
+    def __cinit__(self, nbytes, fd=None):
+        import os
+
+        self.fd = -1
+        self.kept = []
+        if nbytes <= 0:
+            raise ValueError(f"Segment: expected a positive size, got {nbytes}")
+        self.fd = anonymous_file(nbytes) if fd is None else fd
+        if fd is not None and os.fstat(fd).st_size < nbytes:  # touching memory beyond the end would kill the process
+            raise ValueError(f"Segment: expected a file of at least {nbytes} bytes, got one of {os.fstat(fd).st_size}")
+        self.data = <char*>taeda_map_shared(self.fd, nbytes)
+        if self.data == NULL:
+            raise OSError(f"Segment: the system does not map {nbytes} bytes of shared memory")
+        self.nbytes = nbytes
+
+    def __dealloc__(self):
+        if self.data != NULL:
+            taeda_unmap_shared(self.data, self.nbytes)
+        self.close()
+
+    def close(self):
+        """Close the descriptor: the memory stays, but cannot be passed to further processes."""
+        cdef int fd = self.fd
+        if fd >= 0:
+            self.fd = -1
+            taeda_close(fd)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.data, self.nbytes, 0, flags)
+
+    def storage(self, int64_t start, int64_t nbytes):
+        """A Storage over some of the bytes."""
+        if start < 0 or nbytes < 0 or start > self.nbytes - nbytes:
+            raise ValueError(f"Segment: expected bytes of {self.nbytes}, got {start} to {start + nbytes}")
+        return foreign_storage(self.data + start, nbytes, self)
+
+    def write(self, int64_t start, buffer):
+        """Copy a buffer to ``start``."""
+        cdef const unsigned char[::1] view = buffer
+        if start < 0 or start > self.nbytes - view.shape[0]:
+            raise ValueError(f"Segment: expected room for {view.shape[0]} bytes at {start}, it has {self.nbytes}")
+        if view.shape[0]:
+            with nogil:
+                memcpy(self.data + start, &view[0], view.shape[0])
+
+    @property
+    def lent(self):
+        """Whether another process uses what was written (see :class:`Loan`)."""
+        return atomics.load(<int64_t*>self.data) != 0
+
+    def lend(self):
+        """Mark it as used, until the other process's :class:`Loan` ends."""
+        atomics.store(<int64_t*>self.data, 1)
+
+    def take_back(self):
+        """Mark it as free again."""
+        atomics.store(<int64_t*>self.data, 0)
+
+
+cdef class Loan:
+    """The bytes that another process wrote after the header of ``segment``, as a buffer.
+
+    When the last user of the buffer is gone, the other process may write there again.
+    """
+
+    cdef Segment segment
+    cdef int pid
+
+    def __cinit__(self, Segment segment):
+        self.segment = segment
+        self.pid = taeda_pid()
+
+    def __dealloc__(self):
+        if self.segment is not None and self.pid == taeda_pid():  # a forked copy of this object ends nothing
+            atomics.store(<int64_t*>self.segment.data, 0)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.segment.data + HEADER, self.segment.nbytes - HEADER, 0, flags)
+
+
+cdef Storage root(Storage storage):
+    """The storage that has the memory: that of ``x.data`` lies on the one of ``x``."""
+    while isinstance(storage.owner, Storage):
+        storage = storage.owner
+    return storage
+
+
+def is_shared(Storage storage):
+    """Whether the memory of ``storage`` can be seen by other processes."""
+    return isinstance(root(storage).owner, Segment)
+
+
+def storage_place(Storage storage):
+    """``(segment, offset)`` of a storage in shared memory."""
+    cdef Segment segment = root(storage).owner
+    return segment, storage.data - segment.data
+
+
+cdef char* relocate(Storage storage, Segment segment, int64_t start) except NULL:
+    """Give ``storage`` the memory at ``start``; where its old memory was."""
+    cdef char* old = storage.data
+    cdef Storage kept
+    if start < 0 or start > segment.nbytes - storage.capacity:
+        raise ValueError(f"Segment: expected room for {storage.capacity} bytes at {start} of {segment.nbytes}")
+    memcpy(segment.data + start, old, storage.capacity)
+    kept = Storage.__new__(Storage)  # owns the old memory now
+    kept.data, kept.capacity, kept.block, kept.owner = old, storage.capacity, storage.block, storage.owner
+    if storage.exports:  # a NumPy array goes on seeing it
+        segment.kept.append(kept)
+    storage.data = segment.data + start
+    storage.block = storage.capacity
+    storage.owner = segment
+    storage.may_resize = False
+    return old
+
+
+def move_storage(Storage storage, Segment segment, int64_t start):
+    """Move a storage into shared memory, in place: the tensors on it see the new memory.
+
+    NumPy arrays and memoryviews on it go on seeing the old memory, which lives as long as the segment.
+    """
+    storage = root(storage)
+    follow_storage(storage, <size_t>relocate(storage, segment, start))
+
+
+def move_tensor(Tensor t, Segment segment, int64_t start):
+    """As :func:`move_storage` of the storage of ``t``, without a search for others where nothing else uses it."""
+    cdef Storage storage = t.storage
+    cdef char* old
+    # two references: the tensor's and this function's
+    if Py_REFCNT(<PyObject*>storage) > 2 or isinstance(storage.owner, Storage):
+        storage = None
+        move_storage(t.storage, segment, start)
+    else:
+        old = relocate(storage, segment, start)
+        t.ptr += storage.data - old

@@ -1,0 +1,64 @@
+"""Where tensors lie in shared memory: large ones in a segment of their own, small ones side by side.
+
+A segment costs a file descriptor, of which a process has about a thousand; a model has more parameters than that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from . import shared
+
+_BLOCK = 1 << 20  # bytes of a segment for small storages
+_SMALL = 1 << 17  # what goes there
+_ALIGNMENT = 64
+
+
+class _Arena:
+    """The segment that small storages are being added to."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.segment: Any = None
+        self.used = 0
+        self.pid = 0
+
+    def place(self, nbytes: int) -> tuple[Any, int]:
+        """A segment with ``nbytes`` free bytes, and where they are."""
+        if nbytes > _SMALL:
+            return shared.Segment(nbytes), 0
+        with self.lock:
+            # a forked child starts a segment of its own: what is free in this one is its parent's
+            if self.segment is None or self.used + nbytes > _BLOCK or self.pid != os.getpid():
+                self.segment, self.used, self.pid = shared.Segment(_BLOCK), 0, os.getpid()
+            at = self.used
+            self.used += -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
+            return self.segment, at
+
+
+_arena = _Arena()
+
+
+def _after_fork() -> None:
+    _arena.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def share(tensor: Any) -> None:
+    """Move the storage of ``tensor`` to shared memory, unless it is there."""
+    storage = tensor.untyped_storage()
+    if not shared.is_shared(storage):
+        place = _arena.place(storage.nbytes())
+        del storage  # one reference less: see move_tensor
+        shared.move_tensor(tensor, *place)
+
+
+def share_storage(storage: Any) -> None:
+    """Move ``storage`` to shared memory, unless it is there."""
+    if not shared.is_shared(storage):
+        shared.move_storage(storage, *_arena.place(storage.nbytes()))

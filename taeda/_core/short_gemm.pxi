@@ -1,0 +1,83 @@
+# Launcher of products of bfloat16 and int8 by kernels/short_gemm.py: pack both operands, then multiply.
+
+cdef enum:
+    SIDE = 16             # of a block, in words of 32 bits
+    BLOCK = 1024          # bytes of a block
+    PACK_ARGS = 7
+    SHORT_ARGS = 15
+    SHORT_WORK = 1 << 15  # multiplications from which packing pays
+
+cdef bint _short_known[NDTYPES]
+cdef list _engines = [""] * NDTYPES
+cdef dict _short_kernels = {}
+
+
+cdef str short_engine(int code):
+    """The engine for a dtype on this machine, or ""."""
+    if not _short_known[code]:
+        from ..kernels import short_gemm
+        assert len(short_gemm.PACK_ARGS) == PACK_ARGS and len(short_gemm.PRODUCT_ARGS) == SHORT_ARGS
+        _engines[code] = short_gemm.engine(NAMES[code])
+        _short_known[code] = True
+    return _engines[code]
+
+
+cdef bint is_short(int code, int64_t m, int64_t n, int64_t k):
+    """Whether a product of one matrix by another is worth the engine."""
+    return (code == BF16 or code == I8) and <double>m * n * k >= SHORT_WORK and k >= SIDE and short_engine(code) != ""
+
+
+cdef kernel_t short_kernel(tuple key) except NULL:
+    cdef object found = _short_kernels.get(key)
+    if found is None:
+        from ..kernels import short_gemm
+        found = _short_kernels[key] = getattr(short_gemm, key[0])(*key[1:])
+    return <kernel_t><size_t>found
+
+
+cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, int64_t batches) except -1:
+    """Pack one operand; ``x.rows`` is what lies along k for B."""
+    cdef int64_t item = ITEMSIZE[p.code], x_o = x.rows if left else x.columns, x_k = x.columns if left else x.rows
+    cdef int64_t pairs = ceil_div(ceil_div(size, SIDE), 2)
+    cdef int64_t arg[PACK_ARGS]
+    cdef char* ptr[2]
+    cdef kernel_t fn = short_kernel(("pack", NAMES[p.code], bool(left), x_k == item))
+    ptr[0], ptr[1] = to, x.ptr
+    arg[:] = [size, p.k, x_o, x_k, p.n1 if batches > 1 else 1, x.outer, x.inner]
+    run(fn, ptr, arg, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k), <double>size * p.k * batches)
+    return 0
+
+
+cdef int64_t short_task(int64_t m, int64_t n) noexcept:
+    """The side of a task: many where there is little to do."""
+    return 256 if m * n >= 1 << 20 else 128 if m * n >= 1 << 18 else 64
+
+
+cdef int short_product(Product* p) except -1:
+    """``c = a @ b + d`` for bfloat16 and int8, to ``p.out``. An operand without a batch is packed once."""
+    cdef int64_t batch = p.n0 * p.n1, steps = ceil_div(p.k * ITEMSIZE[p.code], 4 * SIDE), side = short_task(p.m, p.n)
+    cdef int64_t batch_a = batch if p.a.outer or p.a.inner else 1, batch_b = batch if p.b.outer or p.b.inner else 1
+    cdef int64_t size_a = ceil_div(p.m, SIDE) * steps * BLOCK, size_b = ceil_div(p.n, SIDE) * steps * BLOCK
+    cdef int64_t tasks = ceil_div(p.m, side) * ceil_div(p.n, side) * batch
+    cdef double work = <double>p.m * p.n * p.k * batch
+    cdef int64_t arg[SHORT_ARGS]
+    cdef char* ptr[4]
+    cdef char* a = <char*>allocate(size_a * batch_a)
+    cdef char* b = <char*>allocate(size_b * batch_b)
+    cdef kernel_t fn
+    try:
+        if a == NULL or b == NULL:
+            raise MemoryError(f"matmul: cannot allocate {size_a * batch_a + size_b * batch_b} bytes to pack its operands")
+        short_pack(p, &p.a, a, True, p.m, batch_a)
+        short_pack(p, &p.b, b, False, p.n, batch_b)
+        fn = short_kernel(("product", NAMES[p.code], NAMES[p.out], short_engine(p.code)))
+        ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, a, b, p.d.ptr
+        arg[:] = [p.m, p.n, steps, p.c.rows, p.d.rows, p.d.columns, p.init != 0, side, p.n1, p.c.outer, p.c.inner,
+                  p.d.outer, p.d.inner, size_a if batch_a > 1 else 0, size_b if batch_b > 1 else 0]
+        run(fn, ptr, arg, tasks, grain_of(work / 16, tasks), work)
+    finally:
+        if a != NULL:
+            release(a, size_a * batch_a)
+        if b != NULL:
+            release(b, size_b * batch_b)
+    return 0

@@ -1,0 +1,53 @@
+"""Parts of taeda that are imported when they are first named, so that ``import taeda`` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+#: Modules of taeda.
+MODULES = frozenset(
+    "amp backends compiler cuda distributed distributions export fx hub jit library mps "
+    "multiprocessing onnx profiler sparse standin testing xpu accelerator".split()
+)
+
+#: Functions and classes that live in one of them, by public name.
+NAMES = {
+    name: module
+    for module, names in {
+        "taeda.amp": "autocast GradScaler",
+        "taeda.amp.autocast_mode": (
+            "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
+            "get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
+            "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype "
+            "set_autocast_enabled set_autocast_gpu_dtype"
+        ),
+        "taeda.compiler": "compile",
+        "taeda.func": "vmap",
+        "taeda.overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
+        "taeda.accelerator": "Event Stream",
+    }.items()
+    for name in names.split()
+}
+
+
+def lazy(name: str) -> Any:
+    """The attribute ``name`` of taeda, imported now: the ``__getattr__`` of the package.
+
+    Raises:
+        AttributeError: there is no such thing.
+    """
+    if name in NAMES:
+        value = getattr(importlib.import_module(NAMES[name]), name)
+    elif name in MODULES:
+        try:
+            value = importlib.import_module(f"taeda.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"taeda.{name}":
+                raise
+            raise AttributeError(f"module 'taeda' has no attribute '{name}'", name=name) from None
+    else:
+        raise AttributeError(f"module 'taeda' has no attribute '{name}'", name=name)
+    setattr(sys.modules["taeda"], name, value)
+    return value

@@ -1,0 +1,227 @@
+"""Settings for the whole process: the default device and tensor type, determinism, precision, denormal numbers."""
+
+from __future__ import annotations
+
+import builtins
+import threading
+import warnings
+from typing import Any
+
+from . import _core
+from ._core import HELPERS, settings
+from ._core.pool import set_flush_denormal as _set_flush_denormal
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_default_device",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled",
+    "set_default_device",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_warn_always",
+    "use_deterministic_algorithms",
+]
+
+# ---- the default device -------------------------------------------------------------------------------------------------
+
+
+class _Devices(threading.local):
+    """Each thread's own: what :func:`set_default_device` set, and the devices whose ``with`` blocks are open."""
+
+    def __init__(self) -> None:
+        self.default = _core.device("cpu")
+        self.entered: list[tuple[Any, Any]] = []
+
+
+_devices = _Devices()
+
+
+def get_default_device() -> Any:
+    """The device of new tensors for which none is named."""
+    return _devices.default
+
+
+def set_default_device(device: Any) -> None:
+    """Make new tensors on ``device`` where none is named.
+
+    Args:
+        device: a device or its name; None stands for the CPU.
+    Raises:
+        RuntimeError, NotImplementedError: tensors cannot be on that device.
+    """
+    device = _core.device("cpu" if device is None else device)
+    _core.require_device(device)
+    _devices.default = device
+
+
+def _enter_device(device: Any) -> Any:
+    before = _devices.default
+    set_default_device(device)
+    _devices.entered.append((device, before))
+    return device
+
+
+def _exit_device(device: Any) -> None:
+    _, _devices.default = _devices.entered.pop()
+
+
+HELPERS.update(enter_device=_enter_device, exit_device=_exit_device)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Deprecated: set the default dtype (and device) to those of a tensor type such as ``"torch.DoubleTensor"``.
+
+    Raises:
+        TypeError: the type's elements are not floating-point numbers.
+        AttributeError: no type has that name.
+    """
+    from . import types
+
+    warnings.warn(
+        "set_default_tensor_type() is deprecated: use set_default_dtype() and set_default_device()",
+        UserWarning,
+        stacklevel=2,
+    )
+    if isinstance(t, str):
+        module, _, name = t.rpartition(".")
+        if not hasattr(types, name) or module not in ("torch", "taeda"):
+            raise AttributeError(f"set_default_tensor_type: no tensor type is named {t!r}")
+        t = getattr(types, name)
+    dtype = getattr(t, "dtype", t)
+    if not isinstance(dtype, _core.dtype):
+        raise TypeError(f"set_default_tensor_type: expected a tensor type or its name, got {t!r}")
+    _core.set_default_dtype(dtype)
+
+
+# ---- determinism --------------------------------------------------------------------------------------------------------
+
+
+def _need_bool(name: str, value: Any) -> builtins.bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be bool, not {type(value).__name__}")
+    return value
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for ops whose result is the same every time. taeda's always are; what this changes is that memory which
+    ``empty`` and its kin give is filled (see ``taeda.utils.deterministic``).
+
+    Args:
+        mode: on or off.
+        warn_only: whether an op that is not deterministic warns instead of raising (none is).
+    """
+    settings.warn_only = _need_bool("use_deterministic_algorithms(): argument 'warn_only'", warn_only)
+    settings.deterministic = _need_bool("use_deterministic_algorithms(): argument 'mode'", mode)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether :func:`use_deterministic_algorithms` is on."""
+    return settings.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether :func:`use_deterministic_algorithms` was asked for warnings only."""
+    return settings.warn_only
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """:func:`use_deterministic_algorithms` by one number or name: 0 ``"default"``, 1 ``"warn"``, 2 ``"error"``."""
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got " + debug_mode
+            )
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    elif not isinstance(debug_mode, int):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2: see :func:`set_deterministic_debug_mode`."""
+    return 0 if not settings.deterministic else 1 if settings.warn_only else 2
+
+
+# ---- precision, threads, warnings ---------------------------------------------------------------------------------------
+
+
+class _State:
+    """Settings that are kept for whoever asks."""
+
+    matmul_precision = "highest"
+    interop_threads: int | None = None
+    warn_always = False
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow float32 products a lower precision: ``"highest"``, ``"high"`` or ``"medium"``. On the CPU they are always exact
+    float32, which is what each of the three allows."""
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(
+            f"set_float32_matmul_precision: {precision!r} is not one of 'highest', 'high', 'medium'; nothing was changed",
+            UserWarning,
+            stacklevel=2,
+        )
+        return
+    _State.matmul_precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What :func:`set_float32_matmul_precision` set."""
+    return _State.matmul_precision
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Take denormal numbers (below ``finfo.tiny``) for zero in what this thread computes from now on, or stop doing so.
+
+    Returns:
+        Whether the processor can.
+    """
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
+    return _set_flush_denormal(mode)
+
+
+def get_num_interop_threads() -> int:
+    """The number of threads for work between ops: kept for PyTorch programs, ops run one after the other."""
+    return _core.get_num_threads() if _State.interop_threads is None else _State.interop_threads
+
+
+def set_num_interop_threads(count: int) -> None:
+    """Set what :func:`get_num_interop_threads` gives; as in PyTorch, once.
+
+    Raises:
+        RuntimeError: ``count`` is not a positive int, or it was set before.
+    """
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(count).__name__}")
+    if count <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if _State.interop_threads is not None:
+        raise RuntimeError("set_num_interop_threads: the number was set before, which can be done only once")
+    _State.interop_threads = count
+
+
+def set_warn_always(b: bool) -> None:
+    """Ask that a warning is given each time rather than once. taeda's go through Python's ``warnings``, whose filters
+    decide; the setting is kept for whoever asks."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _State.warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What :func:`set_warn_always` set."""
+    return _State.warn_always

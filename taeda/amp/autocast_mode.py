@@ -1,0 +1,345 @@
+"""``autocast``: a mode that gives each op its arguments in the precision that PyTorch's documentation lists for it.
+
+On the CPU: products and convolutions in bfloat16 (or float16), losses and what needs range in float32, joins in the widest
+dtype of their arguments; other ops as they come.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _core
+from .._core import Tensor, bfloat16, float16, float32, float64
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+#: Computed in the half precision.
+LOWER = frozenset(
+    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution bmm mm baddbmm addmm "
+    "addbmm linear matmul prelu scaled_dot_product_attention chain_matmul linalg_multi_dot linalg_vecdot vecdot "
+    "multi_dot lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell".split()
+)
+
+#: Computed in float32.
+FLOAT32 = frozenset(
+    "avg_pool3d binary_cross_entropy grid_sample grid_sampler grid_sampler_2d grid_sampler_3d polar prod quantile "
+    "nanquantile stft cdist trace view_as_complex cholesky cholesky_inverse cholesky_solve inverse inv lu_solve orgqr ormqr "
+    "pinverse pinv max_pool3d max_unpool2d max_unpool3d adaptive_avg_pool3d adaptive_max_pool3d fractional_max_pool2d "
+    "fractional_max_pool3d mse_loss cosine_embedding_loss nll_loss hinge_embedding_loss poisson_nll_loss smooth_l1_loss "
+    "cross_entropy l1_loss huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss "
+    "kl_div multilabel_margin_loss binary_cross_entropy_with_logits cond matrix_rank solve svdvals eigvals eigvalsh "
+    "householder_product tensorinv tensorsolve geqrf lstsq qr svd triangular_solve cholesky_ex eig eigh inv_ex "
+    "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft "
+    "linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky linalg_svdvals linalg_eigvals linalg_eigvalsh linalg_inv "
+    "linalg_householder_product linalg_tensorinv linalg_tensorsolve linalg_qr linalg_cholesky_ex linalg_svd linalg_eig "
+    "linalg_eigh linalg_lstsq linalg_inv_ex fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft "
+    "fft_rfft2 fft_irfft2 fft_rfftn fft_irfftn fft_hfft fft_ihfft".split()
+)
+
+#: Computed in the widest floating-point dtype among the arguments.
+WIDEST = frozenset("cat concat concatenate stack index_copy".split())
+
+_state = threading.local()
+
+
+def _get(name: str, default: Any) -> Any:
+    return getattr(_state, name, default)
+
+
+def _dtypes() -> dict:
+    return _state.__dict__.setdefault("dtypes", {"cpu": bfloat16, "cuda": float16})
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether :class:`autocast` works on that device: on "cpu".
+
+    Raises:
+        RuntimeError: there is no such kind of device.
+    """
+    _core.device(device_type)
+    return device_type == "cpu"
+
+
+class _Autocast:
+    """The mode: ops and composites by name."""
+
+    composites = True
+
+    def __init__(self, dtype: Any, cache: dict | None) -> None:
+        self.dtype = dtype
+        self.cache = cache
+
+    def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        name = op.name
+        if name in LOWER:
+            return op(*self._cast(args, self.dtype), **self._cast(kwargs, self.dtype))
+        if name in FLOAT32:
+            return op(*self._cast(args, float32), **self._cast(kwargs, float32))
+        if name in WIDEST:
+            widest = self._widest((args, kwargs), None)
+            if widest is not None:
+                return op(*self._cast(args, widest), **self._cast(kwargs, widest))
+        if type(op) is _core.Composite:  # as it is, and its ops by their own names
+            _core.push_mode(self)
+            try:
+                return op.function(*args, **kwargs)
+            finally:
+                _core.pop_mode()
+        return op(*args, **kwargs)
+
+    def _cast(self, x: Any, dtype: Any) -> Any:
+        if isinstance(x, Tensor):
+            if x.dtype is dtype or x.dtype is float64 or not x.is_floating_point():
+                return x
+            if self.cache is None or dtype is float32 or not (x.requires_grad and x.is_leaf):
+                return x.to(dtype)
+            # One copy of a parameter serves the whole block; its gradients meet there.
+            key = id(x)
+            found = self.cache.get(key)
+            if found is None or found[0] is not x or found[1] != x._version or found[2].dtype is not dtype:
+                if not _core.is_grad_enabled():
+                    return x.to(dtype)
+                found = self.cache[key] = (x, x._version, x.to(dtype))
+            return found[2]
+        if isinstance(x, dict):
+            return {key: self._cast(value, dtype) for key, value in x.items()}
+        if type(x) in (tuple, list):
+            return type(x)(self._cast(item, dtype) for item in x)
+        return x
+
+    def _widest(self, x: Any, found: Any) -> Any:
+        if isinstance(x, Tensor):
+            if not x.is_floating_point():
+                return found
+            return x.dtype if found is None else _core.promote_types(found, x.dtype)
+        if isinstance(x, dict):
+            x = list(x.values())
+        if isinstance(x, (tuple, list)):
+            for item in x:
+                found = self._widest(item, found)
+        return found
+
+
+class autocast:
+    """Context manager and decorator: within it, ops run in the precision that suits them.
+
+    Args:
+        device_type: "cpu"; for a device that is not there it warns and does nothing.
+        dtype: the half precision: bfloat16 (the default on the CPU) or float16.
+        enabled: with False, a part of an enclosing block runs as if outside it.
+        cache_enabled: convert each parameter once in the outermost block.
+    """
+
+    def __init__(
+        self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"autocast: expected device_type to be a str, got {type(device_type).__name__}")
+        kind = _core.device(device_type).type
+        self.device = kind
+        self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
+        self._enabled = bool(enabled)
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if not enabled:
+            return
+        if kind != "cpu":
+            warnings.warn(
+                f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
+                stacklevel=2,
+            )
+            self._enabled = False
+        elif self.fast_dtype not in (bfloat16, float16):
+            if self.fast_dtype is not float32:
+                warnings.warn(
+                    f"autocast: dtype {self.fast_dtype} is not supported on the CPU, which takes bfloat16 and float16. Disabling",
+                    stacklevel=2,
+                )
+            self._enabled = False
+
+    def __enter__(self) -> autocast:
+        stack = _core.mode_stack()
+        entered = self.__dict__.setdefault("_entered", [])
+        entered.append((stack, get_autocast_dtype(self.device), is_autocast_enabled(self.device)))
+        _state.depth = _get("depth", 0) + 1
+        _state.__dict__.setdefault("enabled", {})[self.device] = self._enabled
+        _dtypes()[self.device] = self.fast_dtype
+        if self.device == "cpu":
+            rest = [mode for mode in stack if not isinstance(mode, _Autocast)]
+            if self._enabled:
+                cache = _state.__dict__.setdefault("cache", {}) if self._cache_enabled else None
+                rest.insert(0, _Autocast(self.fast_dtype, cache))
+            _core.set_mode_stack(rest)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        stack, dtype, enabled = self._entered.pop()  # type: ignore[attr-defined]
+        _state.depth -= 1
+        if _state.depth == 0:
+            clear_autocast_cache()
+        _state.enabled[self.device] = enabled
+        _dtypes()[self.device] = dtype
+        if self.device == "cpu":
+            _core.set_mode_stack(stack)
+
+    def __call__(self, func: Callable) -> Callable:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return wrapped
+
+
+# ---- the functions behind it ---------------------------------------------------------------------------------------------
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether this runs under autocast for that device (default: a GPU, as in PyTorch)."""
+    return _get("enabled", {}).get("cuda" if device_type is None else device_type, False)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """:func:`is_autocast_enabled` of the CPU."""
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Switch autocast for a device on or off, outside any block."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    _state.__dict__.setdefault("enabled", {})[device_type] = bool(enabled)
+    if device_type == "cpu":
+        stack = [mode for mode in _core.mode_stack() if not isinstance(mode, _Autocast)]
+        if enabled:
+            stack.insert(0, _Autocast(get_autocast_dtype("cpu"), None))
+        _core.set_mode_stack(stack)
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """:func:`set_autocast_enabled` of the CPU."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """The half precision of autocast on that device."""
+    dtypes = _dtypes()
+    if device_type not in dtypes:
+        raise RuntimeError(f"get_autocast_dtype: no autocast on device '{device_type}'; there is 'cpu'")
+    return dtypes[device_type]
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Set :func:`get_autocast_dtype`."""
+    _dtypes()[device_type] = dtype
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """:func:`get_autocast_dtype` of the CPU."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """:func:`set_autocast_dtype` of the CPU."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """:func:`get_autocast_dtype` of a GPU."""
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """:func:`set_autocast_dtype` of a GPU."""
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether blocks convert each parameter once."""
+    return _get("cache_enabled", True)
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Set :func:`is_autocast_cache_enabled`."""
+    _state.cache_enabled = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget the converted parameters."""
+    _state.__dict__.setdefault("cache", {}).clear()
+
+
+def autocast_increment_nesting() -> int:
+    """Count one block more; gives how many there are."""
+    _state.depth = _get("depth", 0) + 1
+    return _state.depth
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one block less; gives how many there are."""
+    _state.depth = _get("depth", 0) - 1
+    return _state.depth
+
+
+# ---- custom functions ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _as(enabled: bool, kind: str, dtype: Any) -> Iterator[None]:
+    with autocast(kind, enabled=enabled and kind == "cpu", dtype=dtype):
+        yield
+
+
+def _all_cast(x: Any, kind: str, dtype: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x.to(dtype) if x.is_floating_point() and x.device.type == kind and x.dtype is not float64 else x
+    if isinstance(x, dict):
+        return {_all_cast(k, kind, dtype): _all_cast(v, kind, dtype) for k, v in x.items()}
+    if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
+        return type(x)(_all_cast(item, kind, dtype) for item in x)
+    return x
+
+
+def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
+    """Decorator of the ``forward`` of an autograd Function that runs under autocast.
+
+    Args:
+        device_type: the device whose autocast is meant.
+        cast_inputs: convert floating-point tensors to this dtype, and run with autocast off.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        ctx._dtype = get_autocast_dtype(device_type)
+        enabled = is_autocast_enabled(device_type)
+        if cast_inputs is None:
+            ctx._fwd_used_autocast = enabled
+            return fwd(*args, **kwargs)
+        ctx._fwd_used_autocast = False
+        if not enabled:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(*_all_cast(args, device_type, cast_inputs), **_all_cast(kwargs, device_type, cast_inputs))
+
+    return wrapped
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+    """Decorator of the ``backward`` of an autograd Function: it runs under the autocast of its ``forward``."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        ctx = args[0]
+        with _as(ctx._fwd_used_autocast, device_type, ctx._dtype):
+            return bwd(*args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,269 @@
+"""``GradScaler``: the loss is multiplied by a large number so that gradients in half precision do not vanish.
+
+Steps whose gradients overflow are left out, and the number is lowered (Micikevicius et al. 2018, "Mixed precision training").
+"""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+__all__ = ["GradScaler", "OptState"]
+
+
+class OptState(enum.Enum):
+    """What was done with an optimiser since the last ``update``."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+class GradScaler:
+    """Scales losses, unscales gradients, and steps where they are finite.
+
+    Args:
+        device: "cpu", or "cuda", which without a GPU disables the scaler with a warning.
+        init_scale: the first scale.
+        growth_factor: the scale is multiplied by this after ``growth_interval`` steps without overflow.
+        backoff_factor: and by this after an overflow.
+        enabled: with False, ``scale`` and ``step`` pass their arguments through.
+    Raises:
+        ValueError: ``growth_factor <= 1`` or ``backoff_factor >= 1``.
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device = device
+        self._enabled = enabled
+        if device == "cuda" and enabled:
+            warnings.warn("GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2)
+            self._enabled = False
+        if not self._enabled:
+            return
+        if growth_factor <= 1.0:
+            raise ValueError(f"GradScaler: growth_factor must be greater than 1, got {growth_factor}")
+        if backoff_factor >= 1.0:
+            raise ValueError(f"GradScaler: backoff_factor must be less than 1, got {backoff_factor}")
+        self._init_scale = init_scale
+        self._scale: Tensor | None = None
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._init_growth_tracker = 0
+        self._growth_tracker: Tensor | None = None
+        self._per_optimizer_states: dict[int, dict] = {}
+
+    def _state(self, optimizer: Any) -> dict:
+        return self._per_optimizer_states.setdefault(id(optimizer), {"stage": OptState.READY, "found_inf": None})
+
+    def _start(self) -> Tensor:
+        if self._scale is None:
+            self._scale = taeda.full((), float(self._init_scale), dtype=taeda.float32)
+            self._growth_tracker = taeda.full((), self._init_growth_tracker, dtype=taeda.int32)
+        return self._scale
+
+    def _begun(self, name: str) -> Tensor:
+        if self._scale is None:
+            raise RuntimeError(f"GradScaler.{name}: attempted before any loss was scaled; call scale(loss) first")
+        return self._scale
+
+    def scale(self, outputs: Any) -> Any:
+        """A tensor, or an iterable of them, multiplied by the scale."""
+        if not self._enabled:
+            return outputs
+        scale = self._start()
+        if isinstance(outputs, Tensor):
+            return outputs * scale.to(outputs.device)
+        if isinstance(outputs, Iterable):
+            made = map(self.scale, outputs)
+            return type(outputs)(made) if isinstance(outputs, (list, tuple)) else made
+        raise ValueError(f"GradScaler.scale: expected a Tensor or an iterable of Tensors, got {type(outputs).__name__}")
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of the optimiser's parameters by the scale, in place, once per step.
+
+        Raises:
+            RuntimeError: it was done already since the last ``update``, or the step was taken.
+            ValueError: a gradient is float16.
+        """
+        if not self._enabled:
+            return
+        scale = self._begun("unscale_")
+        state = self._state(optimizer)
+        if state["stage"] is OptState.UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        state["found_inf"] = self._unscale(optimizer, scale.double().reciprocal().float(), allow_half=False)
+        state["stage"] = OptState.UNSCALED
+
+    @staticmethod
+    def _unscale(optimizer: Any, inverse: Tensor, allow_half: bool) -> Tensor:
+        finite = True
+        with taeda.no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    grad = parameter.grad
+                    if grad is None:
+                        continue
+                    if grad.dtype is taeda.float16 and not allow_half:
+                        raise ValueError("Attempting to unscale FP16 gradients.")
+                    values = grad._values() if grad.is_sparse else grad
+                    finite = finite and bool(values.isfinite().all())
+                    values.mul_(inverse)
+        return taeda.full((), 0.0 if finite else 1.0, dtype=taeda.float32)
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """``optimizer.step(*args, **kwargs)``, unless a gradient is infinite or NaN; unscales first where that was not done.
+
+        Returns:
+            What the optimiser's step gives, or None where it was left out.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._begun("step")
+        state = self._state(optimizer)
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if (getattr(optimizer, "_step_supports_amp_scaling", False) and state["stage"] is OptState.READY) or state[
+            "stage"
+        ] is OptState.READY:
+            self.unscale_(optimizer)
+        if state["found_inf"] is None:
+            raise RuntimeError("No inf checks were recorded for this optimizer.")
+        result = None
+        if not state["found_inf"].item():
+            result = optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adjust the scale after the steps of this iteration, or set it to ``new_scale`` (a float or one-element tensor)."""
+        if not self._enabled:
+            return
+        scale = self._begun("update")
+        assert self._growth_tracker is not None
+        with taeda.no_grad():
+            if new_scale is not None:
+                scale.fill_(new_scale if not isinstance(new_scale, Tensor) else new_scale.item())
+            else:
+                found = [s["found_inf"] for s in self._per_optimizer_states.values() if s["found_inf"] is not None]
+                if not found:
+                    raise RuntimeError("No inf checks were recorded prior to update.")
+                if any(flag.item() for flag in found):
+                    scale.mul_(self._backoff_factor)
+                    self._growth_tracker.zero_()
+                elif self._growth_tracker.item() + 1 == self._growth_interval:
+                    grown = scale * self._growth_factor
+                    if grown.isfinite().item():
+                        scale.copy_(grown)
+                    self._growth_tracker.zero_()
+                else:
+                    self._growth_tracker.add_(1)
+        self._per_optimizer_states = {}
+
+    def get_scale(self) -> float:
+        """The scale; 1.0 where disabled."""
+        if not self._enabled:
+            return 1.0
+        return float(self._init_scale) if self._scale is None else self._scale.item()
+
+    def get_growth_factor(self) -> float:
+        """The growth factor."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set the growth factor."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """The backoff factor."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set the backoff factor."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """The growth interval."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set the growth interval."""
+        self._growth_interval = new_interval
+
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
+
+    def is_enabled(self) -> bool:
+        """Whether the scaler does anything."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """``scale``, ``growth_factor``, ``backoff_factor``, ``growth_interval``, ``_growth_tracker``; empty where disabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._get_growth_tracker(),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from :meth:`state_dict`.
+
+        Raises:
+            RuntimeError: it is empty, that of a disabled scaler.
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale.fill_(state_dict["scale"])
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(state_dict["_growth_tracker"])
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict:
+        state = self._state(optimizer)
+        state["found_inf"] = self._unscale(optimizer, taeda.full((), 1.0), allow_half=True)
+        return {"cpu": state["found_inf"]}
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict:
+        return {"cpu": self._state(optimizer)["found_inf"]}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise RuntimeError("A GradScaler may be pickled only at the beginning or the end of an iteration.")
+            state["_init_scale"] = self.get_scale()
+            state["_init_growth_tracker"] = self._get_growth_tracker()
+            state["_scale"] = state["_growth_tracker"] = None
+        return state

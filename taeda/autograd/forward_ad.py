@@ -1,0 +1,125 @@
+"""Forward-mode derivatives with dual tensors, ``x + e * tangent``.
+
+A derivative in a direction is linear in the cotangent of the reverse mode, and so is got by differentiating that mode once
+more (Townsend 2017, "A new trick for calculating Jacobian vector products"): every op that has a derivative has this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from .. import _core
+from .._core import Tensor
+from .backward import grad
+from .modes import enable_grad
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+_level: _Level | None = None
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What :func:`unpack_dual` gives: the value, and its derivative or None."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+class _Level:
+    """The dual tensors made since the level was entered: inputs, and the direction of each."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Tensor] = []
+        self.tangents: list[Tensor] = []
+        self.recording = _core.set_grad_enabled(True)
+
+
+def enter_dual_level() -> int:
+    """Begin a level in which dual tensors can be made; gives its number, 0.
+
+    Raises:
+        RuntimeError: there is one already.
+    """
+    global _level
+    if _level is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment: use taeda.func.jvp, which nests")
+    _level = _Level()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End the level: what was made in it is no longer dual.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    global _level
+    if _level is None:
+        raise RuntimeError("exit_dual_level: no dual level is entered")
+    _core.set_grad_enabled(_level.recording)
+    _level = None
+
+
+@contextmanager
+def dual_level() -> Iterator[int]:
+    """A level over the block."""
+    number = enter_dual_level()
+    try:
+        yield number
+    finally:
+        exit_dual_level()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A tensor with the values of ``tensor``, whose derivative is ``tangent``.
+
+    Args:
+        tensor: floating point or complex.
+        tangent: same sizes and dtype.
+    Raises:
+        RuntimeError: outside a level, or the sizes or dtypes differ.
+        ValueError: ``tensor`` is of another dtype.
+    """
+    if _level is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, t in (("tensor", tensor), ("tangent", tangent)):
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    if tensor.shape != tangent.shape or tensor.dtype is not tangent.dtype:
+        raise RuntimeError(
+            f"make_dual: expected a tangent of sizes {tuple(tensor.shape)} and dtype {tensor.dtype}, got {tuple(tangent.shape)} "
+            f"and {tangent.dtype}"
+        )
+    with enable_grad():
+        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+    _level.inputs.append(dual)
+    _level.tangents.append(tangent)
+    return dual
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The value of a dual tensor and its derivative; the latter is None where no dual tensor went into it."""
+    if _level is None:
+        return UnpackedDualTensor(tensor, None)
+    for dual, tangent in zip(_level.inputs, _level.tangents, strict=True):
+        if dual is tensor:
+            return UnpackedDualTensor(tensor.detach(), tangent)
+    if not tensor.requires_grad:
+        return UnpackedDualTensor(tensor, None)
+    with enable_grad():
+        weight = tensor.detach().new_zeros(tensor.shape).requires_grad_()
+        back = grad(tensor, _level.inputs, weight, create_graph=True, allow_unused=True)
+        pairs = [(g, t) for g, t in zip(back, _level.tangents, strict=True) if g is not None and g.requires_grad]
+        if not pairs:
+            none = all(g is None for g in back)
+            return UnpackedDualTensor(tensor.detach(), None if none else tensor.detach().new_zeros(tensor.shape))
+        (tangent,) = grad(
+            [g for g, _ in pairs], [weight], [t.to(g.dtype) for g, t in pairs], create_graph=True, allow_unused=True
+        )
+    if tangent is None:
+        tangent = tensor.detach().new_zeros(tensor.shape)
+    return UnpackedDualTensor(tensor.detach(), tangent)

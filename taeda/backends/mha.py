@@ -1,0 +1,16 @@
+"""The fast path of multi-head attention in inference, which is not a separate one here."""
+
+__all__ = ["get_fastpath_enabled", "set_fastpath_enabled"]
+
+_enabled = True
+
+
+def get_fastpath_enabled() -> bool:
+    """What :func:`set_fastpath_enabled` was last told."""
+    return _enabled
+
+
+def set_fastpath_enabled(value: bool) -> None:
+    """Allow the fast path: kept, and otherwise without effect."""
+    global _enabled
+    _enabled = bool(value)

@@ -1,0 +1,3 @@
+"""XNNPACK, which is not used."""
+
+enabled = False

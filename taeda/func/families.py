@@ -1,0 +1,284 @@
+"""Rules of ``taeda.func.batching`` for families of ops, by their trait ``batch``.
+
+========== ============================================================================================================
+reduction  over ``dim`` (an int, several, or None for all of an example) of ``input``
+along      along ``dim`` (or ``dims``) of one tensor
+together   several tensors of the same rank, along ``dim``
+leading    tensors of the same rank, whose last two dimensions are the op's own and whose leading ones broadcast
+trailing   counts dimensions of ``input`` from the last; what else it takes is the same for every example
+fold       ``input`` and the other tensors have a first dimension over which the op does the same thing: the batch joins it
+check      gives plain numbers, of all that the arguments hold
+indexed    ``index`` names places along ``dim``: the places of all examples, one after the other, are those of the batch
+========== ============================================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import Tensor
+from ..ops.table import OPS
+from .batching import Call, _shift, _shift_all, family, rule
+
+# ---- along a dimension --------------------------------------------------------------------------------------------------
+
+
+@family("reduction")
+def _reduction(call: Call) -> Any:
+    """Over given dimensions, or all of an example's."""
+    x = call["input"]
+    dim = call["dim"]
+    physical = x.physical
+    if x.dim() == 0:
+        if dim is not None and not isinstance(dim, (tuple, list)):
+            _shift(dim, 0, call.op.name)
+        whole = physical.unsqueeze(1)
+        return call(input=whole, dim=1, **({"keepdim": False} if "keepdim" in call.values else {}))
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        if call.op.name in ("argmax", "argmin", "prod", "aminmax"):  # these take one dimension
+            keep = call["keepdim"]
+            made = call(input=physical.reshape(call.mode.size, -1), dim=1, **({"keepdim": False}))
+            return _restored(call, made, (1,) * x.dim()) if keep else made
+        return call(dim=tuple(range(1, x.dim() + 1)))
+    return call(dim=_shift_all(dim, x.dim(), call.op.name))
+
+
+def _restored(call: Call, made: Any, shape: tuple) -> Any:
+    if isinstance(made, tuple):
+        items = [_restored(call, m, shape) for m in made]
+        return type(made)(*items) if hasattr(made, "_fields") else tuple(items)
+    return call.mode.wrap(made.physical.reshape(call.mode.size, *shape))
+
+
+@rule("_max_all", "_min_all")
+def _extreme(call: Call) -> Any:
+    name = "amax" if call.op.name == "_max_all" else "amin"
+    return (
+        call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1))
+        if call["input"].numel()
+        else NotImplemented
+    )
+
+
+@rule("median_all", "nanmedian_all")
+def _middle(call: Call) -> Any:
+    if not call["input"].numel():
+        return NotImplemented
+    name = "median_dim" if call.op.name == "median_all" else "nanmedian_dim"
+    return call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1)[0])
+
+
+@family("along")
+def _along(call: Call) -> Any:
+    """Along one dimension or several of one tensor. An example without dimensions is given one for the while."""
+    name = "dim" if "dim" in call.values else "dims"
+    first = call.op.params[0]
+    x = call[first]
+    if not call.only(first):
+        return NotImplemented
+    dims = call[name]
+    if x.dim():
+        return call(**{name: _shift_all(dims, x.dim(), call.op.name)})
+    if isinstance(dims, (tuple, list)) or ("dtype" in call.values and name == "dims"):
+        return NotImplemented
+    _shift(dims, 0, call.op.name)
+    made = call.run({**{n: call.plain(v) for n, v in call.values.items()}, first: x.physical.unsqueeze(1), name: 1})
+
+    def single(t: Tensor) -> Any:
+        return call.mode.wrap(t.squeeze(1) if t.dim() == 2 else t)
+
+    if not isinstance(made, tuple):
+        return single(made)
+    return type(made)(*map(single, made)) if hasattr(made, "_fields") else tuple(map(single, made))
+
+
+@family("together")
+def _together(call: Call) -> Any:
+    """Several tensors of the same rank, along one dimension."""
+    tensors = {n: v for n, v in call.values.items() if isinstance(v, Tensor)}
+    rank = max(x.dim() for x in tensors.values())
+    if rank == 0 or any(x.dim() != rank for x in tensors.values()):
+        return NotImplemented
+    return call(**{n: call.physical(n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
+
+
+# ---- the whole batch as more of the same ---------------------------------------------------------------------------------
+
+
+@family("leading")
+def _leading(call: Call) -> Any:
+    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts."""
+    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
+    if len({call[n].dim() for n in names}) > 1:
+        return NotImplemented
+    return call(**{n: call.physical(n) for n in names})
+
+
+@family("trailing")
+def _trailing(call: Call) -> Any:
+    """Ops that count dimensions from the last."""
+    return call() if call["input"].dim() and call.only("input") else NotImplemented
+
+
+def folded(x: Tensor) -> Tensor:
+    """Batch and first dimension as one."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+def unfolded(call: Call, made: Any) -> Any:
+    """The inverse of :func:`folded`, for each result."""
+    if isinstance(made, tuple):
+        return tuple(unfolded(call, t) for t in made)
+    return call.mode.wrap(made.reshape(call.mode.size, made.shape[0] // call.mode.size, *made.shape[1:]))
+
+
+@family("fold")
+def _fold(call: Call) -> Any:
+    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
+    if any(call[n].dim() < 3 for n in names):
+        return NotImplemented
+    return unfolded(call, call.run({**call.values, **{n: folded(call.physical(n)) for n in names}}))
+
+
+@rule("_attention")
+def _attention(call: Call) -> Any:
+    mask = call["mask"]
+    return _fold(call) if mask is None or mask.dim() == call["query"].dim() else NotImplemented
+
+
+@family("check")
+def _check(call: Call) -> Any:
+    """A number that decides whether arguments are valid: over all examples at once."""
+    return call.run({n: call.plain(v) for n, v in call.values.items()})
+
+
+# ---- indices ------------------------------------------------------------------------------------------------------------
+
+
+@family("indexed")
+def _indexed(call: Call) -> Any:
+    """The examples' slices along ``dim`` are laid end to end, and each example's index is moved on to its own part."""
+    x, index, dim = call["input"], call["index"], call["dim"]
+    size, rank = call.mode.size, x.dim()
+    if rank == 0 or index.dim() > 1 or not isinstance(dim, int):
+        return NotImplemented
+    dim = _shift(dim, rank, call.op.name)
+    length = x.shape[dim - 1]
+    sources = [n for n in ("source", "value") if isinstance(call.values.get(n), Tensor) and call[n].dim()]
+    if any(call[n].dim() != rank for n in sources) or any(
+        call.held(n) for n in call.values if n not in ("input", "index", *sources)
+    ):
+        return NotImplemented
+
+    def joined(t: Tensor) -> Tensor:
+        return folded(t.movedim(dim, 1))
+
+    index = call.physical("index").reshape(size, -1)
+    low, high = (int(e) for e in OPS["aminmax"](index)) if index.numel() else (0, 0)
+    if low < 0 or high >= max(length, 1):
+        raise IndexError(f"{call.op.name}(): index out of range: {low if low < 0 else high} for a size of {length}")
+    if "functional" in call.op.traits:
+        values = {n: call.plain(v) for n, v in call.values.items()}
+        op = call.op.traits["functional"]
+    else:
+        values, op = dict(call.values), call.op
+    values |= {n: joined(call.physical(n)) for n in ("input", *sources)}
+    values |= {"dim": 0, "index": (index + OPS["arange"](size).unsqueeze(1) * length).reshape(-1).to(index.dtype)}
+    n = op.npositional
+    made = op(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
+    made = made.reshape(size, made.shape[0] // size, *made.shape[1:]).movedim(1, dim)
+    if op is not call.op:
+        x.physical.copy_(made)
+    return call.mode.wrap(made)
+
+
+@rule("take")
+def _take(call: Call) -> Any:
+    """All examples one after the other as one row of elements."""
+    x, index = call.physical("input"), call.physical("index")
+    count = call["input"].numel()
+    low, high = (int(e) for e in OPS["aminmax"](index)) if index.numel() else (0, 0)
+    if low < -count or (high >= count and index.numel()):
+        raise IndexError("take(): index out of range")
+    start = OPS["arange"](call.mode.size).reshape(-1, *[1] * call["index"].dim()) * count
+    return call.mode.wrap(OPS["take"](x, OPS["where"](index < 0, index + count, index) + start))
+
+
+@rule("embedding")
+def _embedding(call: Call) -> Any:
+    if call.only("indices"):
+        return call()
+    weight, indices = call["weight"], call.physical("indices")
+    if call["padding_idx"] not in (None, -1) or call["scale_grad_by_freq"] or call["sparse"]:
+        return NotImplemented
+    start = OPS["arange"](call.mode.size).reshape(-1, *[1] * call["indices"].dim()) * weight.shape[0]
+    return call.mode.wrap(OPS["embedding"](folded(call.physical("weight")), indices + start))
+
+
+@rule("_search")
+def _search(call: Call) -> Any:
+    sequence, values = call["sequence"], call["values"]
+    if call.only("values") and sequence.dim() == 1:
+        return call()
+    if sequence.dim() == 1:
+        size = call.mode.size
+        made = call.run(
+            {**call.values, "sequence": call.physical("sequence"), "values": call.physical("values").reshape(size, -1)}
+        )
+        return call.mode.wrap(made.reshape(size, *values.shape))
+    return call(sequence=call.physical("sequence"), values=call.physical("values"))
+
+
+# ---- losses -------------------------------------------------------------------------------------------------------------
+
+
+@rule("_cross_entropy", "_nll_loss")
+def _class_loss(call: Call) -> Any:
+    """Each example's loss by itself: all losses first, the sum or the weighted mean of each example after."""
+    x, target, weight, reduction = call["input"], call["target"], call["weight"], call["reduction"]
+    if call.held("weight") or target.dtype.is_floating_point:
+        return NotImplemented
+    logits, classes = call.physical("input"), call.physical("target")
+    size = call.mode.size
+    one = x.dim() == 1
+    logits = logits if one else folded(logits)
+    classes = classes if one else folded(classes)
+    named = {"input": logits, "target": classes, "reduction": "none"}
+    made = call.run({**call.values, **named})
+    made = made[0].reshape(size, *target.shape)
+    if reduction == "none":
+        return call.mode.wrap(made), None, None
+    made = made.reshape(size, -1).sum(1)
+    if reduction == "mean":
+        kept = classes.reshape(size, -1) != call["ignore_index"]
+        if weight is None:
+            made = made / kept.sum(1)
+        else:
+            shown = OPS["where"](kept, classes.reshape(size, -1), 0)
+            made = made / (weight[shown] * kept).sum(1)
+    return call.mode.wrap(made), None, None  # the rest is for the derivative
+
+
+@rule("_batch_norm")
+def _batch_norm(call: Call) -> Any:
+    """Each example has its own statistics: its channels stand beside those of the others."""
+    x, size = call["input"], call.mode.size
+    if x.dim() < 2 or any(call.held(n) != call.held("running_mean") for n in ("running_mean", "running_var")):
+        return NotImplemented
+    running = call["running_mean"] is not None and not call.held("running_mean")
+    if running and call["training"]:
+        raise RuntimeError(
+            "vmap: batch_norm would write the statistics of each example into running_mean and running_var, which are one for "
+            "all. Use track_running_stats=False, group_norm, or give each example its own."
+        )
+    physical = x.physical if call.mode.holds(x) else call.mode.physical(x)
+    merged = physical.transpose(0, 1).reshape(x.shape[0], -1, *x.shape[2:])
+    values = {**call.values, "input": merged}
+    for name in ("weight", "bias", "running_mean", "running_var"):
+        if call[name] is not None:
+            values[name] = call.physical(name).reshape(-1)
+    made = call.run(values)[0]
+    if call["training"] and call.held("running_mean"):
+        for name in ("running_mean", "running_var"):
+            call[name].physical.copy_(values[name].reshape(size, -1))
+    return call.mode.wrap(made.reshape(x.shape[0], size, *x.shape[1:]).transpose(0, 1)), None, None

@@ -1,0 +1,5 @@
+"""``GraphModule``; see :mod:`taeda.fx`."""
+
+from . import GraphModule
+
+__all__ = ["GraphModule"]

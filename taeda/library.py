@@ -1,0 +1,186 @@
+"""Ops of one's own under a name: ``custom_op`` makes a function; PyTorch's C++ registry is refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ._refuse import refuse
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "impl",
+    "register_autograd",
+    "register_fake",
+    "triton_op",
+    "wrap_triton",
+]
+
+_ops: dict[str, CustomOpDef] = {}
+
+
+class CustomOpDef:
+    """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
+
+    def __init__(self, name: str, fn: Callable, mutates_args: Any) -> None:
+        if name.count("::") != 1:
+            raise ValueError(f"custom_op: expected a name like 'library::op', got {name!r}")
+        self._qualname = name
+        self._fn = fn
+        self._mutates = mutates_args
+        self._function: Any = None
+        functools.update_wrapper(self, fn)
+        _ops[name] = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            return self._fn(*args, **kwargs)
+        import inspect
+
+        bound = inspect.signature(self._fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._function.apply(*bound.args, *bound.kwargs.values())
+
+    def register_fake(self, fn: Callable, /) -> Callable:
+        """Accepted: sizes are known by running the op."""
+        return fn
+
+    def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
+        """Another implementation: kept where it is for the CPU."""
+
+        def decorate(function: Callable) -> Callable:
+            kinds = [device_types] if isinstance(device_types, str) else device_types
+            if kinds is None or "cpu" in kinds:
+                self._fn = function
+            return function
+
+        return decorate if fn is None else decorate(fn)
+
+    def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
+        """The derivative: ``backward(ctx, *grads)``, after ``setup_context(ctx, inputs, output)``."""
+        from .autograd import Function
+
+        owner = self
+
+        def forward(*args: Any) -> Any:
+            return owner._fn(*args)
+
+        def setup(ctx: Any, inputs: tuple, output: Any) -> None:
+            if setup_context is not None:
+                setup_context(ctx, inputs, output)
+
+        def back(ctx: Any, *grads: Any) -> Any:
+            return backward(ctx, *grads)
+
+        self._function = type(
+            self._qualname.replace("::", "_"),
+            (Function,),
+            {"forward": staticmethod(forward), "setup_context": staticmethod(setup), "backward": staticmethod(back)},
+        )
+
+    def register_vmap(self, func: Callable | None = None) -> Any:
+        """Accepted: vmap runs the op example by example."""
+        return func if func is not None else lambda function: function
+
+
+def custom_op(
+    name: str,
+    fn: Callable | None = None,
+    /,
+    *,
+    mutates_args: Any = (),
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Make a function an op called ``library::op``; also a decorator.
+
+    Args:
+        mutates_args: names of arguments that it writes into.
+    """
+
+    def decorate(function: Callable) -> CustomOpDef:
+        return CustomOpDef(name, function, mutates_args)
+
+    return decorate if fn is None else decorate(fn)
+
+
+def _find(op: Any) -> Any:
+    return op if isinstance(op, CustomOpDef) else _ops.get(op)
+
+
+def register_fake(
+    op: Any, func: Callable | None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
+) -> Any:
+    """Accepted: sizes are known by running the op."""
+    return func if func is not None else lambda function: function
+
+
+impl_abstract = register_fake
+
+
+def register_autograd(
+    op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
+) -> None:
+    """The derivative of a :func:`custom_op`."""
+    found = _find(op)
+    if found is None:
+        refuse(f"library.register_autograd({op!r})", "there is no such op: make it with taeda.library.custom_op")
+    found.register_autograd(backward, setup_context=setup_context)
+
+
+def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
+    """Another implementation of a :func:`custom_op`."""
+    found = _find(op)
+    if found is None:
+        return func if func is not None else lambda function: function
+    return found.register_kernel(device_types, func)
+
+
+def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
+    """Accepted: vmap runs the op example by example."""
+    return func if func is not None else lambda function: function
+
+
+register_autocast = register_torch_dispatch = register_vmap
+
+
+class Library:
+    """PyTorch's C++ registry seen from Python: definitions are accepted, and nothing can be called through it."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """The name in ``schema``."""
+        return schema.partition("(")[0]
+
+    def impl(self, op_name: Any, fn: Callable, dispatch_key: str = "", **kwargs: Any) -> None:
+        """Accepted."""
+
+    def _register_fake(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
+def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> Any:
+    """Accepted."""
+    return None
+
+
+def impl(qualname: Any, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
+    """Accepted; also a decorator."""
+    return func if func is not None else lambda function: function
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """Refused: there is no Triton."""
+    refuse("library.wrap_triton", "there is no GPU")
+
+
+def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), **kwargs: Any) -> Any:
+    """As :func:`custom_op`."""
+    return custom_op(name, fn, mutates_args=mutates_args)

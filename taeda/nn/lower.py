@@ -1,0 +1,369 @@
+"""The functions under the layers by the names they have in PyTorch's own namespace: ``torch.lstm``, ``torch.native_batch_norm``,
+``torch.grid_sampler``, ``torch.embedding_bag`` and their like.
+
+They differ from those of ``nn.functional`` in their arguments alone: numbers for modes, all parameters of a network in one
+list, statistics among the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ..ops import normalization as _normalization
+from ..ops import pooling as _pooling
+from ..ops import resample as _resample
+from ..ops.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from ..ops.recurrent import cell as _cell
+from ..ops.table import composite
+from . import functional as F
+from .modules._recurrent import recurrent as _recurrent
+
+# ---- recurrent networks ---------------------------------------------------------------------------------------------
+
+
+def _network(mode: str, args: tuple) -> tuple[Tensor, Any]:
+    """``(input, hx, params, ..., batch_first)`` or ``(data, batch_sizes, hx, params, ...)`` of a packed sequence."""
+    if isinstance(args[2], (list, tuple)) and isinstance(args[3], bool):
+        x, hx, params, biases, layers, dropout, train, bidirectional, batch_first = args
+        sizes = None
+    else:
+        x, batch_sizes, hx, params, biases, layers, dropout, train, bidirectional = args
+        sizes, batch_first = batch_sizes.tolist(), False
+    count = len(params) // (layers * (2 if bidirectional else 1))
+    weights = [list(params[i : i + count]) for i in range(0, len(params), count)]
+    return _recurrent(mode, x, hx, weights, biases, layers, dropout, train, bidirectional, batch_first, sizes)
+
+
+def lstm(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """A long short-term memory network (Hochreiter and Schmidhuber 1997) from its parameters.
+
+    Args:
+        args: ``(input, (h, c), params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`` or, for a
+            packed sequence, ``(data, batch_sizes, (h, c), params, has_biases, num_layers, dropout, train,
+            bidirectional)``; ``params`` are those of :class:`taeda.nn.LSTM` in order.
+    Returns:
+        The last layer's output, and the final h and c.
+    """
+    out, (h, c) = _network("LSTM", args)
+    return out, h, c
+
+
+def gru(*args: Any) -> tuple[Tensor, Tensor]:
+    """A gated recurrent network (Cho et al. 2014) from its parameters. Arguments as of :func:`lstm`, with one state."""
+    return _network("GRU", args)
+
+
+def rnn_tanh(*args: Any) -> tuple[Tensor, Tensor]:
+    """An Elman network with tanh from its parameters. Arguments as of :func:`lstm`, with one state."""
+    return _network("RNN_TANH", args)
+
+
+def rnn_relu(*args: Any) -> tuple[Tensor, Tensor]:
+    """An Elman network with ReLU from its parameters. Arguments as of :func:`lstm`, with one state."""
+    return _network("RNN_RELU", args)
+
+
+def _step(mode: str, input: Tensor, h: Tensor, c: Tensor | None, w_ih, w_hh, b_ih, b_hh) -> tuple[Tensor, ...]:
+    return _cell(mode, F.linear(input, w_ih, b_ih), F.linear(h, w_hh, b_hh), h, c)
+
+
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """One step of an LSTM from its parameters: the new h and c."""
+    h, c = _step("LSTM", input, hx[0], hx[1], w_ih, w_hh, b_ih, b_hh)
+    return h, c
+
+
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """One step of a GRU from its parameters: the new state."""
+    return _step("GRU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """One step of an Elman network with tanh from its parameters: the new state."""
+    return _step("RNN_TANH", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """One step of an Elman network with ReLU from its parameters: the new state."""
+    return _step("RNN_RELU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
+
+
+# ---- normalisation --------------------------------------------------------------------------------------------------
+
+
+@composite(method=False, out=True)
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not ``training``)."""
+    _normalization._require_float("native_batch_norm", input)
+    y, mean, rstd = _normalization._fused_batch_norm(
+        input, weight, bias, running_mean, running_var, bool(training), momentum, eps
+    )
+    dtype = input.dtype if weight is None else weight.dtype
+    return y, mean.detach().to(dtype), rstd.detach().to(dtype)
+
+
+@composite(method=False, out=True)
+def _native_batch_norm_legit(input, weight, bias, *args):
+    """:func:`native_batch_norm`; the running statistics may be left out."""
+    if len(args) == 3:
+        args = (None, None, *args)
+    return native_batch_norm(input, weight, bias, *args)
+
+
+@composite(method=False, out=True)
+def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    """:func:`native_batch_norm` by the running statistics."""
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+@composite(method=False, out=True)
+def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
+    """:func:`native_batch_norm` in training, and an empty tensor where other libraries keep room for the backward pass."""
+    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*results, taeda.empty(0, dtype=taeda.uint8))
+
+
+@composite(method=False, out=True)
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    """:func:`taeda.group_norm`, with the mean and the inverse deviation of each group.
+
+    Args:
+        input: ``(N, C, *)``, floating point.
+        weight, bias: one value per channel, or None.
+        N, C, HxW: sizes of the batch, of the channels, and of the positions together.
+        group: number of groups.
+        eps: added to the variance.
+    Returns:
+        The result in the input's sizes; mean and inverse deviation, ``(N, group)``.
+    """
+    out = taeda.group_norm(input, group, weight, bias, eps)
+    x = input.reshape(N, group, C // group * HxW)
+    var, mean = taeda.var_mean(x.to(_normalization._working(x.dtype)), -1, correction=0)
+    return out, mean.to(input.dtype), (var + eps).rsqrt().to(input.dtype)
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """``g v / |v|``, the norm over all dimensions but ``dim`` (Salimans and Kingma 2016)."""
+    return v * (g / taeda.norm_except_dim(v, 2, dim))
+
+
+# ---- softmax --------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False, out=True)
+def _softmax(input, dim, half_to_float):
+    """:func:`taeda.softmax`; ``half_to_float`` is for other devices."""
+    _whole(half_to_float, "softmax")
+    return taeda.softmax(input, dim)
+
+
+@composite(method=False, out=True)
+def _log_softmax(input, dim, half_to_float):
+    """:func:`taeda.log_softmax`; ``half_to_float`` is for other devices."""
+    _whole(half_to_float, "log_softmax")
+    return taeda.log_softmax(input, dim)
+
+
+def _whole(half_to_float: bool, name: str) -> None:
+    if half_to_float:
+        raise RuntimeError(f"_{name}: half_to_float is not supported on the CPU; give {name}() a dtype instead")
+
+
+@composite(method=False)
+def _safe_softmax(input, dim, dtype=None):
+    """:func:`taeda.softmax`, 0 rather than NaN where a row is all ``-inf``."""
+    out = taeda.softmax(input, dim, dtype)
+    return out.masked_fill((input == float("-inf")).all(dim, keepdim=True), 0.0)
+
+
+@composite(method=False)
+def _softmax_backward_data(grad_output, output, dim, input_dtype):
+    """The gradient of softmax by its input, from the gradient by its ``output`` and that."""
+    product = grad_output * output
+    return (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+
+
+@composite(method=False)
+def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
+    """The gradient of log_softmax by its input, from the gradient by its ``output`` and that."""
+    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+
+
+# ---- dropout, embedding ---------------------------------------------------------------------------------------------
+
+
+@composite(method=False, out=True)
+def native_dropout(input, p, train=True):
+    """Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
+    if train is False or p == 0 or input.numel() == 0:
+        return input.clone(), taeda.ones_like(input, dtype=taeda.bool)
+    if not input.is_floating_point() and not input.is_complex():
+        raise RuntimeError(f"native_dropout: result type Float can't be cast to {input.dtype}: convert the input first")
+    if p == 1:
+        return taeda.zeros_like(input), taeda.zeros_like(input, dtype=taeda.bool)
+    mask = taeda.empty_like(input, dtype=taeda.bool).bernoulli_(1 - p)
+    return input * mask * (1 / (1 - p)), mask
+
+
+@composite(method=False)
+def native_dropout_backward(grad_output, mask, scale):
+    """The gradient of :func:`native_dropout` by its input: what was kept, times ``scale``."""
+    return grad_output * mask * scale
+
+
+@composite(method=False, out=False)
+def embedding_bag(
+    weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
+    include_last_offset=False, padding_idx=None,
+):  # fmt: skip
+    """:func:`taeda.nn.functional.embedding_bag`, with the bag of each index, the bags' sizes and the maxima's places.
+
+    Args:
+        weight: ``(rows, width)``.
+        indices: a vector that ``offsets`` cuts into bags.
+        scale_grad_by_freq: divide a row's gradient by how often it was asked for.
+        mode: 0 for sums, 1 for means, 2 for maxima.
+        sparse: make the gradient of ``weight`` sparse.
+        per_sample_weights, include_last_offset, padding_idx: as there.
+    Returns:
+        ``(bags, width)``, and int64 vectors of one element per index and per bag; the last is empty but for maxima.
+    """
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"embedding_bag: expected mode to be 0 (sum), 1 (mean) or 2 (max), got {mode}")
+    out = F.embedding_bag(
+        indices, weight, offsets, None, 2, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse,
+        per_sample_weights, include_last_offset, padding_idx,
+    )  # fmt: skip
+    edges = offsets.to(taeda.int64)
+    ends = taeda.cat([edges[1:], edges.new_full((1,), indices.numel())])
+    sizes = ends - edges
+    if include_last_offset:
+        sizes = sizes[:-1]
+    bag = taeda.repeat_interleave(sizes)
+    if padding_idx is not None:
+        kept = indices != padding_idx % weight.shape[0]
+        sizes = bag[kept].bincount(minlength=sizes.numel())
+    return out, bag, sizes, _places(weight, indices, bag, sizes, out) if mode == 2 else sizes.new_zeros(sizes.shape)
+
+
+def _places(weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, out: Tensor) -> Tensor:
+    """Of each maximum of a bag, the row of ``weight`` that it is from; 0 for an empty bag."""
+    with taeda.no_grad():
+        found = taeda.where(weight[indices] == out[bag], indices.unsqueeze(1), weight.shape[0])
+        first = out.new_full(out.shape, weight.shape[0], dtype=taeda.int64)
+        first = first.scatter_reduce(0, bag.unsqueeze(1).expand_as(found), found, "amin")
+        return first.masked_fill(first == weight.shape[0], 0)
+
+
+# ---- sampling, pooling, convolution -------------------------------------------------------------------------------------
+
+
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """:func:`taeda.nn.functional.grid_sample` with numbers for modes: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border,
+    2 reflection."""
+    modes = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    for value, name, known in (
+        (interpolation_mode, "interpolation_mode", modes[0]),
+        (padding_mode, "padding_mode", modes[1]),
+    ):
+        if value not in (0, 1, 2):
+            raise RuntimeError(f"grid_sampler(): expected {name} to be 0, 1 or 2 for {', '.join(known)}, got {value}")
+    return _resample.grid_sample(input, grid, modes[0][interpolation_mode], modes[1][padding_mode], bool(align_corners))
+
+
+@composite(method=False, out=True)
+def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """:func:`grid_sampler` of ``(N, C, H, W)``."""
+    if input.dim() != 4:
+        raise RuntimeError(f"grid_sampler_2d(): expected 4D input, but got input with sizes {list(input.shape)}")
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite(method=False, out=True)
+def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+    """:func:`grid_sampler` of ``(N, C, D, H, W)``."""
+    if input.dim() != 5:
+        raise RuntimeError(f"grid_sampler_3d(): expected 5D input, but got input with sizes {list(input.shape)}")
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite(method=False, out=True)
+def affine_grid_generator(theta, size, align_corners):
+    """:func:`taeda.nn.functional.affine_grid`."""
+    return _resample.affine_grid(theta, size, align_corners)
+
+
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> tuple[Tensor, Tensor]:
+    """:func:`taeda.max_pool1d`, and where each maximum was found."""
+    return tuple(_pooling.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True))
+
+
+@composite(method=False, out=True)
+def max_pool2d_with_indices_backward(grad_output, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    """The gradient of ``max_pool2d`` by its input: ``grad_output`` at the places that ``indices`` name."""
+    return _pooling._max_pool_adjoint(grad_output, indices, tuple(input.shape[-2:]))
+
+
+@composite(method=False, out=True)
+def _upsample_bilinear2d_aa(input, output_size, align_corners, scales_h=None, scales_w=None):
+    """Antialiased bilinear interpolation; ``scales`` (or ``scales_h`` and ``scales_w``) stand for the sizes' ratios."""
+    return _antialiased("bilinear", input, output_size, align_corners, scales_h, scales_w)
+
+
+@composite(method=False, out=True)
+def _upsample_bicubic2d_aa(input, output_size, align_corners, scales_h=None, scales_w=None):
+    """Antialiased bicubic interpolation. Arguments as of :func:`_upsample_bilinear2d_aa`."""
+    return _antialiased("bicubic", input, output_size, align_corners, scales_h, scales_w)
+
+
+def _antialiased(mode: str, input: Tensor, size: Any, align_corners: bool, height: Any, width: Any) -> Tensor:
+    if isinstance(height, (list, tuple)):
+        height, width = height
+        if size is None:
+            return F.interpolate(input, None, (height, width), mode, align_corners, False, True)
+    return _resample.to_size(input, list(size), [height or 0.0, width or 0.0], mode, bool(align_corners), True)
+
+
+@composite(method=False, out=True)
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has.
+
+    Args:
+        input: ``(N, C, *)`` of one to three spatial dimensions.
+        weight, bias: as of :func:`taeda.conv2d`, or of :func:`taeda.conv_transpose2d` if ``transposed``.
+        stride, padding, dilation, output_padding: one int per spatial dimension.
+        transposed: whether it is a transposed convolution.
+        output_padding: added to one side of the result of a transposed convolution.
+        groups: of channels that do not mix.
+    """
+    n = weight.dim() - 2
+    if n not in (1, 2, 3):
+        raise RuntimeError(f"convolution: expected weight of 3 to 5 dimensions, got {list(weight.shape)}")
+    if transposed:
+        function = (conv_transpose1d, conv_transpose2d, conv_transpose3d)[n - 1]
+        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return (conv1d, conv2d, conv3d)[n - 1](input, weight, bias, stride, padding, dilation, groups)

@@ -1,0 +1,1 @@
+"""``taeda.onnx.symbolic_opset11``: no op is written as ONNX."""

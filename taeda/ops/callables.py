@@ -1,0 +1,80 @@
+"""Python functions applied element by element, and further methods that only hand on to others."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import HELPERS, Tensor
+from .indexing import index
+from .table import composite
+
+_core.install("index", index)
+_core.install("const_data_ptr", Tensor.data_ptr)
+_core.install("is_distributed", lambda self: False)
+_core.install("name", property(lambda self: None, doc="None: leaves have no names."))
+
+
+def _written(input: Tensor, name: str, values: list) -> Tensor:
+    if input.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on a tensor that requires grad: use tensor.detach().{name}() instead, or tensor ops"
+        )
+    return input.copy_(HELPERS["tensor"](values, dtype=input.dtype).reshape(input.shape))
+
+
+def _elements(x: Tensor, like: Tensor, name: str) -> list:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): expected a Tensor, got {type(x).__name__}")
+    if x.dtype is not like.dtype:
+        raise TypeError(f"{name}(): expected a tensor of {like.dtype}, got {x.dtype}")
+    return x.detach().expand(like.shape).reshape(-1).tolist()
+
+
+@composite()
+def apply_(input, callable):
+    """Every element becomes ``callable(element)``, in place. Slow: for what no op does, on the CPU."""
+    return _written(input, "apply_", [callable(x) for x in input.detach().reshape(-1).tolist()])
+
+
+@composite()
+def map_(input, tensor, callable):
+    """Every element becomes ``callable(element, element of tensor)``, in place; ``tensor`` broadcasts to ``input``."""
+    pairs = zip(_elements(input, input, "map_"), _elements(tensor, input, "map_"), strict=True)
+    return _written(input, "map_", [callable(a, b) for a, b in pairs])
+
+
+@composite()
+def map2_(input, x, y, callable):
+    """Every element becomes ``callable(element, element of x, element of y)``, in place; ``x`` and ``y`` broadcast."""
+    triples = zip(*(_elements(t, input, "map2_") for t in (input, x, y)), strict=True)
+    return _written(input, "map2_", [callable(*t) for t in triples])
+
+
+@composite()
+def module_load(input, other, assign=False):
+    """What a parameter becomes when the entry ``other`` of a state dict is loaded into it."""
+    return other.detach() if assign else input.copy_(other).detach()
+
+
+@composite()
+def _is_all_true(input):
+    """Whether all elements of a bool tensor are true, as a tensor."""
+    return input.all()
+
+
+@composite()
+def _is_any_true(input):
+    """Whether any element of a bool tensor is true, as a tensor."""
+    return input.any()
+
+
+@composite()
+def chalf(input, memory_format=_core.preserve_format):
+    """PyTorch's conversion to complex32, a dtype that taeda does not have.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError("chalf(): taeda has no complex32; use .cfloat(), which is complex64")
+
+
+detach = Tensor.detach

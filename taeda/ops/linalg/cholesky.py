@@ -1,0 +1,162 @@
+"""Factorisations of Hermitian matrices: Cholesky's, and LDL of those that are not definite."""
+
+from __future__ import annotations
+
+from ... import _core
+from ..._core.lapack import SMALL, small_cholesky
+from ..matmul import matmul
+from ..table import composite, no_derivative, primitive, result_type
+from .lapack import (
+    H,
+    batch_of,
+    call,
+    check,
+    check_same_dtype,
+    columns,
+    count_of,
+    ints,
+    raise_failed,
+)
+from .triangular import linalg_solve_triangular
+
+CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
+LdlFactor = result_type("linalg_ldl_factor", "LD", "pivots")
+LdlFactorEx = result_type("linalg_ldl_factor_ex", "LD", "pivots", "info")
+
+_NOT_POSITIVE = (
+    "The factorization could not be completed because the input is not positive-definite (the leading minor of order {k} is "
+    "not positive-definite)."
+)
+
+
+@primitive(method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading")
+def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
+    """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not positive."""
+    check(A, "linalg.cholesky")
+    n, batch = A.shape[-1], A.shape[:-2]
+    # A is Hermitian by assumption: only the triangle that LAPACK reads counts.
+    if n <= SMALL:
+        L, info = small_cholesky(H(A) if upper else A)
+        if check_errors:
+            raise_failed(info, "torch.linalg.cholesky_ex", _NOT_POSITIVE)
+        return H(L) if upper else L, info
+    L, info = columns(A.triu() if upper else A.tril()), ints(*batch)
+    if n:
+        call("potrf", A.dtype, count_of(batch), "U" if upper else "L", n, L, n, info)
+    if check_errors:
+        raise_failed(info, "torch.linalg.cholesky_ex", _NOT_POSITIVE)
+    return L, info
+
+
+@linalg_cholesky_ex.vjp_all("A")
+def _cholesky_backward(g, L, upper):
+    if upper:
+        L, g = H(L), H(g)
+    lower = matmul(H(L), g).tril()
+    inner = 0.5 * (lower + H(lower.tril(-1)))
+    left = linalg_solve_triangular(H(L), inner, upper=True)
+    return (linalg_solve_triangular(L, left, upper=False, left=False),)
+
+
+@composite(method=False, out=True)
+def linalg_cholesky(A, *, upper=False):
+    """The lower triangular ``L`` with ``A = L L^H`` (its adjoint where ``upper``), of which one triangle is read.
+
+    Raises:
+        LinAlgError: a matrix is not positive definite.
+    """
+    made = linalg_cholesky_ex(A, upper=upper)
+    raise_failed(made.info, "linalg.cholesky", _NOT_POSITIVE)
+    return made.L
+
+
+@composite(names=("cholesky",), out=True)
+def _cholesky_method(input, upper=False):
+    """The Cholesky factor of positive definite matrices."""
+    check(input, "cholesky")
+    made = linalg_cholesky_ex(input, upper=upper)
+    raise_failed(made.info, "cholesky", _NOT_POSITIVE)
+    return made.L
+
+
+# ---- LDL ----------------------------------------------------------------------------------------------------------------
+
+
+@primitive(method=False, outputs=("LD", "pivots", "info"), differentiable=(), result_type=LdlFactorEx, batch="leading")
+def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
+    """``A = L D L^T`` (``L D L^H`` where ``hermitian``) by Bunch and Kaufman's pivoting, packed as LAPACK packs it.
+
+    Args:
+        A: ``(..., n, n)``, symmetric or Hermitian; the lower triangle is read.
+    Returns:
+        ``LD`` ``(..., n, n)``, ``pivots`` ``(..., n)`` and ``info`` ``(...)``, both int32.
+    """
+    check(A, "torch.linalg.ldl_factor_ex")
+    n, batch = A.shape[-1], A.shape[:-2]
+    LD, pivots, info = columns(A.tril()), ints(*batch, n), ints(*batch)
+    name = "hetrf" if hermitian and A.is_complex() else "sytrf"
+    if n:
+        call(name, A.dtype, count_of(batch), "L", n, LD, n, pivots, ..., info)
+    if check_errors:
+        raise_failed(
+            info, "torch.linalg.ldl_factor_ex", "D[{k},{k}] is zero: using it in ldl_solve would divide by zero."
+        )
+    return LD, pivots, info
+
+
+linalg_ldl_factor_ex.vjp(A=no_derivative("linalg_ldl_factor_ex", "A"))
+
+
+@composite(method=False, out=True)
+def linalg_ldl_factor(A, *, hermitian=False):
+    """:func:`linalg_ldl_factor_ex` without ``info``.
+
+    Raises:
+        LinAlgError: ``D`` is singular.
+    """
+    made = linalg_ldl_factor_ex(A, hermitian=hermitian)
+    raise_failed(
+        made.info, "torch.linalg.ldl_factor", "D[{k},{k}] is zero: using it in ldl_solve would divide by zero."
+    )
+    return LdlFactor(made.LD, made.pivots)
+
+
+@primitive(method=False)
+def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
+    """``X`` with ``A X = B`` for ``A`` as :func:`linalg_ldl_factor` gave it.
+
+    Args:
+        LD: ``(..., n, n)``. pivots: ``(..., n)``, integers. B: ``(..., n, k)``.
+    """
+    check(LD, "torch.linalg.ldl_solve", label="LD")
+    check_same_dtype("torch.linalg.ldl_solve", LD, B, "LD")
+    if B.dim() < 2:
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.dim()} dimensions"
+        )
+    n = LD.shape[-1]
+    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} for LD with shape {list(LD.shape)}"
+        )
+    if pivots.dtype.is_floating_point or pivots.dtype.is_complex or pivots.dtype is _core.bool_:
+        raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {pivots.dtype}")
+    if B.shape[-2] != n:
+        raise RuntimeError(
+            f"torch.linalg.ldl_solve: Incompatible shapes of LD {list(LD.shape)} and B {list(B.shape)}: B must have {n} rows"
+        )
+    batch = batch_of(LD, B)
+    X = columns(B, batch)
+    if X.numel():
+        factors, exchanges = columns(LD, batch), pivots.to(_core.int32).expand(*batch, n).contiguous()
+        name = "hetrs" if hermitian and LD.is_complex() else "sytrs"
+        call(name, X.dtype, count_of(batch), "L", n, X.shape[-1], factors, n, exchanges, X, n, (ints(),))
+    return X
+
+
+@linalg_ldl_solve.vjp_all("B")
+def _ldl_solve_backward(g, LD, pivots, hermitian, B_shape):
+    if LD.is_complex() and not hermitian:  # A^H = conj(A)
+        return (linalg_ldl_solve(LD.conj(), pivots, g).sum_to_size(B_shape),)
+    return (linalg_ldl_solve(LD, pivots, g, hermitian=hermitian).sum_to_size(B_shape),)

@@ -1,0 +1,116 @@
+"""Determinants and their logarithms, from the LU factorisation."""
+
+from __future__ import annotations
+
+import math
+
+from ..._core import Tensor, is_grad_enabled
+from ..matmul import matmul
+from ..table import alias, composite, primitive, result_type
+from . import lu
+from .lapack import H, check, eye_like
+
+Slogdet = result_type("linalg_slogdet", "sign", "logabsdet")
+OldSlogdet = result_type("slogdet", "sign", "logabsdet")
+
+
+def _parity(pivots: Tensor) -> Tensor:
+    """1 or -1 by the number of row exchanges."""
+    from ..creation import arange
+
+    exchanged = (pivots != arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype)).sum(-1)
+    return 1 - 2 * (exchanged % 2)
+
+
+@primitive(method=False, outputs=("out", "LU", "pivots"), differentiable=(0,), batch="leading", node="LinalgDet")
+def _det(A):
+    LU, pivots, _ = lu.factor(A)
+    return LU.diagonal(0, -2, -1).prod(-1) * _parity(pivots), LU, pivots
+
+
+@_det.vjp_all("A")
+def _det_backward(g, A, out, LU, pivots):
+    if not is_grad_enabled():
+        return (g[..., None, None] * _cofactors(A, LU, pivots, out),)
+    if bool((out != 0).all()):
+        from .solve import _solve_ex
+
+        scale = (g * out.conj())[..., None, None] * eye_like(A)
+        return (_solve_ex(H(A), scale, True)[0],)
+    return (g[..., None, None] * _svd_cofactors(A),)
+
+
+@primitive(method=False, batch="leading")
+def _cofactors(A, LU, pivots, det):
+    """``conj(det(A)) inv(A)^H``: by the factorisation where no matrix is singular, else by the SVD."""
+    if bool((det != 0).all()):
+        return lu.substitute(LU, pivots, det.conj()[..., None, None] * eye_like(A), True, True)
+    return _svd_cofactors(A)
+
+
+def _svd_cofactors(A):
+    """The same for any matrix, products of singular values taking the place of quotients."""
+    from ..joining import stack
+    from .svd import linalg_svd
+
+    U, S, Vh = linalg_svd(A, full_matrices=False)
+    n = A.shape[-1]
+    left = [S[..., :i].prod(-1) * S[..., i + 1 :].prod(-1) for i in range(n)]
+    products = stack(left, -1) if n else S
+    sign = linalg_det(U) * linalg_det(Vh)
+    return sign.conj()[..., None, None] * matmul(U * products[..., None, :], Vh)
+
+
+@composite(method=False, out=True)
+def linalg_det(A):
+    """The determinant ``(...)`` of square matrices ``(..., n, n)``."""
+    check(A, "linalg.det")
+    return _det(A)[0]
+
+
+alias(linalg_det, "det")
+
+
+@primitive(method=False, outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=(0, 1), batch="leading")
+def _slogdet(A):
+    LU, pivots, _ = lu.factor(A)
+    diagonal = LU.diagonal(0, -2, -1)
+    return diagonal.sgn().prod(-1) * _parity(pivots), diagonal.abs().log().sum(-1), LU, pivots
+
+
+@_slogdet.vjp_all("A")
+def _slogdet_backward(g, A, sign, LU, pivots):
+    scale = g[1].to(A.dtype)
+    if A.is_complex():
+        scale = g[1] + 1j * (g[0] * sign.conj()).imag
+    scale = scale[..., None, None] * eye_like(A)
+    if not is_grad_enabled():
+        return (lu.linalg_lu_solve(LU, pivots, scale, adjoint=True),)
+    from .solve import linalg_solve_ex
+
+    return (linalg_solve_ex(H(A), scale).result,)
+
+
+@composite(method=False, out=True)
+def linalg_slogdet(A):
+    """Sign and logarithm of the absolute value of the determinant; a singular matrix has sign 0 and ``-inf``."""
+    check(A, "linalg.slogdet")
+    return Slogdet(*_slogdet(A)[:2])
+
+
+@composite(names=("slogdet",), out=True)
+def _old_slogdet(input):
+    """:func:`linalg_slogdet`."""
+    return OldSlogdet(*linalg_slogdet(input))
+
+
+@composite()
+def logdet(input):
+    """The logarithm of the determinant: NaN where that is negative."""
+    check(input, "logdet")
+    sign, logabs = linalg_slogdet(input)
+    if input.is_complex():
+        return logabs + sign.log()
+    from ..indexing import where
+
+    return where(sign == -1.0, math.nan, logabs)

@@ -1,0 +1,180 @@
+"""Functions and products of matrices and vectors: exponentials, cross products, chains, Vandermonde's matrix."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from ..._core import Tensor
+from ..matmul import matmul
+from ..table import alias, composite, primitive
+from .lapack import H, check, eye_like
+
+#: Coefficients of the diagonal Pade approximants of exp, and the 1-norms up to which they are exact to double precision:
+#: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
+_PADE = ((3, 1.495585217958292e-2), (5, 2.539398330063230e-1), (7, 9.504178996162932e-1), (9, 2.097847961257068))
+_LARGEST = 5.371920351148152
+
+
+def _pade(A: Tensor, degree: int) -> Tensor:
+    """The approximant of ``degree``, even and odd powers apart."""
+    from .solve import linalg_solve_ex
+
+    c = [math.factorial(2 * degree - j) / (math.factorial(degree - j) * math.factorial(j)) for j in range(degree + 1)]
+    c = [x / c[0] for x in c]
+    one, square = eye_like(A), matmul(A, A)
+    even, odd, power = one * c[0], one * c[1], one
+    for j in range(2, degree + 1, 2):
+        power = square if j == 2 else matmul(power, square)
+        even = even + power * c[j]
+        if j + 1 <= degree:
+            odd = odd + power * c[j + 1]
+    odd = matmul(A, odd)
+    return linalg_solve_ex(even - odd, even + odd).result
+
+
+@primitive(batch="leading")
+def matrix_exp(input):
+    """The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
+    half = isinstance(input, Tensor) and input.is_floating_point() and input.dtype.itemsize == 2
+    if half:  # as everywhere, computed in float32
+        return matrix_exp(input.float()).to(input.dtype)
+    check(input, "linalg.matrix_exp")
+    if not input.numel():
+        return input.clone()
+    if input.shape[-1] == 1:
+        return input.exp()
+    norms = input.abs().sum(-2).amax(-1)
+    norm = float(norms.amax())
+    if not math.isfinite(norm):
+        return input * math.nan if math.isnan(norm) else _squared(input, 0, 13)
+    for degree, limit in _PADE:
+        if norm <= limit:
+            return _pade(input, degree)
+    if norm <= _LARGEST or input.dim() == 2:
+        return _squared(input, max(0, math.ceil(math.log2(norm / _LARGEST))), 13)
+    # The matrices of a batch are scaled each as it needs, and squared until the largest is done.
+    times = (norms / _LARGEST).log2().ceil().clamp(min=0)
+    result = _pade(input * (-times).exp2().to(input.dtype)[..., None, None], 13)
+    from ..indexing import where
+
+    for k in range(int(times.amax())):
+        result = where((times > k)[..., None, None], matmul(result, result), result)
+    return result
+
+
+def _squared(A: Tensor, times: int, degree: int) -> Tensor:
+    result = _pade(A * 2.0**-times, degree)
+    for _ in range(times):
+        result = matmul(result, result)
+    return result
+
+
+@matrix_exp.vjp_all("input")
+def _matrix_exp_backward(g, input):
+    """A block of the exponential of a matrix twice as large (Mathias, "A chain rule for matrix functions", 1996)."""
+    from ..joining import cat
+
+    n = input.shape[-1]
+    A = H(input)
+    top, bottom = cat((A, g), -1), cat((A.new_zeros(A.shape), A), -1)
+    return (matrix_exp(cat((top, bottom), -2))[..., :n, n:],)
+
+
+alias(matrix_exp, "linalg_matrix_exp", method=False)
+
+
+# ---- vectors ------------------------------------------------------------------------------------------------------------
+
+
+@composite(out=True)
+def cross(input, other, dim=None):
+    """The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
+    if dim is None:
+        dim = next((d for d in range(input.dim()) if input.shape[d] == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+        if other.dim() == input.dim() and other.shape[dim] != 3:
+            raise RuntimeError(
+                f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+            )
+    return linalg_cross(input, other, dim=dim)
+
+
+@composite(method=False, out=True)
+def linalg_cross(input, other, *, dim=-1):
+    """The cross product of vectors of three elements along ``dim``; the other dimensions broadcast."""
+    if input.dim() != other.dim():
+        raise RuntimeError(
+            f"linalg.cross: inputs must have the same number of dimensions, got {list(input.shape)} and {list(other.shape)}"
+        )
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.dim()}, {input.dim() - 1}], but got {dim})"
+        )
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+        )
+    return input.roll(-1, dim) * other.roll(-2, dim) - input.roll(-2, dim) * other.roll(-1, dim)
+
+
+@composite(method=False, out=True)
+def linalg_vecdot(x, y, *, dim=-1):
+    """Sums of ``conj(x) * y`` along ``dim``."""
+    return (x.conj() * y).sum(dim)
+
+
+@composite(method=False)
+def linalg_vander(x, *, N=None):
+    """Rows of powers ``1, x, x^2, ...``: ``(..., n)`` gives ``(..., n, N)``."""
+    from ..joining import cat
+
+    if x.dtype.name == "bool":
+        x = x.to(_int64())
+    x = x if x.dim() else x.unsqueeze(0)
+    N = x.shape[-1] if N is None else N
+    if N <= 1:
+        raise RuntimeError(f"N must be greater than 1, got {N}")
+    powers = x.unsqueeze(-1).expand(*x.shape, N - 1).cumprod(-1)
+    return cat((x.new_ones((*x.shape, 1), dtype=powers.dtype), powers), -1)
+
+
+def _int64():
+    from ..._core import int64
+
+    return int64
+
+
+# ---- chains -------------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False, out=True)
+def linalg_multi_dot(tensors):
+    """The product of several matrices, in the order that needs the fewest multiplications.
+
+    Args:
+        tensors: two or more matrices; the first and the last may be vectors.
+    """
+    from ..matmul import chain_matmul
+
+    tensors = list(tensors)
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    for i, x in enumerate(tensors):
+        inner = 0 < i < len(tensors) - 1
+        if x.dim() not in ((2,) if inner else (1, 2)):
+            raise RuntimeError(
+                f"multi_dot(): tensor {i} must be {'2D' if inner else '1D or 2D'} but got {x.dim()}D: shape {list(x.shape)}"
+            )
+        if x.dtype is not tensors[0].dtype:
+            raise RuntimeError(f"multi_dot(): expected tensors of one dtype, got {tensors[0].dtype} and {x.dtype}")
+    for i, (a, b) in enumerate(itertools.pairwise(tensors)):
+        if a.shape[-1] != b.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
+            )
+    first, last = tensors[0], tensors[-1]
+    middle = [first[None] if first.dim() == 1 else first, *tensors[1:-1], last[:, None] if last.dim() == 1 else last]
+    made = chain_matmul(*middle)
+    return made.reshape(made.shape[: 2 - (last.dim() == 1)][first.dim() == 1 :])

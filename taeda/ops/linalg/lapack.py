@@ -1,0 +1,169 @@
+"""LAPACK for batches of matrices: the library, its routines by dtype, memory as it wants it, and its error codes.
+
+The library is the build of OpenBLAS that NumPy's and SciPy's maintainers publish (``scipy-openblas32``); it is loaded when
+the first routine is called. Matrices are handed over by columns, as Fortran keeps them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ..._core import Tensor
+from ..._core.lapack import any_nonzero, use_thread_setter
+from ..._core.lapack import call as _call
+from ..._core.lapack import columns as columns
+from ..._core.lapack import empty_columns as empty_columns
+from ..._core.lapack import zero_ints as ints  # noqa: F401
+
+_DTYPES = ("float32", "float64", "complex64", "complex128")
+_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+#: What the routines of real orthogonal and symmetric matrices are called for complex ones.
+_COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that LAPACK cannot factor, such as a singular one."""
+
+
+LinAlgError.__module__ = "taeda.linalg"
+
+
+# ---- routines -----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _library() -> Any:
+    import ctypes
+    import os
+
+    import scipy_openblas32 as blas
+
+    library = ctypes.CDLL(os.path.join(blas.get_lib_dir(), blas.get_library(fullname=True)))
+    use_thread_setter(ctypes.cast(library.scipy_openblas_set_num_threads, ctypes.c_void_p).value)
+    return library
+
+
+@functools.cache
+def _routine(name: str, dtype: str) -> int:
+    """The address of a routine for a dtype."""
+    import ctypes
+
+    letter = _LETTERS[dtype]
+    name = _COMPLEX_NAMES.get(name, name) if letter in "cz" else name
+    address = ctypes.cast(getattr(_library(), f"scipy_{letter}{name}_"), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def call(name: str, dtype: Any, count: int, *arguments: Any) -> None:
+    """Run a routine for ``count`` matrices; see ``_core.lapack.call`` for the arguments."""
+    if count:
+        _call(_routine(name, dtype.name), count, *arguments)
+
+
+# ---- memory -------------------------------------------------------------------------------------------------------------
+
+
+def readable(x: Tensor) -> tuple[Tensor, bool]:
+    """Memory that holds ``x`` by columns (True: by rows), without a copy where it lies so."""
+    if x.is_contiguous():
+        return x, True
+    if x.shape[:-2].numel() <= 1 and x.stride(-2) == 1 and x.stride(-1) == max(x.shape[-2], 1):
+        return x, False
+    turned = x.transpose(-2, -1)
+    return (x, False) if turned.is_contiguous() else (x.contiguous(), True)
+
+
+def batch_of(*tensors: Tensor) -> tuple[int, ...]:
+    """The broadcast batch sizes of several tensors of matrices."""
+    first = tuple(tensors[0].shape[:-2])
+    if all(tuple(t.shape[:-2]) == first for t in tensors[1:]):
+        return first
+    from ..views import broadcast_shapes
+
+    return tuple(broadcast_shapes(*(t.shape[:-2] for t in tensors)))
+
+
+def count_of(batch: Any) -> int:
+    count = 1
+    for size in batch:
+        count *= size
+    return count
+
+
+# ---- checks -------------------------------------------------------------------------------------------------------------
+
+
+def check_tensor(x: Any, name: str, label: str = "A") -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
+
+
+def check_matrix(x: Any, name: str, label: str = "A") -> None:
+    check_tensor(x, name, label)
+    if x.dim() < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor {label} must have at least 2 dimensions, got shape {list(x.shape)}"
+        )
+
+
+def check_float(x: Tensor, name: str) -> None:
+    if x.dtype.name not in _DTYPES:
+        what = (
+            "Low precision dtypes not supported"
+            if x.is_floating_point()
+            else "Expected a floating point or complex tensor"
+        )
+        raise RuntimeError(f"{name}: {what} as input. Got {x.dtype}; convert it with .to(dtype)")
+
+
+def check(x: Any, name: str, square: bool = True, label: str = "A") -> None:
+    """``x`` is a floating-point tensor of (square) matrices."""
+    check_matrix(x, name, label)
+    if square and x.shape[-1] != x.shape[-2]:
+        raise RuntimeError(
+            f"{name}: {label} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+        )
+    check_float(x, name)
+
+
+def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B") -> None:
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected {a} and {b} to have the same dtype, but found {a} of type {A.dtype} and {b} of type {B.dtype} "
+            f"instead"
+        )
+
+
+def failed(info: Tensor) -> tuple[int, str] | None:
+    """The first error code that is not 0, and the words that name its place in a batch."""
+    if not any_nonzero(info):
+        return None
+    codes = info.reshape(-1).tolist()
+    where = next((i for i, code in enumerate(codes) if code), None)
+    if where is None:
+        return None
+    return codes[where], f"(Batch element {where}): " if info.dim() else ""
+
+
+def raise_failed(info: Tensor, name: str, text: str) -> None:
+    """LinAlgError where an error code is not 0; ``{k}`` in the text is the code."""
+    found = failed(info)
+    if found is not None:
+        code, place = found
+        raise LinAlgError(f"{name}: {place}{text.replace('{k}', str(code))}")
+
+
+# ---- small things the derivatives share ---------------------------------------------------------------------------------
+
+
+def H(x: Tensor) -> Tensor:
+    """The conjugate transpose."""
+    return x.transpose(-2, -1).conj() if x.is_complex() else x.transpose(-2, -1)
+
+
+def eye_like(x: Tensor) -> Tensor:
+    from ..creation import eye
+
+    return eye(x.shape[-1], dtype=x.dtype)

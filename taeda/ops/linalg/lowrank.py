@@ -1,0 +1,70 @@
+"""Approximations of low rank from random projections: Halko, Martinsson & Tropp, "Finding structure with randomness" (2009)."""
+
+from __future__ import annotations
+
+from ..._core import Tensor
+from ..matmul import matmul
+from ..table import composite
+from .lapack import H
+from .qr import linalg_qr
+from .svd import linalg_svd
+
+
+def _range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
+    """An orthonormal basis ``(..., m, q)`` that nearly spans the columns of ``A - M`` (their algorithm 4.4)."""
+    from ..random import randn
+
+    def apply(x, turned):
+        y = matmul(H(A) if turned else A, x)
+        return y if M is None else y - matmul(H(M) if turned else M, x)
+
+    start = randn(A.shape[-1], q, dtype=A.dtype)
+    Q = linalg_qr(apply(start, False)).Q
+    for _ in range(niter):
+        Q = linalg_qr(apply(Q, True)).Q
+        Q = linalg_qr(apply(Q, False)).Q
+    return Q
+
+
+@composite(method=False)
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """``A - M ~= U diag(S) V^H`` of rank ``q``, by a random projection and ``niter`` power iterations.
+
+    Args:
+        A: ``(..., m, n)``. q: the rank, by default 6 (or the smaller side). M: what to subtract, broadcast to ``A``.
+    Returns:
+        ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``.
+    """
+    q = 6 if q is None else q
+    niter = 2 if niter is None else niter
+    m, n = A.shape[-2:]
+    if M is not None:
+        M = M.broadcast_to(A.shape)
+    wide = m < n  # the basis is of the shorter side
+    if wide:
+        A, M = H(A), None if M is None else H(M)
+    Q = _range(A, q, niter, M)
+    B = matmul(H(Q), A)
+    if M is not None:
+        B = B - matmul(H(Q), M)
+    U, S, Vh = linalg_svd(B, full_matrices=False)
+    U, V = matmul(Q, U), H(Vh)
+    return (V, S, U) if wide else (U, S, V)
+
+
+@composite(method=False)
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """Principal components: :func:`svd_lowrank` of ``A``, with columns centred unless ``center`` is false.
+
+    Args:
+        A: ``(..., m, n)``. q: at least the rank; by default 6 or the smaller side.
+    Returns:
+        ``U``, ``S`` and ``V``, whose columns are the directions.
+    """
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

@@ -1,0 +1,237 @@
+"""The LU factorisation with pivots: factors, unpacking, solving.
+
+Derivatives follow from ``P^T A = L U`` block by block (Giles 2008, extended to complex and to rectangular matrices).
+"""
+
+from __future__ import annotations
+
+from ... import _core
+from ..._core import Tensor
+from ..._core.lapack import SMALL, small_lu, small_substitution
+from ..matmul import matmul
+from ..table import composite, primitive, result_type
+from .lapack import H, batch_of, call, check, check_same_dtype, columns, count_of, ints, raise_failed, readable
+
+LuFactor = result_type("linalg_lu_factor", "LU", "pivots")
+LuFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
+Lu = result_type("linalg_lu", "P", "L", "U")
+LuUnpack = result_type("lu_unpack", "P", "L", "U")
+
+SINGULAR = (
+    "U[{k},{k}] is zero and using it on lu_solve would result in a division by zero. To factor it all the same, use "
+    "linalg.lu or linalg.lu_factor_ex."
+)
+
+
+def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Packed LU, 1-based pivots and LAPACK's info of each matrix."""
+    m, n = A.shape[-2:]
+    if max(m, n) <= SMALL:
+        return small_lu(A)
+    batch = A.shape[:-2]
+    LU, pivots, info = columns(A), ints(*batch, min(m, n)), ints(*batch)
+    if LU.numel():
+        call("getrf", A.dtype, count_of(batch), m, n, LU, m, pivots, info)
+    return LU, pivots, info
+
+
+@primitive(
+    method=False,
+    name="linalg_lu_factor_ex",
+    outputs=("LU", "pivots", "info"),
+    differentiable=(0,),
+    result_type=LuFactorEx,
+    batch="leading",
+)
+def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
+    """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero.
+
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+    Returns:
+        ``LU`` ``(..., m, n)``, ``pivots`` ``(..., min(m, n))`` and ``info`` ``(...)``, both int32.
+    """
+    check(A, "torch.linalg.lu_factor_ex", square=False)
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; use pivot=True")
+    packed = factor(A)
+    if check_errors:
+        raise_failed(packed[2], "torch.linalg.lu_factor_ex", SINGULAR)
+    return packed
+
+
+def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
+    """The unit lower and the upper factor of a packed LU."""
+    from ..creation import eye
+
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L = LU[..., :k].tril(-1) + eye(m, k, dtype=LU.dtype)
+    return L, LU[..., :k, :].triu()
+
+
+@primitive(method=False, batch="leading")
+def _permutation(pivots, m, dtype):
+    """The permutation matrices ``P`` of LAPACK's row exchanges: ``A = P L U``."""
+    from ..creation import eye
+
+    k = pivots.shape[-1]
+    batch = pivots.shape[:-1]
+    P = columns(eye(m, dtype=dtype), batch)
+    if P.numel():
+        call("laswp", dtype, count_of(batch), m, P, m, 1, k, pivots.contiguous(), -1)
+    return P
+
+
+@linalg_lu_factor_ex.vjp_all("A")
+def _lu_backward(g, LU, pivots):
+    from .triangular import linalg_solve_triangular
+
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    if k == 0:
+        return (g,)
+    L, U = triangles(LU)
+    P = _permutation(pivots, m, LU.dtype)
+    gL, gU = g[..., :k].tril(-1), g[..., :k, :].triu()
+    L1, U1, gL1, gU1 = L[..., :k, :], U[..., :k], gL[..., :k, :], gU[..., :k]
+    lower, upper = matmul(H(L1), gL1), matmul(gU1, H(U1))
+    if m > n:  # L2 = A2 U^-1
+        gL2 = gL[..., k:, :]
+        upper = upper - matmul(H(L[..., k:, :]), gL2)
+        below = linalg_solve_triangular(H(U1), gL2, upper=False, left=False)
+    if n > m:  # U2 = L^-1 P^T A2
+        gU2 = gU[..., k:]
+        lower = lower - matmul(gU2, H(U[..., k:]))
+        beside = linalg_solve_triangular(H(L1), gU2, upper=True, unitriangular=True)
+    x = linalg_solve_triangular(H(U1), lower.tril(-1) + upper.triu(), upper=False, left=False)
+    x = linalg_solve_triangular(H(L1), x, upper=True, unitriangular=True)
+    if m != n:
+        from ..joining import cat
+
+        x = cat((x, below), -2) if m > n else cat((x, beside), -1)
+    return (matmul(P, x),)
+
+
+@composite(method=False, out=True)
+def linalg_lu_factor(A, *, pivot=True):
+    """``A = P L U`` packed into one matrix ``(..., m, n)``, with pivots ``(..., min(m, n))``.
+
+    Raises:
+        LinAlgError: a matrix is singular.
+    """
+    made = linalg_lu_factor_ex(A, pivot=pivot)
+    raise_failed(made.info, "torch.linalg.lu_factor", SINGULAR)
+    return LuFactor(made.LU, made.pivots)
+
+
+@composite(method=False, out=True)
+def linalg_lu(A, *, pivot=True):
+    """The factors of ``A = P L U``: ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)``, ``U`` ``(..., k, n)``, ``k = min(m, n)``."""
+    check(A, "linalg.lu", square=False)
+    made = linalg_lu_factor_ex(A, pivot=pivot)
+    L, U = triangles(made.LU)
+    return Lu(_permutation(made.pivots, A.shape[-2], A.dtype), L, U)
+
+
+@composite(method=False, out=True)
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
+    """``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
+    if LU_pivots.dtype is not _core.int32:
+        raise RuntimeError(
+            f"torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {LU_pivots.dtype}"
+        )
+    empty = LU_data.new_empty((0,))
+    L, U = triangles(LU_data) if unpack_data else (empty, empty)
+    P = _permutation(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else empty
+    return LuUnpack(P, L, U)
+
+
+@composite(names=("lu",), method=True)
+def _lu_with_info(A, pivot=True, get_infos=False, out=None):
+    """The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
+    made = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    made = tuple(made) if get_infos else tuple(made[:2])
+    if out is None:
+        return made
+    if len(out) != len(made):
+        raise TypeError(f"lu(): argument 'out' must be a tuple of {len(made)} Tensors, got {len(out)}")
+    for target, value in zip(out, made, strict=True):
+        target.resize_(value.shape).copy_(value)
+    return out
+
+
+@primitive(method=False)
+def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
+    """``X`` with ``A X = B`` for ``A`` as :func:`linalg_lu_factor` gave it.
+
+    Args:
+        LU: ``(..., n, n)``. pivots: ``(..., n)``. B: ``(..., n, k)``, ``(..., k, n)`` where ``left`` is false.
+        left: False for ``X A = B``.
+        adjoint: ``A^H`` in place of ``A``.
+    """
+    check(LU, "torch.linalg.lu_solve", label="LU")
+    check_same_dtype("linalg.lu_solve", LU, B, "LU")
+    if pivots.dtype is not _core.int32:
+        raise RuntimeError(f"linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32, got {pivots.dtype}")
+    n = LU.shape[-1]
+    if B.dim() < 2 or B.shape[-2 if left else -1] != n:
+        raise RuntimeError(
+            f"linalg.lu_solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({LU.shape[-2]}x{n} and {list(B.shape)})"
+        )
+    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+        raise RuntimeError(
+            f"linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix: got pivots of shape "
+            f"{list(pivots.shape)} for LU of shape {list(LU.shape)}"
+        )
+    return substitute(LU, pivots, B, left, adjoint)
+
+
+def substitute(LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint: bool = False) -> Tensor:
+    """The substitutions of :func:`linalg_lu_solve`."""
+    n = LU.shape[-1]
+    batch = batch_of(LU, B)
+    count = count_of(batch)
+    turned = (lambda x: x) if left else H if adjoint else (lambda x: x.transpose(-2, -1))
+    # X A = B is A^T X^T = B^T, and X A^H = B is A X^H = B^H.
+    form = "N" if left != adjoint else "T" if not left or not LU.is_complex() else "C"
+    B = turned(B)
+    shared = count_of(LU.shape[:-2]) == 1
+    if not shared and tuple(LU.shape[:-2]) != batch:
+        LU, pivots = LU.expand(*batch, n, n), pivots.expand(*batch, n)
+    if n <= SMALL:
+        B = B if tuple(B.shape[:-2]) == batch else B.expand(*batch, *B.shape[-2:])
+        return turned(small_substitution(LU.contiguous(), pivots.contiguous(), B, "NTC".index(form)))
+    X = columns(B, batch)
+    if X.numel():
+        LU, by_rows = readable(LU)
+        if by_rows:
+            LU = columns(LU)
+        pivots = pivots.contiguous()
+        info = ints()
+        factors = ((LU,), n, (pivots,)) if shared else (LU, n, pivots)
+        call("getrs", X.dtype, count, form, n, X.shape[-1], *factors, X, n, (info,))
+    return turned(X)
+
+
+@linalg_lu_solve.vjp_all("LU", "B")
+def _lu_solve_backward(g, LU, pivots, out, left, adjoint, needs, B_shape):
+    gB = linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
+    gLU = None
+    if needs[0]:
+        if left:
+            gA = -matmul(out, H(gB)) if adjoint else -matmul(gB, H(out))
+        else:
+            gA = -matmul(H(gB), out) if adjoint else -matmul(H(out), gB)
+        L, U = triangles(LU)
+        inner = matmul(_permutation(pivots, LU.shape[-2], LU.dtype).transpose(-2, -1), gA)
+        gLU = matmul(inner, H(U)).tril(-1) + matmul(H(L), inner).triu()
+        gLU = gLU.sum_to_size(LU.shape)
+    return gLU, gB.sum_to_size(B_shape) if needs[1] else None
+
+
+@composite(out=True)
+def lu_solve(b, LU_data, LU_pivots):
+    """The older argument order of :func:`linalg_lu_solve`."""
+    return linalg_lu_solve(LU_data, LU_pivots, b)

@@ -1,0 +1,129 @@
+"""Norms of matrices, and the norm functions of PyTorch's earlier interface."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..reduction import vector_norm
+from ..table import composite
+from .lapack import check_float, check_matrix, check_tensor
+from .svd import linalg_svdvals
+
+
+@composite(method=False, out=True)
+def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    """A norm of the matrices in dimensions ``dim``.
+
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+        ord: ``"fro"``, ``"nuc"`` (sum of singular values), 2 or -2 (largest or smallest one), 1 or -1 (sums of columns), inf
+            or -inf (sums of rows).
+        dtype: what to compute in.
+    """
+    name = "linalg.matrix_norm"
+    check_matrix(A, name)
+    if not isinstance(dim, Sequence) or len(dim) != 2:
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {dim}")
+    if not (A.is_floating_point() or A.is_complex()):
+        check_float(A, name)
+    if dtype is not None:
+        _check_dtype(A, dtype, name)
+        A = A.to(dtype)
+    for d in dim:
+        if not -A.dim() <= d < A.dim():
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-A.dim()}, {A.dim() - 1}], but got {d})"
+            )
+    first, second = (d % A.dim() for d in dim)
+    if first == second:
+        raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"{name}: Order {ord} not supported.")
+    if ord == "fro":
+        return vector_norm(A, 2, (first, second), keepdim)
+    if ord in ("nuc", 2, -2):
+        S = linalg_svdvals(A if (first, second) == (A.dim() - 2, A.dim() - 1) else A.movedim((first, second), (-2, -1)))
+        made = S.sum(-1) if ord == "nuc" else _extreme(S, -1, False, ord > 0)
+        if keepdim:
+            made = made.unsqueeze(-1).unsqueeze(-1).movedim((-2, -1), (first, second))
+        return made
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise RuntimeError(f"{name}: Order {ord} not supported.")
+    along, other = (first, second) if abs(ord) == 1 else (second, first)
+    sums = vector_norm(A, 1, along, True)
+    made = _extreme(sums, other, True, ord > 0)
+    return made if keepdim else made.squeeze((first, second))
+
+
+def _extreme(x, dim, keepdim, largest):
+    """The largest or the smallest magnitude; the largest of none is 0."""
+    if not largest:
+        return x.amin(dim, keepdim)
+    return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim=keepdim)
+
+
+def _check_dtype(A, dtype, name):
+    from ..._core import promote_types
+
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {dtype}")
+    if A.is_complex() != dtype.is_complex:
+        raise RuntimeError(
+            f"{name}: dtype should be {'complex' if A.is_complex() else 'real'} for inputs of {A.dtype}. Got {dtype}"
+        )
+    if promote_types(A.dtype, dtype) != dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({A.dtype}) should be convertible without narrowing to {dtype}"
+        )
+
+
+@composite(method=False, out=True)
+def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
+    """A vector norm (one dimension, or all of them where ``ord`` is None) or a matrix norm (two dimensions)."""
+    check_tensor(A, "linalg.norm")
+    dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
+    if dims is not None and len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if isinstance(ord, str):
+        if (dims is not None and len(dims) != 2) or (dims is None and A.dim() != 2):
+            raise RuntimeError(
+                f"linalg.norm: order {ord!r} is for matrices: got dim={dim} and an input of {A.dim()} dimensions"
+            )
+        return linalg_matrix_norm(A, ord, dims or (0, 1), keepdim, dtype=dtype)
+    if dims is None and ord is not None:
+        if A.dim() not in (1, 2):
+            raise RuntimeError(
+                f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D."
+            )
+        dims = tuple(range(A.dim()))
+    if ord is not None and dims is not None and len(dims) == 2:
+        return linalg_matrix_norm(A, ord, dims, keepdim, dtype=dtype)
+    return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
+
+
+@composite(method=False, out=True)
+def nuclear_norm(input, dim=(-2, -1), keepdim=False):
+    """The sum of the singular values of the matrices in ``dim``."""
+    if dim == (-2, -1) and input.dim() != 2:
+        raise RuntimeError(
+            f"linalg.nuclear_norm: Expected a tensor with 2 dimensions, but got {input.dim()} dimensions"
+        )
+    return linalg_matrix_norm(input, "nuc", tuple(dim), keepdim)
+
+
+@composite(method=False, out=True)
+def frobenius_norm(input, dim=None, keepdim=False):
+    """The square root of the sum of squared absolute values over one or two dimensions."""
+    dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
+    return vector_norm(input, 2, dims or None, keepdim)
+
+
+@composite(method=False)
+def norm_except_dim(v, pow=2, dim=0):
+    """Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
+    if dim == -1:
+        return vector_norm(v, pow)
+    return vector_norm(v, pow, [d for d in range(v.dim()) if d != dim % v.dim()] or [], True)

@@ -1,0 +1,276 @@
+"""The QR factorisation and the products of Householder reflectors it is made of."""
+
+from __future__ import annotations
+
+from ... import _core
+from ..._core import Tensor
+from ..matmul import matmul
+from ..table import alias, composite, no_derivative, primitive, result_type
+from .lapack import (
+    H,
+    call,
+    check,
+    check_same_dtype,
+    columns,
+    count_of,
+    empty_columns,
+    ints,
+)
+from .triangular import linalg_solve_triangular
+
+Qr = result_type("linalg_qr", "Q", "R")
+OldQr = result_type("qr", "Q", "R")
+Geqrf = result_type("geqrf", "a", "tau")
+
+
+def _factor(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Reflectors below the diagonal and ``R`` on and above it, and the reflectors' scales."""
+    m, n = A.shape[-2:]
+    batch = A.shape[:-2]
+    packed, tau = columns(A), _core.empty((*batch, min(m, n)), A.dtype)
+    if packed.numel():
+        call("geqrf", A.dtype, count_of(batch), m, n, packed, m, tau, ..., (ints(),))
+    return packed, tau
+
+
+def _product(packed: Tensor, tau: Tensor, rows: int, width: int) -> Tensor:
+    """The first ``width`` columns of the product of the reflectors."""
+    batch, k = packed.shape[:-2], tau.shape[-1]
+    Q = empty_columns((*batch, rows, width), packed.dtype)
+    if not k:
+        from ..creation import eye
+
+        return _core.copy_tensor(Q, eye(rows, width, dtype=packed.dtype).expand(Q.shape)) or Q if Q.numel() else Q
+    if Q.numel():
+        _core.copy_tensor(Q[..., :k], packed[..., :k])
+        call("orgqr", packed.dtype, count_of(batch), rows, width, k, Q, rows, tau.contiguous(), ..., (ints(),))
+    return Q
+
+
+@primitive(method=False, outputs=("Q", "R"), result_type=Qr, batch="leading")
+def _qr(A, mode):
+    """``A = Q R``; see :func:`linalg_qr`."""
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    packed, tau = _factor(A)
+    R = packed[..., : m if mode == "complete" else k, :].triu()
+    if mode == "r":
+        return _core.empty((0,), A.dtype), R
+    return _product(packed, tau, m, m if mode == "complete" else k), R
+
+
+@_qr.vjp_all("A")
+def _qr_backward(g, Q, R, mode):
+    gQ, gR = g
+    m, n = Q.shape[-2], R.shape[-1]
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Use mode='reduced'."
+        )
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            f"The QR decomposition is not differentiable when mode='complete' and nrows > ncols, got {m} x {n}. Use "
+            f"mode='reduced'."
+        )
+    if m >= n:
+        return (_square_gradient(gQ, gR, Q, R),)
+    # A = [A1 A2], Q R1 = A1, R2 = Q^H A2
+    from ..joining import cat
+
+    g2 = gR[..., m:]
+    g1 = _square_gradient(gQ + matmul(matmul(Q, R[..., m:]), H(g2)), gR[..., :m], Q, R[..., :m])
+    return (cat((g1, matmul(Q, g2)), -1),)
+
+
+def _square_gradient(gQ, gR, Q, R):
+    """For as many rows as columns, or more (Walter & Lehmann, "Algorithmic differentiation of linear algebra functions", 2010)."""
+    inner = (matmul(R, H(gR)) - matmul(H(gQ), Q)).tril()
+    strict = inner.tril(-1)
+    diagonal = (inner - strict).real if inner.is_complex() else inner - strict
+    return H(linalg_solve_triangular(R, H(gQ + matmul(Q, strict + H(strict) + diagonal)), upper=True))
+
+
+@composite(method=False, out=True)
+def linalg_qr(A, mode="reduced"):
+    """``A = Q R`` with orthonormal columns in ``Q`` and upper triangular ``R``.
+
+    Args:
+        A: ``(..., m, n)``, floating point or complex.
+        mode: ``"reduced"`` (``Q`` of ``min(m, n)`` columns), ``"complete"`` (of ``m``), or ``"r"`` (an empty ``Q``).
+    """
+    check(A, "linalg.qr", square=False)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    return _qr(A, mode)
+
+
+@composite(out=True)
+def qr(input, some=True):
+    """``input = Q R``, reduced unless ``some`` is false."""
+    return OldQr(*linalg_qr(input, "reduced" if some else "complete"))
+
+
+# ---- reflectors ---------------------------------------------------------------------------------------------------------
+
+
+@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading")
+def geqrf(input):
+    """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
+    check(input, "geqrf", square=False, label="input")
+    return _factor(input)
+
+
+geqrf.vjp(input=no_derivative("geqrf", "input"))
+
+
+def _check_reflectors(name: str, A: Tensor, tau: Tensor, label: str = "input") -> None:
+    check(A, name, square=False, label=label)
+    check_same_dtype(name, A, tau, label, "tau")
+    if tau.dim() != A.dim() - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]):
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than {label} and its batch dimensions, got tau.shape "
+            f"{list(tau.shape)} and {label}.shape {list(A.shape)}"
+        )
+
+
+@primitive(method=False)
+def linalg_householder_product(A, tau):
+    """The first columns of a product of Householder reflectors, as :func:`geqrf` packs them.
+
+    Args:
+        A: ``(..., m, n)`` with ``m >= n``. tau: ``(..., k)`` with ``k <= n``.
+    Returns:
+        ``(..., m, n)``.
+    """
+    name = "torch.linalg.householder_product"
+    check(A, name, square=False, label="input")
+    m, n = A.shape[-2:]
+    if m < n:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1], got {m} x {n}")
+    if tau.dim() and tau.shape[-1] > n:
+        raise RuntimeError(
+            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1], got {n} and {tau.shape[-1]}"
+        )
+    _check_reflectors(name, A, tau)
+    return _product(A, tau, m, n)
+
+
+def _reflector(column, i):
+    """Zeros, then one at ``i``, then the column below it; as a matrix of one column."""
+    from ..joining import cat
+
+    ahead = column.new_zeros((*column.shape[:-1], i))
+    return cat((ahead, column.new_ones((*column.shape[:-1], 1)), column[..., i + 1 :]), -1)[..., None]
+
+
+def _reflector_gradients(g, A, tau, width):
+    """Gradients of the reflectors and their scales where ``g`` is that of the product's first ``width`` columns.
+
+    With ``Q = L_i H_i R_i`` for each reflector, the gradient of ``H_i = I - tau v v^H`` is ``L_i^H g R_i^H``.
+    """
+    from ..creation import eye
+    from ..joining import cat, stack
+
+    m, n = A.shape[-2:]
+    k = tau.shape[-1]
+    if k == 0:
+        return A.new_zeros(A.shape), tau.new_zeros(tau.shape)
+    v = [_reflector(A[..., i], i) for i in range(k)]
+    scale = [tau[..., i, None, None] for i in range(k)]
+    rest = [eye(m, width, dtype=A.dtype).expand(*A.shape[:-2], m, width)]
+    for i in range(k - 1, 0, -1):
+        rest.append(rest[-1] - scale[i] * matmul(v[i], matmul(H(v[i]), rest[-1])))
+    gA, gtau = [], []
+    for i in range(k):
+        R = rest.pop()
+        vK, vR = matmul(H(v[i]), g), matmul(H(v[i]), R)  # 1 x width
+        gtau.append(-matmul(vK, H(vR))[..., 0, 0])
+        gv = -scale[i].conj() * matmul(g, H(vR)) - scale[i] * matmul(R, H(vK))
+        gA.append(cat((gv.new_zeros((*gv.shape[:-2], i + 1)), gv[..., i + 1 :, 0]), -1))
+        g = g - scale[i].conj() * matmul(v[i], vK)
+    gA += [A.new_zeros(A.shape[:-1])] * (n - k)
+    return stack(gA, -1), stack(gtau, -1)
+
+
+@linalg_householder_product.vjp_all("A", "tau")
+def _householder_product_backward(g, A, tau):
+    return _reflector_gradients(g, A, tau, A.shape[-1])
+
+
+@composite(out=True)
+def orgqr(input, tau):
+    """:func:`linalg_householder_product`."""
+    return linalg_householder_product(input, tau)
+
+
+@primitive()
+def ormqr(input, tau, other, left=True, transpose=False):
+    """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``.
+
+    Args:
+        input: ``(..., m, k)`` and tau ``(..., k)`` as :func:`geqrf` gives them.
+        other: ``(..., m, n)``, or ``(..., n, m)`` where ``left`` is false.
+    """
+    check(input, "torch.ormqr", square=False, label="input")
+    if other.dim() < 2:
+        raise RuntimeError(f"torch.ormqr: other must have at least 2 dimensions, got {other.dim()}")
+    side = -2 if left else -1
+    m, k = input.shape[-2], tau.shape[-1] if tau.dim() else 0
+    if other.shape[side] < k:
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got {other.shape[side]} and {k}"
+        )
+    if other.shape[side] != m:
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2], got {other.shape[side]} and {m}"
+        )
+    if input.shape[-1] < k or k > m:
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be less than or equal to min(input.shape[-2], input.shape[-1]), got {k}, {m} and "
+            f"{input.shape[-1]}"
+        )
+    _check_reflectors("torch.ormqr", input, tau)
+    check_same_dtype("torch.ormqr", input, other, "input", "other")
+    batch = input.shape[:-2]
+    if tuple(other.shape[:-2]) != tuple(batch):
+        raise RuntimeError(
+            f"torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(other.shape[:-2])} "
+            f"and {list(batch)}"
+        )
+    made = columns(other)
+    if made.numel() and k:
+        call(
+            "ormqr",
+            made.dtype,
+            count_of(batch),
+            "L" if left else "R",
+            "N" if not transpose else "C" if made.is_complex() else "T",
+            made.shape[-2],
+            made.shape[-1],
+            k,
+            columns(input),
+            m,
+            tau.contiguous(),
+            made,
+            made.shape[-2],
+            ...,
+            (ints(),),
+        )
+    return made
+
+
+@ormqr.vjp_all("input", "tau", "other")
+def _ormqr_backward(g, input, tau, other, left, transpose, needs):
+    gother = ormqr(input, tau, g, left, not transpose) if needs[2] else None
+    if not (needs[0] or needs[1]):
+        return None, None, gother
+    if left:
+        gQ = matmul(other, H(g)) if transpose else matmul(g, H(other))
+    else:
+        gQ = matmul(H(g), other) if transpose else matmul(H(other), g)
+    return *_reflector_gradients(gQ, input, tau, input.shape[-2]), gother
+
+
+alias(linalg_householder_product, "householder_product", method=False)

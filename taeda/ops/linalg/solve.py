@@ -1,0 +1,169 @@
+"""Inverses and solutions of square systems."""
+
+from __future__ import annotations
+
+import math
+
+from ..._core import Tensor, is_grad_enabled
+from ..._core.lapack import SMALL, small_substitution
+from ..matmul import matmul
+from ..table import alias, composite, primitive, result_type
+from . import lu
+from .lapack import (
+    H,
+    call,
+    check,
+    check_same_dtype,
+    check_tensor,
+    count_of,
+    eye_like,
+    raise_failed,
+)
+
+InvEx = result_type("linalg_inv_ex", "inverse", "info")
+SolveEx = result_type("linalg_solve_ex", "result", "info")
+
+_SINGULAR_INVERSE = (
+    "The diagonal element {k} is zero, the inversion could not be completed because the input matrix is singular."
+)
+_SINGULAR = "The solver failed because the input matrix is singular."
+
+
+# ---- inverse ------------------------------------------------------------------------------------------------------------
+
+
+@primitive(method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading")
+def linalg_inv_ex(A, *, check_errors=False):
+    """The inverse ``(..., n, n)`` with LAPACK's ``info`` instead of an error: which pivot is zero, or 0."""
+    check(A, "linalg.inv")
+    inverse, pivots, info = lu.factor(A)
+    n = A.shape[-1]
+    if n <= SMALL:
+        inverse = small_substitution(inverse, pivots, eye_like(A).expand(A.shape), 0)
+    elif inverse.numel():
+        call("getri", A.dtype, count_of(A.shape[:-2]), n, inverse, n, pivots, ..., info)
+    if check_errors:
+        raise_failed(info, "linalg.inv_ex", _SINGULAR_INVERSE)
+    return inverse, info
+
+
+linalg_inv_ex.vjp(A=lambda g, inverse: -matmul(H(inverse), matmul(g, H(inverse))))
+
+
+@composite(method=False, out=True)
+def linalg_inv(A):
+    """The inverse of square matrices ``(..., n, n)``.
+
+    Raises:
+        LinAlgError: a matrix is singular.
+    """
+    made = linalg_inv_ex(A)
+    raise_failed(made.info, "linalg.inv", _SINGULAR_INVERSE)
+    return made.inverse
+
+
+alias(linalg_inv, "inverse")
+
+
+# ---- systems ------------------------------------------------------------------------------------------------------------
+
+
+def is_vector(A: Tensor, B: Tensor) -> bool:
+    """PyTorch's rule: ``B`` is a batch of vectors where it has one dimension, or exactly the batch shape of ``A``."""
+    return B.dim() == 1 or (A.dim() - 1 == B.dim() and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+@primitive(method=False, outputs=("out", "LU", "pivots", "info"), differentiable=(0,), batch="leading")
+def _solve_ex(A, B, left):
+    """``X`` with ``A X = B``, both matrices, broadcasting batches; the factorisation stays for the derivative."""
+    LU, pivots, info = lu.factor(A)
+    return lu.substitute(LU, pivots, B, left), LU, pivots, info
+
+
+@_solve_ex.vjp_all("A", "B")
+def _solve_backward(g, A, out, LU, pivots, left, needs, B_shape):
+    if is_grad_enabled():  # differentiated again, with respect to A itself
+        gB = _solve_ex(H(A), g, left)[0]
+    else:
+        gB = lu.linalg_lu_solve(LU, pivots, g, left=left, adjoint=True)
+    gA = None
+    if needs[0]:
+        gA = (-matmul(gB, H(out)) if left else -matmul(H(out), gB)).sum_to_size(A.shape)
+    return gA, gB.sum_to_size(B_shape) if needs[1] else None
+
+
+def _solve(A, B, left, name):
+    check(A, name)
+    check_tensor(B, name, "B")
+    check_same_dtype("linalg.solve", A, B)
+    vector = is_vector(A, B)
+    if vector:
+        if not left:
+            raise RuntimeError(
+                f"linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+                f"linalg.solve is equivalent to B / A.squeeze(-1); got A of shape {list(A.shape)}, B of shape {list(B.shape)}"
+            )
+        B = B.unsqueeze(-1)
+    if B.dim() < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2] if B.dim() > 1 else 1}x{B.shape[-1] if B.dim() else 1})"
+        )
+    made = _solve_ex(A, B, left)
+    return made[0].squeeze(-1) if vector else made[0], made[3]
+
+
+@composite(method=False, out=True)
+def linalg_solve_ex(A, B, *, left=True, check_errors=False):
+    """:func:`linalg_solve` with LAPACK's ``info`` instead of an error."""
+    result, info = _solve(A, B, left, "linalg.solve")
+    if check_errors:
+        raise_failed(info, "torch.linalg.solve_ex", _SINGULAR)
+    return SolveEx(result, info)
+
+
+@composite(method=False, out=True)
+def linalg_solve(A, B, *, left=True):
+    """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false), for square ``A``.
+
+    Args:
+        A: ``(..., n, n)``. B: ``(..., n, k)``, or vectors ``(..., n)``.
+    Raises:
+        LinAlgError: a matrix is singular.
+    """
+    result, info = _solve(A, B, left, "linalg.solve")
+    raise_failed(info, "torch.linalg.solve", _SINGULAR)
+    return result
+
+
+# ---- higher ranks -------------------------------------------------------------------------------------------------------
+
+
+@composite(method=False, out=True)
+def linalg_tensorinv(A, ind=2):
+    """The inverse of ``A`` under :func:`tensordot` over its last ``A.dim() - ind`` dimensions."""
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', got {ind}")
+    lead, rest = A.shape[:ind], A.shape[ind:]
+    rows, columns_ = math.prod(lead), math.prod(rest)
+    if rows != columns_:
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns_} != "
+            f"{rows}"
+        )
+    return linalg_inv(A.reshape(rows, columns_)).reshape(*rest, *lead)
+
+
+@composite(method=False, out=True)
+def linalg_tensorsolve(A, B, dims=None):
+    """``X`` with ``tensordot(A, X, X.dim()) = B``."""
+    if dims is not None:
+        A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
+    shape = A.shape[B.dim() :]
+    rows, columns_ = math.prod(A.shape[: B.dim()]), math.prod(shape)
+    if columns_ != rows or rows != B.numel():
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+            f"{columns_} != {rows}"
+        )
+    return linalg_solve(A.reshape(rows, columns_), B.reshape(-1)).reshape(shape)

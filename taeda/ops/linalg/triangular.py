@@ -1,0 +1,140 @@
+"""Solving with triangular and with Cholesky-factored matrices."""
+
+from __future__ import annotations
+
+from ..._core import Tensor
+from ..._core.lapack import SMALL, small_triangle
+from ..matmul import matmul
+from ..table import composite, primitive, result_type
+from .lapack import (
+    H,
+    batch_of,
+    call,
+    check,
+    check_matrix,
+    check_same_dtype,
+    count_of,
+    eye_like,
+    readable,
+)
+
+TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
+
+
+@primitive(method=False, batch="leading")
+def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
+    """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false) for triangular ``A``; the other triangle is not read.
+
+    Args:
+        A: ``(..., n, n)``, floating point or complex.
+        B: ``(..., n, k)``, or ``(..., k, n)`` where ``left`` is false; batches broadcast.
+        unitriangular: count the diagonal of ``A`` as ones.
+    Returns:
+        Of the shape of ``B`` with the broadcast batch; a zero on the diagonal gives infinities or NaN.
+    """
+    check(A, "linalg.solve_triangular")
+    check_matrix(B, "linalg.solve_triangular", "B")
+    check_same_dtype("linalg.solve_triangular", A, B)
+    n = A.shape[-1]
+    if B.shape[-2 if left else -1] != n:
+        raise RuntimeError(
+            f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({n}x{n} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    return substitute_triangular(A, B, bool(upper), bool(left), bool(unitriangular))
+
+
+def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
+    """The substitution itself. Rows of contiguous tensors are LAPACK's columns: ``A X = B`` is solved as ``X^T A^T = B^T``."""
+    from ..creation import full
+
+    batch = batch_of(A, B)
+    if A.shape[-1] <= SMALL:
+        if not left:  # X A = B is A^T X^T = B^T
+            turned = substitute_triangular(A.transpose(-2, -1), B.transpose(-2, -1), not upper, True, unitriangular)
+            return turned.transpose(-2, -1)
+        if tuple(B.shape[:-2]) != batch:
+            B = B.expand(*batch, *B.shape[-2:])
+        if tuple(A.shape[:-2]) != batch and count_of(A.shape[:-2]) != 1:
+            A = A.expand(*batch, *A.shape[-2:])
+        return small_triangle(A.contiguous(), B, upper, unitriangular)
+    X = B.expand(*batch, *B.shape[-2:]).contiguous()
+    if X is B or X.data_ptr() == B.data_ptr():
+        X = X.clone()
+    if not X.numel():
+        return X
+    shared = count_of(A.shape[:-2]) == 1
+    if not shared and tuple(A.shape[:-2]) != batch:
+        A = A.expand(*batch, *A.shape[-2:])
+    A, by_rows = readable(A)
+    m, n = X.shape[-2:]
+    triangle = "L" if upper == by_rows else "U"  # the rows of an upper triangle are the columns of a lower one
+    call(
+        "trsm",
+        X.dtype,
+        count_of(batch),
+        "R" if left else "L",
+        triangle,
+        "N" if by_rows else "T",
+        "U" if unitriangular else "N",
+        n,
+        m,
+        (full((1,), 1, dtype=X.dtype),),
+        (A,) if shared else A,
+        A.shape[-1],
+        X,
+        n,
+    )
+    return X
+
+
+@linalg_solve_triangular.vjp_all("A", "B")
+def _solve_triangular_backward(g, A, out, upper, left, unitriangular, needs, B_shape):
+    gB = linalg_solve_triangular(H(A), g, upper=not upper, left=left, unitriangular=unitriangular)
+    gA = None
+    if needs[0]:
+        gA = (-matmul(gB, H(out)) if left else -matmul(H(out), gB)).sum_to_size(A.shape)
+        k = 1 if unitriangular else 0
+        gA = gA.triu(k) if upper else gA.tril(-k)
+    return gA, gB.sum_to_size(B_shape) if needs[1] else None
+
+
+@composite(out=True)
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
+    """The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
+    for label, x in (("b", b), ("A", A)):
+        if x.dim() < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has {x.dim()} dimensions "
+                f"instead"
+            )
+    coefficient = A.transpose(-2, -1) if transpose else A
+    X = linalg_solve_triangular(coefficient, b, upper=upper != transpose, unitriangular=unitriangular)
+    return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
+
+
+@composite(out=True)
+def cholesky_solve(B, L, upper=False):
+    """``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor.
+
+    Args:
+        B: ``(..., n, k)``. L: ``(..., n, n)``; batches broadcast.
+    """
+    for label, x in (("b", B), ("u", L)):
+        if x.dim() < 2:
+            raise RuntimeError(f"{label} should have at least 2 dimensions, but has {x.dim()} dimensions instead")
+    check(L, "cholesky_solve")
+    if B.shape[-2] != L.shape[-1]:
+        raise RuntimeError(
+            f"cholesky_solve: Incompatible matrix sizes: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b matrix is "
+            f"{B.shape[-2]} by {B.shape[-1]}"
+        )
+    lower = H(L) if upper else L
+    return linalg_solve_triangular(H(lower), linalg_solve_triangular(lower, B, upper=False), upper=True)
+
+
+@composite(out=True)
+def cholesky_inverse(L, upper=False):
+    """The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
+    check(L, "cholesky_inverse")
+    return cholesky_solve(eye_like(L).expand(L.shape), L, upper)

@@ -1,0 +1,499 @@
+"""Sparse tensors in coordinate form: what ``sparse_coo_tensor`` makes and what a sparse gradient of an embedding is.
+
+A :class:`SparseTensor` is a Tensor with the sizes and the dtype of the dense one and no memory of its own for it: its
+indices and values are two dense tensors. It comes to its ops as any subclass does, by ``__torch_function__``; the ops that
+it has are the table :data:`RULES` below, and whatever is not there says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .exchange import tensor
+from .indexing import index_put
+from .joining import cat
+from .scatter import index_add
+from .table import composite
+
+#: Methods, and access to attributes, that ask for no element.
+_SHELL = frozenset(
+    """__get__ __set__ __delete__ size dim ndimension nelement is_floating_point is_complex is_contiguous get_device
+    element_size __len__ register_hook retain_grad is_signed""".split()
+)
+_NO_SUBCLASSES = 4  # of change_overrides: subclasses are not asked
+
+#: What an op does with sparse arguments, by the op's name.
+RULES: dict[str, Callable] = {}
+
+
+class SparseTensor(Tensor):
+    """A tensor of which only some elements are kept.
+
+    Its first dimensions, as many as ``_indices()`` has rows, are sparse; the others are dense, within ``_values()``.
+    """
+
+    _i: Tensor
+    _v: Tensor
+    _coalesced: bool
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
+        rule = RULES.get(name)
+        if rule is None and name in _SHELL:  # sizes, dtype and the like are those of the dense tensor
+            before = _core.change_overrides(_NO_SUBCLASSES, 0)
+            try:
+                return func(*args, **(kwargs or {}))
+            finally:
+                if not before & _NO_SUBCLASSES:
+                    _core.change_overrides(0, _NO_SUBCLASSES)
+        if rule is None:
+            raise NotImplementedError(
+                f"{name}(): not for sparse tensors; convert them first, as in x.to_dense(), or compute with x.values()"
+            )
+        return rule(*args, **(kwargs or {}))
+
+    @property
+    def is_sparse(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def layout(self) -> Any:
+        """``taeda.sparse_coo``."""
+        return _core.sparse_coo
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the values are part of a graph."""
+        return self._v.requires_grad
+
+    def _indices(self) -> Tensor:
+        """``(sparse dimensions, entries)``, int64, as they are."""
+        return self._i
+
+    def _values(self) -> Tensor:
+        """``(entries, *dense dimensions)``, as they are."""
+        return self._v
+
+    def _nnz(self) -> int:
+        """Number of entries."""
+        return self._i.shape[1]
+
+    def is_coalesced(self) -> bool:
+        """Whether every place occurs once and places are in order."""
+        return self._coalesced
+
+    def sparse_dim(self) -> int:
+        """Number of sparse dimensions."""
+        return self._i.shape[0]
+
+    def dense_dim(self) -> int:
+        """Number of dense dimensions."""
+        return self._v.dim() - 1
+
+    def indices(self) -> Tensor:
+        """:meth:`_indices` of a coalesced tensor.
+
+        Raises:
+            RuntimeError: it is not coalesced.
+        """
+        self._require_coalesced("indices")
+        return self._i
+
+    def values(self) -> Tensor:
+        """:meth:`_values` of a coalesced tensor.
+
+        Raises:
+            RuntimeError: it is not coalesced.
+        """
+        self._require_coalesced("values")
+        return self._v
+
+    def _require_coalesced(self, name: str) -> None:
+        if not self._coalesced:
+            raise RuntimeError(
+                f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first; _{name}() gives them as they are"
+            )
+
+    def coalesce(self) -> SparseTensor:
+        """The same with every place once, in order, values of the same place added up."""
+        if self._coalesced:
+            return self
+        places, inverse = _linear(self._i, self.shape).unique(return_inverse=True)
+        values = self._v.new_zeros((places.shape[0], *self._v.shape[1:]))
+        indices = []
+        for size in reversed(self.shape[: self.sparse_dim()]):
+            indices.append(places % size)
+            places = places // size
+        rows = cat([i.unsqueeze(0) for i in reversed(indices)]) if indices else self._i[:, : values.shape[0]]
+        return make(rows, index_add(values, 0, inverse, self._v), self.shape, True)
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+        """The dense tensor; differentiable with respect to the values."""
+        dense = self._v.new_zeros(self.shape)
+        dense = index_put(dense, tuple(self._i.unbind(0)), self._v, True) if self.sparse_dim() else self._v.sum(0)
+        return dense if dtype is None else dense.to(dtype)
+
+    def to_sparse(self, *args: Any, **kwargs: Any) -> SparseTensor:
+        """Itself."""
+        return self
+
+    def sparse_resize_and_clear_(self, size: Sequence[int], sparse_dim: int, dense_dim: int) -> SparseTensor:
+        """Without entries, in other sizes."""
+        raise NotImplementedError("sparse_resize_and_clear_: make a new one with sparse_coo_tensor")
+
+    def __repr__(self, **kwargs: Any) -> str:
+        def part(x: Tensor, indent: int) -> str:
+            return repr(x.detach()).replace("\n", "\n" + " " * indent)
+
+        more = "" if self.dtype is _core.get_default_dtype() else f", dtype={self.dtype}"
+        return (
+            f"tensor(indices={part(self._i, 15)},\n       values={part(self._v, 14)},\n       size={tuple(self.shape)}, "
+            f"nnz={self._nnz()}, layout={self.layout}{more})"
+        )
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    @property
+    def data(self) -> SparseTensor:
+        """The same outside the graph."""
+        return RULES["detach"](self)
+
+    @property
+    def T(self) -> SparseTensor:
+        """Transposed."""
+        return RULES["t"](self)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return sparse_coo_tensor, (self._i, self._v.detach(), tuple(self.shape))
+
+    def __deepcopy__(self, memo: dict) -> SparseTensor:
+        return RULES["clone"](self)
+
+
+def make(indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False) -> SparseTensor:
+    """A SparseTensor of checked parts."""
+    made: SparseTensor = Tensor._make_subclass(SparseTensor, values.new_zeros(()).expand(tuple(size)))
+    made._i, made._v, made._coalesced = indices, values, coalesced
+    return made
+
+
+def _linear(indices: Tensor, size: Sequence[int]) -> Tensor:
+    """The places as single numbers."""
+    places = indices.new_zeros((indices.shape[1],))
+    for row, length in zip(indices.unbind(0) if indices.shape[0] else (), size, strict=False):
+        places = places * length + row
+    return places
+
+
+@composite(method=False)
+def sparse_coo_tensor(
+    indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+    check_invariants=None, is_coalesced=None, layout=None,
+):  # fmt: skip
+    """A sparse tensor in coordinate form.
+
+    Args:
+        indices: ``(sparse dimensions, entries)``, integers; or the size of one without entries, if it is all there is.
+        values: ``(entries, *dense dimensions)``; those of a place that occurs several times add up.
+        size: of the whole; the smallest that fits by default.
+        dtype: of the values.
+        device, pin_memory, layout: as everywhere.
+        requires_grad: whether operations on the values are recorded.
+        check_invariants: accepted for compatibility: indices are always checked.
+        is_coalesced: that every place occurs once, in order.
+    Raises:
+        RuntimeError: the sizes do not fit, or an index is out of range.
+    """
+    if device is not None:
+        _core.require_device(device)
+    if values is None:
+        size = tuple(indices if size is None else size)
+        indices, values = _core.empty((len(size), 0), _core.int64), _core.empty((0,), dtype)
+    indices = indices if isinstance(indices, Tensor) else tensor(indices)
+    indices = indices.to(_core.int64)
+    values = values if isinstance(values, Tensor) else tensor(values)
+    values = values if dtype is None else values.to(dtype)
+    if indices.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if values.dim() == 0:
+        values = values.expand((indices.shape[1],))
+    if indices.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            f"number of entries must be the same in indices and values, but got {indices.shape[1]} in indices of shape "
+            f"{list(indices.shape)} and {values.shape[0]} in values of shape {list(values.shape)}"
+        )
+    if size is None:
+        size = (*((indices.amax(1) + 1).tolist() if indices.numel() else [0] * len(indices)), *values.shape[1:])
+    size = tuple(int(s) for s in size)
+    if len(size) != indices.shape[0] + values.dim() - 1 or size[indices.shape[0] :] != tuple(values.shape[1:]):
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({indices.shape[0]}) + dense_dim ({values.dim() - 1}), with dense sizes "
+            f"{list(values.shape[1:])}, but got size {list(size)}"
+        )
+    for d, row in enumerate(indices.unbind(0) if indices.numel() else ()):
+        low, high = int(row.min()), int(row.max())
+        if low < 0 or high >= size[d]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {low if low < 0 else high}"
+            )
+    values = values.detach().requires_grad_() if requires_grad else values
+    return make(indices, values, size, bool(is_coalesced) or indices.shape[1] == 0)
+
+
+@composite()
+def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+    """``input`` as a sparse tensor of its elements that are not 0.
+
+    Args:
+        sparse_dim: how many dimensions are sparse (default: all); the others stay dense.
+        layout: ``taeda.sparse_coo`` is what there is.
+        blocksize, dense_dim: for other layouts.
+    """
+    if layout is not None and layout is not _core.sparse_coo:
+        raise NotImplementedError(f"to_sparse: expected layout taeda.sparse_coo, got {layout}")
+    n = input.dim() if sparse_dim is None else int(sparse_dim)
+    if not 0 < n <= input.dim():
+        raise RuntimeError(f"to_sparse: expected sparse_dim between 1 and {input.dim()}, got {n}")
+    mask = input != 0
+    if n < input.dim():
+        mask = mask.flatten(n).any(-1)
+    rows = mask.nonzero().t()
+    return make(rows.contiguous(), input[tuple(rows.unbind(0))], input.shape, True)
+
+
+@composite()
+def to_dense(input, dtype=None, *, masked_grad=None):
+    """``input``, which is dense already (or in another dtype)."""
+    return input if dtype is None else input.to(dtype)
+
+
+# ---- what ops do --------------------------------------------------------------------------------------------------------
+
+
+def _rule(*names: str) -> Callable:
+    def note(function: Callable) -> Callable:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return note
+
+
+def _is_sparse(x: Any) -> bool:
+    return isinstance(x, SparseTensor)
+
+
+def _with(x: SparseTensor, values: Tensor) -> SparseTensor:
+    return make(x._i, values, x.shape, x._coalesced)
+
+
+def _become(x: SparseTensor, new: SparseTensor) -> SparseTensor:
+    x._i, x._v, x._coalesced = new._i, new._v, new._coalesced
+    return x
+
+
+@_rule("add")
+def _add(input, other, *, alpha=1, out=None):
+    if not isinstance(input, Tensor) or not isinstance(other, Tensor):
+        raise RuntimeError(
+            "add(): of a sparse tensor and a number: every element would be kept; call .to_dense() first"
+        )
+    if not _is_sparse(other):  # with a dense one the sum is dense
+        other = other if alpha == 1 else other * alpha
+        return index_put(other.expand(input.shape), tuple(input._i.unbind(0)), input._v.to(other.dtype), True)
+    if not _is_sparse(input):
+        return index_put(input, tuple(other._i.unbind(0)), other._v * alpha, True)
+    if input.shape != other.shape:
+        raise RuntimeError(
+            f"add: Expected 'self' and 'other' to have same sizes, but got {list(input.shape)} and {list(other.shape)}"
+        )
+    values = other._v if alpha == 1 else other._v * alpha
+    if input.sparse_dim() != other.sparse_dim():
+        raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
+    return make(cat([input._i, other._i], 1), cat([input._v, values]), input.shape)
+
+
+def _add_into(dense: Tensor, sparse: SparseTensor, alpha: Any) -> Tensor:
+    """``dense += alpha * sparse``, entry by entry."""
+    values = sparse._v if alpha == 1 else sparse._v * alpha
+    return dense.index_put_(tuple(sparse._i.unbind(0)), values.to(dense.dtype), True)
+
+
+@_rule("add_", "__iadd__")
+def _add_(input, other, *, alpha=1):
+    if _is_sparse(input):
+        return _become(input, _add(input, other, alpha=alpha))
+    return _add_into(input, other, alpha)
+
+
+RULES["sub"] = lambda input, other, *, alpha=1: _add(input, other, alpha=-alpha)
+RULES["sub_"] = lambda input, other, *, alpha=1: _add_(input, other, alpha=-alpha)
+
+
+def _scaled(name: str) -> None:
+    """``x * number`` and ``x / number``, and in place."""
+
+    def form(input: Any, other: Any, **kwargs: Any) -> SparseTensor:
+        x, number = (input, other) if _is_sparse(input) else (other, input)
+        if isinstance(number, Tensor) and number.dim():
+            if name == "mul" and not _is_sparse(number) and number.shape == x.shape:
+                return _with(x, x._v * number[tuple(x._i.unbind(0))])
+            raise NotImplementedError(
+                f"{name}(): a sparse tensor and one of sizes {tuple(number.shape)}; use .to_dense()"
+            )
+        return _with(x, getattr(x._v, name)(number, **kwargs))
+
+    RULES[name] = form
+    RULES[name + "_"] = lambda input, other, **kwargs: _become(input, form(input, other, **kwargs))
+
+
+_scaled("mul")
+_scaled("div")
+RULES["true_divide"], RULES["true_divide_"] = RULES["div"], RULES["div_"]
+
+
+def _of_values(name: str, linear: bool) -> None:
+    """A function of each element that keeps 0; of sums of elements unless it is linear."""
+
+    def form(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        x = input if linear else input.coalesce()
+        return _with(x, getattr(x._v, name)(*args, **kwargs))
+
+    RULES[name] = form
+    RULES[name + "_"] = lambda input, *args, **kwargs: _become(input, form(input, *args, **kwargs))
+
+
+for _name in ("neg", "conj", "real", "imag", "nan_to_num"):
+    _of_values(_name, True)
+for _name in ("abs", "sqrt", "square", "pow", "sign", "relu", "tanh", "sin", "asin", "tan", "atan", "sinh", "expm1",
+              "log1p", "floor", "ceil", "round", "trunc", "erf"):  # fmt: skip
+    _of_values(_name, False)
+
+
+@_rule("clone", "contiguous", "detach_copy")
+def _clone(input, **kwargs):
+    return make(input._i.clone(), input._v.clone(), input.shape, input._coalesced)
+
+
+@_rule("detach", "detach_")
+def _detach(input):
+    return make(input._i, input._v.detach(), input.shape, input._coalesced)
+
+
+@_rule("to", "type", "_to_copy")
+def _to(input, *args, **kwargs):
+    return _with(input, input._v.to(*args, **kwargs))
+
+
+for _name in ("float", "double", "half", "bfloat16", "cpu"):
+    _of_values(_name, True)
+
+
+@_rule("zero_")
+def _zero(input):
+    return _become(input, make(input._i[:, :0], input._v[:0], input.shape, True))
+
+
+@_rule("copy_")
+def _copy(input, src, non_blocking=False):
+    if not _is_sparse(input) or not _is_sparse(src):
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found: use to_dense() or to_sparse()"
+        )
+    return _become(input, _clone(src))
+
+
+@_rule("requires_grad_")
+def _requires_grad(input, requires_grad=True):
+    input._v.requires_grad_(requires_grad)
+    return input
+
+
+@_rule("sum")
+def _sum(input, dim=None, keepdim=False, *, dtype=None):
+    if dim is None or dim == ():
+        return input._v.sum(dtype=dtype)
+    return to_sparse(input.to_dense().sum(dim, keepdim, dtype=dtype))
+
+
+@_rule("norm", "vector_norm", "linalg_vector_norm")
+def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, ord=None):
+    if dim is not None:
+        return input.to_dense().norm(p, dim, keepdim, dtype=dtype)
+    order = p if ord is None else ord
+    return input.coalesce()._v.norm(2 if order == "fro" else order, dtype=dtype)
+
+
+@_rule("t", "transpose", "swapaxes")
+def _transpose(input, dim0=0, dim1=1):
+    n = input.sparse_dim()
+    a, b = dim0 % max(input.dim(), 1), dim1 % max(input.dim(), 1)
+    if max(a, b) >= n:
+        raise RuntimeError(f"transpose: expected sparse dimensions (below {n}), got {dim0} and {dim1}")
+    order, size = list(range(n)), list(input.shape)
+    order[a], order[b] = order[b], order[a]
+    size[a], size[b] = size[b], size[a]
+    return make(input._i[order], input._v, size)
+
+
+@_rule("mm", "matmul", "mv", "spmm")
+def _mm(input, mat2, *, out=None):
+    """``sparse @ dense``: each entry sends a multiple of a row."""
+    if not _is_sparse(input):
+        return _mm(_transpose(mat2), input.t() if input.dim() > 1 else input).t()
+    right = mat2.to_dense() if _is_sparse(mat2) else mat2
+    if input.dim() != 2 or input.sparse_dim() != 2:
+        raise RuntimeError(f"mm: expected a sparse matrix, got sizes {tuple(input.shape)}")
+    if input.shape[1] != right.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({input.shape[0]}x{input.shape[1]} and "
+            f"{'x'.join(map(str, right.shape))})"
+        )
+    rows, columns = input._i.unbind(0)
+    scale = input._v.reshape(-1, *(1,) * (right.dim() - 1))
+    result = index_add(right.new_zeros((input.shape[0], *right.shape[1:])), 0, rows, scale * right[columns])
+    return to_sparse(result) if _is_sparse(mat2) else result
+
+
+@_rule("addmm")
+def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    return input * beta + _mm(mat1, mat2) * alpha
+
+
+@_rule("numel")
+def _numel(input):
+    return math.prod(input.shape)
+
+
+@_rule("is_same_size")
+def _same_size(input, other):
+    return input.shape == other.shape
+
+
+@_rule("zeros_like")
+def _zeros_like(input, **kwargs):
+    return _zero(_clone(input))
+
+
+@_rule("isnan", "isinf", "isfinite")
+def _refused(input):
+    raise NotImplementedError("not for sparse tensors; ask for that of x.coalesce().values()")
+
+
+@_rule("equal")
+def _equal(input, other):
+    return bool(_is_sparse(input) and _is_sparse(other)) and input.to_dense().equal(other.to_dense())
+
+
+@_rule("index_select")
+def _index_select(input, dim, index):
+    return to_sparse(input.to_dense().index_select(dim, index), input.sparse_dim())

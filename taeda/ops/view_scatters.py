@@ -1,0 +1,46 @@
+"""The ``_scatter`` forms of views: a copy of a tensor in which what the view shows is replaced."""
+
+from __future__ import annotations
+
+from .table import composite
+from .views import as_strided, diagonal, select, slice_view
+
+
+def _scattered(name, input, src, view, *where):
+    result = input.clone()
+    place = view(result, *where)
+    if src.shape != place.shape:
+        raise RuntimeError(
+            f"{name}: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(place.shape)}"
+        )
+    place.copy_(src)
+    return result
+
+
+@composite(out="same")
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy of ``input`` with ``src`` on a diagonal."""
+    return _scattered("diagonal_scatter", input, src, diagonal, offset, dim1, dim2)
+
+
+@composite(out="same")
+def select_scatter(input, src, dim, index):
+    """A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
+    return _scattered("select_scatter", input, src, select, dim, index)
+
+
+@composite(out="same")
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """A copy of ``input`` with ``src`` in a slice along ``dim``."""
+    return _scattered("slice_scatter", input, src, slice_view, dim, start, end, step)
+
+
+@composite(out="same")
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look.
+
+    Raises:
+        RuntimeError: ``src`` is not of sizes ``size``, or places outside of the memory of ``input`` are meant.
+    """
+    return _scattered("as_strided_scatter", input, src, as_strided, size, stride, storage_offset)

@@ -1,0 +1,201 @@
+"""Windows of signals: those of ``torch.signal.windows``, and the older functions that are periodic by default.
+
+Formulas: Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform" (1978); Nuttall, "Some
+windows with very good sidelobe behavior" (1981). Values are computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import _core
+from .creation import arange, ones
+from .table import composite
+
+
+def _made(values, M, sym, dtype, requires_grad):
+    """``values(k, n)`` at ``M`` points ``k``, where ``n`` is the distance from the first to the last or, if periodic, the period."""
+    if M < 2:
+        return ones(M, dtype=dtype).requires_grad_(requires_grad)
+    return values(arange(M, dtype=_core.float64), M - 1 if sym else M).to(dtype).requires_grad_(requires_grad)
+
+
+# ---- formulas -----------------------------------------------------------------------------------------------------------
+
+
+def _cosines(*coefficients):
+    """Alternating sum of cosines of multiples of the base frequency."""
+
+    def values(k, n):
+        return sum((-1) ** i * a * (2 * math.pi * i * k / n).cos() for i, a in enumerate(coefficients))
+
+    return values
+
+
+def _triangle(k, n):
+    return 1 - (2 * k / n - 1).abs()
+
+
+def _sine(k, n):
+    return (math.pi * (k + 0.5) / (n + 1)).sin()
+
+
+def _gauss(std):
+    return lambda k, n: (-(((k - n / 2) / (std * math.sqrt(2))) ** 2)).exp()
+
+
+def _decay(centre, tau):
+    return lambda k, n: (-(k - (n / 2 if centre is None else centre)).abs() / tau).exp()
+
+
+def _bessel_i0(x):
+    """The modified Bessel function of order 0 by its power series, whose terms are all positive (float64)."""
+    quarter = x * x / 4
+    term = total = x * 0 + 1
+    limit = 20 + int(float(x.max()))
+    for k in range(1, limit + 20):
+        term = term * quarter / (k * k)
+        total = total + term
+    return total
+
+
+def _kaiser(beta):
+    def values(k, n):
+        return _bessel_i0(beta * (1 - (2 * k / n - 1) ** 2).clamp(min=0).sqrt()) / _bessel_i0(k.new_tensor(float(beta)))
+
+    return values
+
+
+# ---- torch.signal.windows -----------------------------------------------------------------------------------------------
+
+
+def _window(name, M, values, sym, dtype, layout, device, requires_grad):
+    if M < 0:
+        raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    if layout not in (None, _core.strided):
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
+    dtype = dtype or _core.get_default_dtype()
+    if dtype not in (_core.float32, _core.float64):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
+    _core.require_device(device)
+    if not isinstance(M, int):
+        raise TypeError(f"{name}(): argument 'M' must be int, not {type(M).__name__}")
+    return _made(values, M, sym, dtype, requires_grad)
+
+
+def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Bartlett's triangular window of ``M`` points; ``sym=False`` makes it periodic."""
+    return _window("bartlett", M, _triangle, sym, dtype, layout, device, requires_grad)
+
+
+def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Blackman's window of ``M`` points: three cosines."""
+    return _window("blackman", M, _cosines(0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
+
+
+def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Half a period of a sine over ``M`` points."""
+    return _window("cosine", M, _sine, sym, dtype, layout, device, requires_grad)
+
+
+def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """``exp(-|k - center| / tau)``; ``center`` may be given for periodic windows only, and is otherwise the middle."""
+    if tau <= 0:
+        raise ValueError(f"Tau must be positive, got: {tau} instead.")
+    if sym and center is not None:
+        raise ValueError("Center must be None for symmetric windows")
+    return _window("exponential", M, _decay(center, tau), sym, dtype, layout, device, requires_grad)
+
+
+def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """The density of a normal distribution of deviation ``std`` points, 1 in the middle."""
+    if std <= 0:
+        raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
+    return _window("gaussian", M, _gauss(std), sym, dtype, layout, device, requires_grad)
+
+
+def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """``sum_i (-1)^i a[i] cos(2 pi i k / n)`` for coefficients ``a``."""
+    if M < 0:
+        raise ValueError(f"general_cosine requires non-negative window length, got M={M}")
+    if not isinstance(a, (list, tuple)):
+        raise TypeError(f"Coefficients must be a list/tuple, got {type(a).__name__}")
+    if not a:
+        raise ValueError("Coefficients cannot be empty")
+    return _window("general_cosine", M, _cosines(*a), sym, dtype, layout, device, requires_grad)
+
+
+def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """``alpha - (1 - alpha) cos(2 pi k / n)``."""
+    return general_cosine(
+        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
+
+
+def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Hamming's window of ``M`` points."""
+    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+
+
+def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Hann's window of ``M`` points."""
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
+
+
+def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Kaiser's window of shape ``beta``: the larger, the wider its main lobe and the lower its side lobes."""
+    if beta < 0:
+        raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+    return _window("kaiser", M, _kaiser(beta), sym, dtype, layout, device, requires_grad)
+
+
+def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Nuttall's minimum four-term window of ``M`` points."""
+    a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
+    return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+
+
+# ---- the older functions ------------------------------------------------------------------------------------------------
+
+
+def _older(name, text, formula):
+    def window(
+        window_length,
+        periodic=True,
+        *extra,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        **options,
+    ):
+        values = formula(*extra, **options)
+        if not isinstance(window_length, int):
+            raise TypeError(f"{name}(): argument 'window_length' must be int, not {type(window_length).__name__}")
+        if window_length < 0:
+            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
+        dtype = dtype or _core.get_default_dtype()
+        if dtype.is_complex:
+            raise NotImplementedError(f"{name}: not implemented for {dtype}")
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
+        _core.require_device(device)
+        return _made(values, window_length, not periodic, dtype, requires_grad)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"{text} Periodic by default: its period is its length, rather than one point less."
+    return composite(method=False)(window)
+
+
+hann_window = _older("hann_window", "Hann's window.", lambda: _cosines(0.5, 0.5))
+blackman_window = _older("blackman_window", "Blackman's window.", lambda: _cosines(0.42, 0.5, 0.08))
+hamming_window = _older(
+    "hamming_window",
+    "Hamming's window, ``alpha - beta cos``.",
+    lambda alpha=0.54, beta=0.46: _cosines(alpha, beta),
+)
+bartlett_window = _older("bartlett_window", "Bartlett's triangular window.", lambda: _triangle)
+kaiser_window = _older("kaiser_window", "Kaiser's window of shape ``beta``.", lambda beta=12.0: _kaiser(beta))

@@ -1,0 +1,101 @@
+"""Adam for sparse gradients: only what a gradient has is updated."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._elementwise import ElementwiseOptimizer, number
+
+__all__ = ["SparseAdam"]
+
+
+def _rule(x, flags, scalars, p, g, mean, square):
+    """Adam without decay (Kingma and Ba 2014), its corrections in the step's size."""
+    (maximize,) = flags
+    size, one_minus_beta1, one_minus_beta2, eps = scalars
+    if maximize:
+        g = -g
+    mean = mean + one_minus_beta1 * (g - mean)
+    square = square + one_minus_beta2 * (g * g - square)
+    return p - size * (mean / (x.sqrt(square) + eps)), mean, square
+
+
+class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
+    """Adam in which entries that a sparse gradient lacks, and their moments, stay as they are.
+
+    Args:
+        params: parameters or groups of them, with sparse gradients.
+        lr: learning rate.
+        betas: decay of the running averages of the gradient and of its square.
+        eps: added to the root.
+        maximize: climb rather than descend.
+    Raises:
+        RuntimeError: in a step, a gradient is dense.
+    """
+
+    _counters = ()  # the step is a plain number here, as in PyTorch
+    _by_rows = True
+
+    def __init__(
+        self, params: Any, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:  # fmt: skip
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not lr > 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps > 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for i, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        places = [(i, j, p) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"])]
+        if found := [[i, j] for i, j, p in places if p.is_sparse]:
+            raise ValueError(f"Sparse params at indices {found}: SparseAdam requires dense parameter tensors")
+        if found := [[i, j] for i, j, p in places if p.is_complex()]:
+            raise ValueError(f"Complex params at indices {found}: SparseAdam does not support complex parameters")
+
+    @staticmethod
+    def _flags(group):
+        return (bool(group["maximize"]),)
+
+    @staticmethod
+    def _states(flags):
+        return "exp_avg", "exp_avg_sq"
+
+    def _init_state(self, group, p, state):
+        state["step"] = 0
+        for name in ("exp_avg", "exp_avg_sq"):
+            state[name] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+
+    def step(self, closure: Any = None) -> Any:
+        """Update every parameter that has a gradient.
+
+        Args:
+            closure: computes the loss anew and returns it.
+        Returns:
+            The loss, if there is a closure.
+        """
+        loss = self._loss(closure)
+        for group in self.param_groups:
+            flags = self._flags(group)
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if not p.grad.is_sparse:
+                    raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+                state = self.state[p]
+                if not state:
+                    self._init_state(group, p, state)
+                state["step"] = step = int(state["step"]) + 1
+                beta1, beta2 = group["betas"]
+                lr = number(group["lr"], group)
+                size = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+                scalars = (size, 1 - beta1, 1 - beta2, group["eps"])
+                self._sparse(group, flags, scalars, p, p.grad, [state["exp_avg"], state["exp_avg_sq"]])
+        return loss

@@ -1,0 +1,498 @@
+"""``__torch_function__``: classes and modes that see calls of taeda's functions before they run, and may replace them.
+
+A class overrides by a classmethod ``__torch_function__(cls, func, types, args=(), kwargs=None)``. It is called when an object
+of the class is among a call's arguments (in lists and tuples of them too). Among several classes a subclass comes before
+its base, then the order of the arguments counts; ``NotImplemented`` passes on to the next. Subclasses of Tensor that do not
+define it get ``Tensor``'s, which runs the function and gives its results the subclass.
+
+``_core`` notices that a call may be overridden; what happens then is here.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _core
+from ._core import HELPERS, OVERRIDING, Tensor
+
+__all__ = [
+    "BaseTorchFunctionMode",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "enable_reentrant_dispatch",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+_LIVE, _MODES, _NO_SUBCLASSES, _NONE = 1, 2, 4, 8  # bits of the core's state of overrides
+
+_thread = threading.local()
+
+
+def _modes() -> list:
+    """This thread's TorchFunctionModes, outermost first."""
+    try:
+        return _thread.modes
+    except AttributeError:
+        _thread.modes = []
+        return _thread.modes
+
+
+# ---- switching overrides off --------------------------------------------------------------------------------------------
+
+
+class _Switch:
+    """Context manager that sets a bit of the core's state of overrides."""
+
+    _bit = 0
+
+    def __enter__(self) -> None:
+        self._before = _core.change_overrides(self._bit, 0) & self._bit
+
+    def __exit__(self, *exc: Any) -> None:
+        if not self._before:
+            _core.change_overrides(0, self._bit)
+
+
+class DisableTorchFunctionSubclass(_Switch):
+    """Within it, subclasses of Tensor (and other classes) do not override; modes do."""
+
+    _bit = _NO_SUBCLASSES
+
+
+class DisableTorchFunction(_Switch):
+    """Within it, nothing overrides: no class and no mode."""
+
+    _bit = _NONE
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether classes may override on this thread."""
+    return not _core.change_overrides(0, 0) & (_NO_SUBCLASSES | _NONE)
+
+
+def _disabled_torch_function_impl(func: Callable, types: Iterable, args: tuple = (), kwargs: dict | None = None) -> Any:
+    """The ``__torch_function__`` of a class that does not override: it stands in the class body."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+# ---- who overrides a call ------------------------------------------------------------------------------------------------
+
+
+def _overrides(kind: type) -> bool:
+    """Whether objects of class ``kind`` are asked about calls."""
+    if kind is Tensor:
+        return False
+    if issubclass(kind, Tensor):
+        return kind in OVERRIDING
+    found = getattr(kind, "__torch_function__", None)
+    return found is not None and found is not _disabled_torch_function_impl
+
+
+def _relevant(args: Iterable, found: list, depth: int = 2) -> list:
+    """The arguments that override, one per class: subclasses before their bases, else from left to right."""
+    for x in args:
+        kind = type(x)
+        if kind is Tensor:
+            continue
+        if isinstance(x, (list, tuple)) and depth and not hasattr(kind, "__torch_function__"):
+            _relevant(x, found, depth - 1)
+        elif _overrides(kind) and all(type(y) is not kind for y in found):
+            place = next((i for i, y in enumerate(found) if issubclass(kind, type(y))), len(found))
+            found.insert(place, x)
+    return found
+
+
+def has_torch_function(relevant_args: Iterable) -> bool:
+    """Whether a call with these arguments is overridden: by one of them, or by a mode."""
+    state = _core.change_overrides(0, 0)
+    if state & _NONE:
+        return False
+    if _modes():
+        return True
+    return not state & _NO_SUBCLASSES and any(_overrides(type(x)) for x in relevant_args)
+
+
+def has_torch_function_unary(x: Any) -> bool:
+    """:func:`has_torch_function` of one argument."""
+    return has_torch_function((x,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """:func:`has_torch_function` of the arguments."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any, **kwargs: Any) -> Any:
+    """Ask the innermost mode, then each class that overrides, what ``public_api(*args, **kwargs)`` is.
+
+    Raises:
+        TypeError: all gave NotImplemented.
+    """
+    found = _relevant(relevant_args, [])
+    types = tuple(map(type, found))
+    state = _core.change_overrides(0, 0)
+    if not state & _NONE:
+        modes = _modes()
+        if modes:
+            with _without_innermost() as mode:
+                result = mode.__torch_function__(public_api, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        if not state & _NO_SUBCLASSES:
+            for x in found:
+                result = _ask(x, public_api, types, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            if not found:
+                return public_api(*args, **kwargs)
+        else:
+            return public_api(*args, **kwargs)
+    else:
+        return public_api(*args, **kwargs)
+    name = f"{getattr(public_api, '__module__', 'torch')}.{getattr(public_api, '__name__', public_api)}"
+    message = (
+        f"no implementation found for '{name}' on types that implement __torch_function__: {[type(x) for x in found]}"
+    )
+    if modes:
+        message += f" nor in mode {modes[-1]}"
+    raise TypeError(message)
+
+
+def _ask(x: Any, func: Callable, types: tuple, args: tuple, kwargs: dict) -> Any:
+    method = type(x).__torch_function__
+    if getattr(method, "__self__", None) is None and not isinstance(
+        _defining(type(x)), (classmethod, staticmethod)
+    ):  # a plain method
+        return x.__torch_function__(func, types, args, kwargs)
+    return method(func, types, args, kwargs)
+
+
+def _defining(kind: type) -> Any:
+    for base in kind.__mro__:
+        if "__torch_function__" in vars(base):
+            return vars(base)["__torch_function__"]
+    return None
+
+
+@contextmanager
+def _without_innermost() -> Iterator[Any]:
+    modes = _modes()
+    mode = modes.pop()
+    if not modes:
+        _core.change_overrides(0, _MODES)
+    try:
+        yield mode
+    finally:
+        modes.append(mode)
+        _core.change_overrides(_MODES, 0)
+
+
+def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
+    """What the core calls for a call that a mode or an argument may override."""
+    return handle_torch_function(function, (*args, *kwargs.values()), *args, **kwargs)
+
+
+HELPERS["overrides"] = _dispatch
+
+
+# ---- modes ---------------------------------------------------------------------------------------------------------------
+
+
+class TorchFunctionMode:
+    """Context manager whose ``__torch_function__(func, types, args, kwargs)`` sees every call within it.
+
+    While it runs, the mode itself is off, so that it may call ``func``.
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def __torch_function__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define __torch_function__(func, types, args, kwargs)")
+
+    def __enter__(self) -> Any:
+        _modes().append(self)
+        _core.change_overrides(_MODES, 0)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        _modes().pop()
+        if not _modes():
+            _core.change_overrides(0, _MODES)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """An object of the class, to be entered."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Overrides work within an override as they do outside: nothing to do."""
+    yield
+
+
+def _get_current_function_mode() -> Any:
+    modes = _modes()
+    return modes[-1] if modes else None
+
+
+# ---- subclasses of Tensor ------------------------------------------------------------------------------------------------
+
+#: Attributes of Tensor that never go through ``__torch_function__``.
+_PLAIN = {
+    "__class__", "__getattribute__", "__setattr__", "__delattr__", "__new__", "__init__", "__init_subclass__",
+    "__subclasshook__", "__dict__", "__weakref__", "__doc__", "__module__", "__sizeof__", "__dir__", "__reduce__",
+    "__torch_function__", "__array_priority__", "_make_subclass", "__hash__", "__pyx_vtable__", "__setstate__",
+    "__setstate_cython__", "__reduce_cython__", "__getstate__", "_make_wrapper_subclass", "as_subclass", "__slots__",
+    "__abstractmethods__", "__array_namespace__",
+}  # fmt: skip
+
+#: Python's operators on Tensor run ops, which the core sees.
+_OPERATORS = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "lt", "le",
+    "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert",
+)  # fmt: skip
+
+#: Functions whose results ``Tensor.__torch_function__`` leaves as they are.
+_NO_WRAP = (
+    "_base", "grad", "_grad", "grad_fn", "data_ptr", "untyped_storage", "item", "tolist", "numpy", "__array__",
+)  # fmt: skip
+
+
+def _tensor_torch_function(
+    cls: type, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+) -> Any:
+    """Run ``func`` and give its results the class ``cls``, where every class concerned is one that ``cls`` derives from."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+        if func in get_default_nowrap_functions():
+            return result
+        return _convert(result, cls)
+
+
+def _convert(result: Any, cls: type) -> Any:
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)) and not isinstance(result, _core.Size):
+        items = [_convert(item, cls) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    return result
+
+
+@functools.cache
+def get_default_nowrap_functions() -> set[Callable]:
+    """Functions whose results :meth:`Tensor.__torch_function__` leaves as they are."""
+    found = set()
+    for name in _NO_WRAP:
+        value = getattr(Tensor, name, None)
+        found.add(value.__get__ if isinstance(value, (property, types.GetSetDescriptorType)) else value)
+    return {f for f in found if f is not None}
+
+
+def _method(name: str, plain: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _core.change_overrides(0, 0) & (_NO_SUBCLASSES | _NONE) and not _modes():
+            return plain(self, *args, **kwargs)
+        return handle_torch_function(plain, (self, *args, *kwargs.values()), self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = getattr(plain, "__doc__", None)
+    return method
+
+
+def _attribute(name: str, plain: Any) -> Any:
+    getter, deleter = plain.__get__, getattr(plain, "__delete__", None)
+    setter: Any = getattr(plain, "__set__", None)
+
+    def get(self: Any) -> Any:
+        if _core.change_overrides(0, 0) & (_NO_SUBCLASSES | _NONE) and not _modes():
+            return getter(self)
+        return handle_torch_function(getter, (self,), self)
+
+    def put(self: Any, value: Any) -> None:
+        if _core.change_overrides(0, 0) & (_NO_SUBCLASSES | _NONE) and not _modes():
+            return setter(self, value)
+        return handle_torch_function(setter, (self, value), self, value)
+
+    return property(
+        get, put if setter else None, deleter and (lambda self: deleter(self)), getattr(plain, "__doc__", None)
+    )
+
+
+@functools.cache
+def _wrappers() -> dict[str, Any]:
+    """What an overriding subclass gets in place of Tensor's own methods and attributes; ops need nothing."""
+    made = {}
+    operators = {f"__{side}{name}__" for name in _OPERATORS for side in ("", "r", "i")}
+    for name, value in vars(Tensor).items():
+        if (
+            name in _PLAIN
+            or name in operators
+            or isinstance(value, (_core.Op, _core.Composite, staticmethod, classmethod))
+        ):
+            continue
+        if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+            made[name] = _attribute(name, value)
+        elif callable(value):
+            made[name] = _method(name, value)
+    return made
+
+
+def _init_subclass(cls: type, **kwargs: Any) -> None:
+    """A class derived from Tensor overrides unless it says ``__torch_function__ = _disabled_torch_function_impl``."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    own = _defining(cls)
+    inner = own.__func__ if isinstance(own, (classmethod, staticmethod)) else own
+    if inner is _disabled_torch_function_impl:
+        OVERRIDING.discard(cls)
+        return
+    if getattr(cls, "__module__", "").partition(".")[0] == "taeda" and inner is _tensor_torch_function:
+        return  # Parameter, batched tensors: taeda's own subclasses are no overrides
+    OVERRIDING.add(cls)
+    above: set[str] = set()
+    for base in cls.__mro__:
+        if base is Tensor:
+            break
+        above.update(vars(base))
+    for name, value in _wrappers().items():
+        if name not in above:
+            setattr(cls, name, value)
+
+
+_core.install("__torch_function__", classmethod(_tensor_torch_function))
+_core.install("__init_subclass__", classmethod(_init_subclass))
+
+
+# ---- what can be overridden ---------------------------------------------------------------------------------------------
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether ``inp`` is a Tensor or of a class that overrides."""
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Whether ``func`` is a method of Tensor, or the getter of one of its attributes."""
+    return func in _tensor_functions() or getattr(func, "__name__", None) == "__get__"
+
+
+@functools.cache
+def _tensor_functions() -> set:
+    return {value for name, value in vars(Tensor).items() if callable(value) and name not in _PLAIN}
+
+
+def _namespaces() -> list[tuple[str, Any]]:
+    import taeda
+    from taeda import fft, linalg, special
+    from taeda.nn import functional
+
+    return [("torch", taeda), ("torch.functional", functional), ("torch.nn.functional", functional),
+            ("torch.linalg", linalg), ("torch.fft", fft), ("torch.special", special)]  # fmt: skip
+
+
+@functools.cache
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """The functions that ``__torch_function__`` sees, by namespace."""
+    found: dict[Any, list[Callable]] = {}
+    for label, space in _namespaces():
+        if label == "torch.functional":
+            continue
+        found[space] = [
+            f
+            for name, f in vars(space).items()
+            if not name.startswith("_") and isinstance(f, (_core.Op, _core.Composite))
+        ]
+    found[Tensor] = [f for name, f in vars(Tensor).items() if name not in _PLAIN and callable(f)]
+    return found
+
+
+@functools.cache
+def get_ignored_functions() -> set[Callable]:
+    """Public functions that are never overridden: they make tensors, or ask about settings."""
+    overridable = {f for functions in get_overridable_functions().values() for f in functions}
+    return {
+        f
+        for _, space in _namespaces()
+        for name, f in vars(space).items()
+        if callable(f) and not name.startswith("_") and not isinstance(f, type) and f not in overridable
+    }
+
+
+@functools.cache
+def get_testing_overrides() -> dict[Callable, Callable]:
+    """For each function that can be overridden, one of the same signature that gives -1."""
+    import inspect
+
+    made = {}
+    for functions in get_overridable_functions().values():
+        for f in functions:
+            try:
+                parameters = ", ".join(str(p) for p in inspect.signature(f).parameters)
+            except (TypeError, ValueError):
+                parameters = "*args, **kwargs"
+            made[f] = _constant(parameters)
+    return made
+
+
+def _constant(parameters: str) -> Callable:
+    def constant(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    constant.__doc__ = f"({parameters}) -> -1"
+    return constant
+
+
+def resolve_name(f: Callable) -> str | None:
+    """The public name of an overridable function, such as ``torch.nn.functional.relu``."""
+    for label, space in _namespaces():
+        name = getattr(f, "__name__", "")
+        if vars(space).get(name) is f:
+            return f"{label}.{name}"
+    name = getattr(f, "__name__", None)
+    if name == "__get__":
+        return f"torch.Tensor.{f.__self__.__name__}.__get__"  # type: ignore[attr-defined]
+    return f"torch.Tensor.{name}" if name is not None and getattr(Tensor, name, None) is f else None
+
+
+def wrap_torch_function(dispatcher: Callable) -> Callable:
+    """Decorator: the function can be overridden by what ``dispatcher(*args, **kwargs)`` gives."""
+
+    def decorate(func: Callable) -> Callable:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+
+        return wrapped
+
+    return decorate

@@ -1,0 +1,5 @@
+"""Signal processing under the names of ``torch.signal``."""
+
+from . import windows
+
+__all__ = ["windows"]

@@ -1,0 +1,250 @@
+"""The import hook: ``torch`` and ``torch.x.y`` as other names of ``taeda`` and ``taeda.x.y``.
+
+A submodule of ``torch`` is the very module of taeda under a second name, so classes, functions and state are the same
+objects whichever name a program uses. Private modules of PyTorch that packages reach into are in :mod:`.overlay`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import sys
+import types
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+#: The version of PyTorch whose behaviour taeda follows.
+TORCH_VERSION = "2.13.0"
+
+#: PyTorch's name of a module, where taeda's differs.
+RENAMED = {
+    "autograd.anomaly_mode": "taeda.autograd.anomaly",
+    "autograd.grad_mode": "taeda.autograd.modes",
+    "_functorch.vmap": "taeda.func.vmap",
+    "types": "taeda.standin.overlay.types",
+    "version": "taeda.standin.overlay.version",
+}
+
+_OVERLAY = "taeda.standin.overlay"
+
+#: Packages of taeda that PyTorch does not have, or has with another meaning.
+_OWN = ("_core", "io", "kernels", "ops", "standin")
+
+
+def _version() -> str:
+    from taeda import __version__
+
+    return f"{TORCH_VERSION}+taeda.{__version__}"
+
+
+def _home(name: str) -> str | None:
+    """The module that stands for ``torch.<name>``, or None."""
+    if name in RENAMED:
+        return RENAMED[name]
+    own = name.partition(".")[0] in _OWN
+    for candidate in (f"{_OVERLAY}.{name}",) if own else (f"taeda.{name}", f"{_OVERLAY}.{name}"):
+        try:
+            if importlib.util.find_spec(candidate) is not None:
+                return candidate
+        except (ModuleNotFoundError, ValueError):
+            continue
+    return None
+
+
+def _lacking(name: str) -> str:
+    return f"(taeda stands in for PyTorch here, and has no {name})"
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives the module of taeda that a name of torch stands for."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(self.home)
+        self.own = module.__spec__, module.__dict__.get("__loader__")
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        # The import system has put this hook's spec into a module that has one already.
+        module.__spec__, loader = self.own
+        if loader is not None:
+            module.__loader__ = loader
+        _name_what_is_missing(module)
+
+
+def _torch_name(module: types.ModuleType) -> str:
+    name = module.__name__
+    prefix = _OVERLAY if name.startswith(_OVERLAY) else "taeda"
+    return "torch" + name.removeprefix(prefix)
+
+
+def _name_what_is_missing(module: types.ModuleType) -> None:
+    """Let ``module`` import its submodules when they are named, and say in PyTorch's terms what it lacks."""
+    own = module.__dict__.get("__getattr__")
+    if getattr(own, "standin", False):
+        return
+    public = _torch_name(module)
+
+    def __getattr__(name: str) -> Any:
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError:
+                pass
+        if not name.startswith("__") and is_installed():
+            full = f"{public}.{name}"
+            if full in sys.modules:
+                return sys.modules[full]
+            if _home(full.removeprefix("torch.")) is not None:
+                return importlib.import_module(full)
+            raise AttributeError(f"module '{public}' has no attribute '{name}' {_lacking(full)}", name=name, obj=module)
+        raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'", name=name, obj=module)
+
+    __getattr__.standin = True  # type: ignore[attr-defined]
+    module.__getattr__ = __getattr__  # type: ignore[method-assign]
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds ``torch.*`` in taeda, and the package metadata of ``torch``."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith("torch."):
+            return None
+        home = _home(fullname.removeprefix("torch."))
+        if home is None:
+            raise ModuleNotFoundError(f"No module named '{fullname}' {_lacking(fullname)}", name=fullname)
+        found = importlib.util.find_spec(home)
+        is_package = found is not None and found.submodule_search_locations is not None
+        spec = importlib.machinery.ModuleSpec(
+            fullname, _Loader(home), origin=None if found is None else found.origin, is_package=is_package
+        )
+        return spec
+
+    @staticmethod
+    def find_distributions(
+        context: importlib.metadata.DistributionFinder.Context = importlib.metadata.DistributionFinder.Context(),  # noqa: B008
+    ) -> Iterable[importlib.metadata.Distribution]:
+        return [_Distribution()] if context.name in (None, "torch") else []
+
+    def invalidate_caches(self) -> None:
+        pass
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What ``importlib.metadata`` is told about an installed ``torch``."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename == "METADATA":
+            return (
+                f"Metadata-Version: 2.1\nName: torch\nVersion: {_version()}\nSummary: taeda, standing in for PyTorch\n"
+            )
+        return "torch\n" if filename == "top_level.txt" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(__file__).parent / path
+
+
+_finder = _Finder()
+
+
+def _root() -> types.ModuleType:
+    """The module ``torch``: taeda's names, and what only PyTorch has."""
+    import taeda
+
+    torch = types.ModuleType("torch", taeda.__doc__)
+    torch.__dict__.update({k: v for k, v in vars(taeda).items() if not k.startswith("__") and k not in _OWN})
+    torch.__path__ = list(taeda.__path__)
+    torch.__file__ = taeda.__file__
+    spec = importlib.machinery.ModuleSpec("torch", _RootLoader(), origin=taeda.__file__, is_package=True)
+    torch.__spec__, torch.__loader__, torch.__package__ = spec, spec.loader, "torch"
+    torch.torch = torch  # type: ignore[attr-defined]
+    sys.modules["torch"] = torch
+    overlay = importlib.import_module(_OVERLAY)
+    torch.__dict__.update({name: getattr(overlay, name) for name in overlay.__all__})
+    for name, dtype in overlay.DTYPES.items():
+        torch.__dict__.setdefault(name, dtype)
+
+    def __getattr__(name: str) -> Any:
+        try:
+            if name in _OWN:
+                raise AttributeError
+            value = getattr(taeda, name)
+        except AttributeError:
+            if (not name.startswith("__") or name == "__config__") and _home(name) is not None:
+                return importlib.import_module(f"torch.{name}")
+            compiled = importlib.import_module("torch._C")
+            if name in vars(compiled) and not name.startswith("_"):
+                return vars(compiled)[name]  # PyTorch shows what its compiled part has
+            raise AttributeError(
+                f"module 'torch' has no attribute '{name}' {_lacking('torch.' + name)}", name=name, obj=torch
+            ) from None
+        if isinstance(value, types.ModuleType) and value.__name__ == f"taeda.{name}":
+            return importlib.import_module(f"torch.{name}")
+        torch.__dict__[name] = value
+        return value
+
+    torch.__getattr__ = __getattr__  # type: ignore[method-assign]
+    torch.__dir__ = lambda: sorted({*vars(torch), *dir(taeda)})  # type: ignore[method-assign]
+    return torch
+
+
+class _RootLoader(importlib.abc.Loader):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return sys.modules["torch"]
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+def is_installed() -> bool:
+    """Whether ``import torch`` gives taeda in this process."""
+    return _finder in sys.meta_path
+
+
+def install() -> types.ModuleType:
+    """Make ``import torch``, and every ``torch.x``, mean taeda from here on; gives the module ``torch``.
+
+    Raises:
+        RuntimeError: PyTorch itself is loaded already: this has to come first.
+    """
+    if is_installed():
+        return sys.modules["torch"]
+    if "torch" in sys.modules:
+        raise RuntimeError(
+            "taeda.standin.install: torch is imported already; call install() before anything imports it, or start the "
+            "program with `python -m taeda.standin`"
+        )
+    from taeda import _core
+
+    torch = _root()
+    sys.meta_path.insert(0, _finder)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("taeda.") and _public(name) and name.removeprefix("taeda.") not in RENAMED:
+            sys.modules["torch" + name.removeprefix("taeda")] = module
+            _name_what_is_missing(module)
+    _core.set_namespace("torch")
+    return torch
+
+
+def _public(name: str) -> bool:
+    first = name.split(".")[1]
+    return first not in _OWN and not first.startswith("_")
+
+
+def uninstall() -> None:
+    """Take the stand-in away; modules that imported torch keep what they have."""
+    from taeda import _core
+
+    if is_installed():
+        sys.meta_path.remove(_finder)
+    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+        del sys.modules[name]
+    _core.set_namespace("taeda")

@@ -1,0 +1,137 @@
+"""``torch._C``: PyTorch's compiled part, as far as Python programs name it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import Generator, Size, Tensor, device, dtype, layout, memory_format
+from taeda.overrides import (
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    _disabled_torch_function_impl,
+    _is_torch_function_enabled,
+)
+
+TensorBase = _TensorBase = Tensor
+_TensorMeta: Any = type(Tensor)
+
+(
+    Argument,
+    FunctionSchema,
+    Graph,
+    JitType,
+    Node,
+    OperatorInfo,
+    ScriptFunction,
+    ScriptMethod,
+    ScriptModule,
+    ScriptObject,
+    Type,
+    Value,
+) = (
+    type(name, (), {"__doc__": "A part of PyTorch's C++: nothing is one.", "__module__": "torch._C"})
+    for name in (
+        "Argument FunctionSchema Graph JitType Node OperatorInfo ScriptFunction ScriptMethod "
+        "ScriptModule ScriptObject Type Value"
+    ).split()
+)
+
+
+class _Keys(type):
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class DispatchKey(metaclass=_Keys):
+    """The stages of PyTorch's dispatcher, by name; taeda has no such stages."""
+
+
+class DispatchKeySet:
+    """Several of them."""
+
+    def __init__(self, *keys: Any) -> None:
+        self.keys = set(keys)
+
+    def has(self, key: Any) -> bool:
+        """Whether ``key`` is among them."""
+        return key in self.keys
+
+    def __or__(self, other: Any) -> Any:
+        return DispatchKeySet(*self.keys, *getattr(other, "keys", ()))
+
+    def add(self, key: Any) -> Any:
+        """These and ``key``."""
+        return DispatchKeySet(*self.keys, key)
+
+
+class _NoGuard:
+    """A guard of the dispatcher: nothing."""
+
+    def __init__(self, *args: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        pass
+
+
+_ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard = _IncludeDispatchKeyGuard = _AutoDispatchBelowAutograd = _NoGuard
+_DisableFuncTorch = _DisableTorchDispatch = _AutoDispatchBelowADInplaceOrView = _NoGuard
+
+
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
+    "Generator",
+    "Size",
+    "TensorBase",
+    "device",
+    "dtype",
+    "layout",
+    "memory_format",
+]
+
+#: Libraries PyTorch may be built with.
+has_cuda = has_mps = has_mkl = has_mkldnn = has_openmp = _has_cuda = _has_mps = _has_mkldnn = False
+has_lapack = has_spectral = True
+
+
+def _is_tracing() -> bool:
+    return False
+
+
+def _get_tracing_state() -> Any:
+    return None
+
+
+def _log_api_usage_once(event: str) -> None:
+    pass
+
+
+def _jit_set_profiling_mode(enabled: bool) -> bool:
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_bailout_depth = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_nvfuser_enabled = _jit_set_profiling_mode
+_set_print_stack_traces_on_fatal_signal = _debug_set_autodiff_subgraph_inlining = _jit_set_profiling_mode
+
+
+def _get_cpu_capability() -> str:
+    from taeda.backends.cpu import get_cpu_capability
+
+    return get_cpu_capability()
+
+
+def _cuda_getDeviceCount() -> int:
+    return 0
+
+
+def _cuda_isInBadFork() -> bool:
+    return False

@@ -1,0 +1,5 @@
+"""``torch._classes``."""
+
+from ._ops import classes
+
+__all__ = ["classes"]

@@ -1,0 +1,54 @@
+"""``torch._utils``: what packages take from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["_flatten_dense_tensors", "_unflatten_dense_tensors"]
+
+
+def _flatten_dense_tensors(tensors: Any) -> Any:
+    """The elements of all tensors in one of one dimension."""
+    from taeda import cat
+
+    return cat([t.reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Any, tensors: Any) -> tuple:
+    """The inverse of :func:`_flatten_dense_tensors`: pieces of ``flat`` with the sizes of ``tensors``."""
+    made, start = [], 0
+    for t in tensors:
+        made.append(flat[start : start + t.numel()].view_as(t))
+        start += t.numel()
+    return tuple(made)
+
+
+def _get_available_device_type() -> str | None:
+    return None
+
+
+def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    from taeda.nn.parameter import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+class ExceptionWrapper:
+    """An exception of another thread or process, kept to be raised here."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        import sys
+        import traceback
+
+        exc_info = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type, self.where = exc_info[0], where
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+
+    def reraise(self) -> None:
+        """Raise it, with the traceback of where it came from in its message."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        try:
+            error = self.exc_type(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise error

@@ -1,0 +1,1 @@
+"""``torch.ao``: quantisation and pruning of models; see the modules."""

@@ -1,0 +1,1 @@
+"""Parts of ``torch.autograd`` that taeda has elsewhere or not at all."""

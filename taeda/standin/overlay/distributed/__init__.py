@@ -1,0 +1,1 @@
+"""Parts of ``torch.distributed`` that packages name; each refuses to be used."""

@@ -1,0 +1,1 @@
+"""``torch.distributed.elastic``: refused, since this build has no communication between processes."""

@@ -1,0 +1,1 @@
+"""``torch.distributed.nn``: refused, since this build has no communication between processes."""

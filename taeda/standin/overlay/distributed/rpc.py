@@ -1,0 +1,1 @@
+"""``torch.distributed.rpc``: refused, since this build has no communication between processes."""

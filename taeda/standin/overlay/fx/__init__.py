@@ -1,0 +1,1 @@
+"""Parts of ``torch.fx`` that taeda does not have."""

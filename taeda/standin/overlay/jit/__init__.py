@@ -1,0 +1,1 @@
+"""Parts of ``torch.jit`` that taeda does not have."""

@@ -1,0 +1,1 @@
+"""Parts of ``torch.utils`` that taeda does not have."""

@@ -1,0 +1,78 @@
+"""What a report of a defect should say about the machine: ``python -m taeda.utils.collect_env``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from typing import NamedTuple
+
+__all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main"]
+
+
+class SystemEnv(NamedTuple):
+    """The answers."""
+
+    taeda_version: str
+    python_version: str
+    os: str
+    cpu: str
+    threads: int
+    packages: dict[str, str]
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def get_env_info() -> SystemEnv:
+    """Versions, processor and threads."""
+    from .. import __version__, get_num_threads
+
+    packages = {name: _version(name) for name in ("numpy", "llvmlite", "scipy-openblas32", "torch")}
+    return SystemEnv(
+        __version__,
+        sys.version.replace("\n", " "),
+        platform.platform(),
+        f"{_cpu()} ({os.cpu_count()} processors)",
+        get_num_threads(),
+        packages,
+    )
+
+
+def get_pretty_env_info() -> str:
+    """:func:`get_env_info` as text."""
+    info = get_env_info()
+    lines = [
+        f"taeda version: {info.taeda_version}",
+        f"Python version: {info.python_version}",
+        f"OS: {info.os}",
+        f"CPU: {info.cpu}",
+        f"Threads: {info.threads}",
+        *(f"{name}: {version}" for name, version in info.packages.items()),
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the report."""
+    print(get_pretty_env_info())
+
+
+if __name__ == "__main__":
+    main()
