@@ -1,0 +1,132 @@
+"""From a region to a transform of unconstrained numbers into it: ``biject_to`` one to one, ``transform_to`` convenient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core import Tensor
+from . import constraints, transforms
+
+__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
+
+class ConstraintRegistry:
+    """Functions that make a transform for a region, by the class of the region."""
+
+    def __init__(self) -> None:
+        self._registry: dict[type, Callable] = {}
+
+    def register(self, constraint: Any, factory: Callable | None = None) -> Any:
+        """Let ``factory(constraint)`` make the transforms for a class of regions; also a decorator.
+
+        Args:
+            constraint: a class of regions, or one of them.
+            factory: from a region to a transform.
+        Raises:
+            TypeError: ``constraint`` is no region.
+        """
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
+        if not isinstance(kind, type) or not issubclass(kind, constraints.Constraint):
+            raise TypeError(f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}")
+        self._registry[kind] = factory
+        return factory
+
+    def __call__(self, constraint: Any) -> transforms.Transform:
+        """The transform into a region.
+
+        Raises:
+            NotImplementedError: none is registered for its class.
+        """
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return factory(constraint)
+
+
+biject_to = ConstraintRegistry()
+transform_to = ConstraintRegistry()
+
+
+def _both(*kinds: Any) -> Callable:
+    """Register a function in both registries, which it gets as its second argument."""
+
+    def declare(factory: Callable) -> Callable:
+        for registry in (biject_to, transform_to):
+            for kind in kinds:
+                registry.register(kind, lambda constraint, registry=registry: factory(constraint, registry))
+        return factory
+
+    return declare
+
+
+@_both(constraints.real)
+def _to_real(constraint: Any, registry: Any) -> Any:
+    return transforms.identity_transform
+
+
+@_both(constraints.independent)
+def _to_independent(constraint: Any, registry: Any) -> Any:
+    inner = registry(constraint.base_constraint)
+    return transforms.IndependentTransform(inner, constraint.reinterpreted_batch_ndims)
+
+
+def _above(bound: Any, sign: int = 1) -> Any:
+    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(bound, sign)])
+
+
+# `positive` and `nonnegative` are instances of the classes below: both mean "above a bound", which is 0 there
+@_both(constraints.greater_than, constraints.greater_than_eq)
+def _to_above(constraint: Any, registry: Any) -> Any:
+    return _above(constraint.lower_bound)
+
+
+@_both(constraints.less_than)
+def _to_below(constraint: Any, registry: Any) -> Any:
+    return _above(constraint.upper_bound, -1)
+
+
+@_both(constraints.interval, constraints.half_open_interval)
+def _to_interval(constraint: Any, registry: Any) -> Any:
+    low, high = constraint.lower_bound, constraint.upper_bound
+    if not isinstance(low, Tensor) and not isinstance(high, Tensor) and (low, high) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
+
+
+@biject_to.register(constraints.simplex)
+def _biject_to_simplex(constraint: Any) -> Any:
+    return transforms.StickBreakingTransform()
+
+
+@transform_to.register(constraints.simplex)
+def _transform_to_simplex(constraint: Any) -> Any:
+    return transforms.SoftmaxTransform()
+
+
+@transform_to.register(constraints.lower_cholesky)
+def _to_lower_cholesky(constraint: Any) -> Any:
+    return transforms.LowerCholeskyTransform()
+
+
+@transform_to.register(constraints.positive_definite)
+@transform_to.register(constraints.positive_semidefinite)
+def _to_positive_definite(constraint: Any) -> Any:
+    return transforms.PositiveDefiniteTransform()
+
+
+@_both(constraints.corr_cholesky)
+def _to_corr_cholesky(constraint: Any, registry: Any) -> Any:
+    return transforms.CorrCholeskyTransform()
+
+
+@_both(constraints.cat)
+def _to_cat(constraint: Any, registry: Any) -> Any:
+    return transforms.CatTransform([registry(c) for c in constraint.cseq], constraint.dim, constraint.lengths)
+
+
+@_both(constraints.stack)
+def _to_stack(constraint: Any, registry: Any) -> Any:
+    return transforms.StackTransform([registry(c) for c in constraint.cseq], constraint.dim)

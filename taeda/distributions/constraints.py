@@ -1,0 +1,432 @@
+"""Regions that parameters and samples lie in: ``constraint.check(value)`` says, for each event, whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import cat as join
+from .. import linalg
+from .. import stack as pile
+
+__all__ = [
+    "Constraint",
+    "MixtureSameFamilyConstraint",
+    "boolean",
+    "cat",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_definite",
+    "positive_integer",
+    "positive_semidefinite",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
+
+class Constraint:
+    """Base class of regions.
+
+    Attributes:
+        is_discrete: whether the region is discrete.
+        event_dim: how many dimensions on the right make one event.
+    """
+
+    is_discrete: Any = False
+    event_dim: Any = 0
+
+    def check(self, value: Any) -> Any:
+        """A bool tensor: for each event whether it lies in the region."""
+        raise NotImplementedError
+
+    def _describe(self, *fields: str) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)}" for name in fields)
+        return f"{type(self).__name__[1:]}({shown})"
+
+    def __repr__(self) -> str:
+        return type(self).__name__[1:] + "()"
+
+
+# ---- regions that depend on other things -----------------------------------------------------------------------------
+class _Static:
+    """A number or flag that is known before there is an instance, or not."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        if owner is None:
+            return self
+        value = getattr(owner, "_" + self.name)
+        if value is NotImplemented:
+            raise NotImplementedError(f".{self.name} cannot be determined statically")
+        return value
+
+
+class _Dependent(Constraint):
+    """A region that depends on other parameters, and so cannot be checked by itself."""
+
+    is_discrete = _Static("is_discrete")
+    event_dim = _Static("event_dim")
+
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented):
+        self._is_discrete = is_discrete
+        self._event_dim = event_dim
+
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
+
+    def check(self, value: Any) -> Any:
+        """Not possible without the other parameters."""
+        raise ValueError("Cannot determine validity of dependent constraint")
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Whether ``constraint`` depends on other parameters."""
+    return isinstance(constraint, _Dependent)
+
+
+class _DependentProperty(property, _Dependent):
+    """A property that gives a region; of the class, a region that cannot be checked yet."""
+
+    def __init__(
+        self, fn: Callable | None = None, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
+    ):
+        property.__init__(self, fn)
+        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+
+    def __call__(self, fn: Callable) -> _DependentProperty:  # type: ignore[override]
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+def _check_base(base: Any) -> None:
+    if not isinstance(base, Constraint):
+        raise AssertionError(f"base_constraint must be a Constraint, got {type(base).__name__}")
+
+
+def _all_of_last(result: Any, keep: int, expected: int, got: int) -> Any:
+    """Whether all is true beyond the first ``keep`` dimensions."""
+    if keep < 0:
+        raise ValueError(f"Expected value.dim() >= {expected} but got {got}")
+    return result.reshape((*result.shape[:keep], -1)).all(-1)
+
+
+class _IndependentConstraint(Constraint):
+    """``base_constraint`` of every entry of an event with ``reinterpreted_batch_ndims`` dimensions more."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
+        _check_base(base_constraint)
+        if not isinstance(reinterpreted_batch_ndims, int) or reinterpreted_batch_ndims < 0:
+            raise AssertionError(f"reinterpreted_batch_ndims must be an int >= 0, got {reinterpreted_batch_ndims!r}")
+        self.base_constraint = base_constraint
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+
+    def check(self, value: Any) -> Any:
+        result = self.base_constraint.check(value)
+        return _all_of_last(result, result.dim() - self.reinterpreted_batch_ndims, self.event_dim, value.dim())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__[1:]}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """The region of a mixture, from that of its components: a value must lie in the region of every component."""
+
+    def __init__(self, base_constraint: Constraint):
+        _check_base(base_constraint)
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:
+        return self.base_constraint.event_dim
+
+    def check(self, value: Any) -> Any:
+        result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return _all_of_last(result, value.dim() - self.event_dim, self.event_dim, value.dim())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_constraint!r})"
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+class _Boolean(Constraint):
+    is_discrete = True
+
+    def check(self, value: Any) -> Any:
+        return (value == 0) | (value == 1)
+
+
+class _OneHot(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Any) -> Any:
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+
+
+class _Real(Constraint):
+    def check(self, value: Any) -> Any:
+        return value == value  # not nan
+
+
+class _Above(Constraint):
+    def __init__(self, lower_bound: Any):
+        self.lower_bound = lower_bound
+
+    def __repr__(self) -> str:
+        return self._describe("lower_bound")
+
+
+class _Below(Constraint):
+    def __init__(self, upper_bound: Any):
+        self.upper_bound = upper_bound
+
+    def __repr__(self) -> str:
+        return self._describe("upper_bound")
+
+
+class _Between(Constraint):
+    def __init__(self, lower_bound: Any, upper_bound: Any):
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+
+    def __repr__(self) -> str:
+        return self._describe("lower_bound", "upper_bound")
+
+
+class _GreaterThan(_Above):
+    def check(self, value: Any) -> Any:
+        return self.lower_bound < value
+
+
+class _GreaterThanEq(_Above):
+    def check(self, value: Any) -> Any:
+        return self.lower_bound <= value
+
+
+class _LessThan(_Below):
+    def check(self, value: Any) -> Any:
+        return value < self.upper_bound
+
+
+class _Interval(_Between):
+    def check(self, value: Any) -> Any:
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _HalfOpenInterval(_Between):
+    def check(self, value: Any) -> Any:
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+def _whole(value: Any) -> Any:
+    return value % 1 == 0
+
+
+class _IntegerInterval(_Between):
+    is_discrete = True
+
+    def check(self, value: Any) -> Any:
+        return _whole(value) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _IntegerLessThan(_Below):
+    is_discrete = True
+
+    def check(self, value: Any) -> Any:
+        return _whole(value) & (value <= self.upper_bound)
+
+
+class _IntegerGreaterThan(_Above):
+    is_discrete = True
+
+    def check(self, value: Any) -> Any:
+        return _whole(value) & (value >= self.lower_bound)
+
+
+# ---- vectors and matrices --------------------------------------------------------------------------------------------
+_TOLERANCE = 1e-6  # of sums and symmetry, as PyTorch has it
+
+
+class _Simplex(Constraint):
+    event_dim = 1
+
+    def check(self, value: Any) -> Any:
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < _TOLERANCE)
+
+
+class _Multinomial(Constraint):
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound: Any):
+        self.upper_bound = upper_bound
+
+    def check(self, value: Any) -> Any:
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+
+
+class _LowerTriangular(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(_LowerTriangular):
+    def check(self, value: Any) -> Any:
+        return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(_LowerCholesky):
+    def check(self, value: Any) -> Any:
+        from .. import finfo
+
+        tolerance = finfo(value.dtype).eps * value.size(-1) * 10  # an adjustable constant, as PyTorch has it
+        return super().check(value) & ((linalg.vector_norm(value, dim=-1) - 1).abs() < tolerance).all(-1)
+
+
+class _Square(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        from .. import full
+
+        return full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=full((), True).dtype)
+
+
+class _Symmetric(_Square):
+    def check(self, value: Any) -> Any:
+        square = super().check(value)
+        if not bool(square.all()):
+            return square
+        return value.isclose(value.mT, atol=_TOLERANCE).flatten(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    def check(self, value: Any) -> Any:
+        symmetric = super().check(value)
+        return linalg.eigvalsh(value).ge(0).all(-1) if bool(symmetric.all()) else symmetric
+
+
+class _PositiveDefinite(_Symmetric):
+    def check(self, value: Any) -> Any:
+        symmetric = super().check(value)
+        return linalg.cholesky_ex(value).info.eq(0) if bool(symmetric.all()) else symmetric
+
+
+# ---- several side by side --------------------------------------------------------------------------------------------
+def _check_all(constraints: Sequence[Any]) -> list[Constraint]:
+    if not all(isinstance(c, Constraint) for c in constraints):
+        raise AssertionError("All elements of cseq must be Constraint instances")
+    return list(constraints)
+
+
+class _Cat(Constraint):
+    """One region after the other along ``dim``, each ``lengths`` long."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None):
+        self.cseq = _check_all(cseq)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
+        self.dim = dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:
+        return max(c.event_dim for c in self.cseq)
+
+    def check(self, value: Any) -> Any:
+        parts = value.split(self.lengths, self.dim)
+        return join([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class _Stack(Constraint):
+    """One region beside the other along ``dim``."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
+        self.cseq = _check_all(cseq)
+        self.dim = dim
+
+    @property
+    def is_discrete(self) -> bool:
+        return any(c.is_discrete for c in self.cseq)
+
+    @property
+    def event_dim(self) -> int:
+        most = max(c.event_dim for c in self.cseq)
+        return most + 1 if self.dim + most < 0 else most
+
+    def check(self, value: Any) -> Any:
+        return pile([c.check(part) for c, part in zip(self.cseq, value.unbind(self.dim), strict=True)], self.dim)
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
+real = _Real()
+real_vector = independent(real, 1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
+cat = _Cat
+stack = _Stack

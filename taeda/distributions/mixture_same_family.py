@@ -1,0 +1,110 @@
+"""Mixtures of distributions of one family."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from .. import no_grad
+from .._core import Tensor
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+
+__all__ = ["MixtureSameFamily"]
+
+
+class MixtureSameFamily(Distribution):
+    """A sample of one of ``k`` components, which is drawn first.
+
+    Args:
+        mixture_distribution: Categorical over ``k``, with a batch shape that fits that of the components.
+        component_distribution: a batch whose last dimension is ``k``.
+        validate_args: see :class:`Distribution`.
+    """
+
+    arg_constraints: ClassVar[dict] = {}
+    has_rsample = False
+
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ):
+        if not isinstance(mixture_distribution, Categorical):
+            raise ValueError(
+                f"The Mixture distribution needs to be a Categorical, got {type(mixture_distribution).__name__}"
+            )
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError(
+                f"The Component distribution needs to be a Distribution, got {type(component_distribution).__name__}"
+            )
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
+        batch = component_distribution.batch_shape[:-1]
+        for a, b in zip(reversed(mixture_distribution.batch_shape), reversed(batch), strict=False):
+            if a != b and a != 1 and b != 1:
+                raise ValueError(
+                    f"`mixture_distribution.batch_shape` ({tuple(mixture_distribution.batch_shape)}) is not compatible "
+                    f"with `component_distribution.batch_shape`({tuple(batch)})"
+                )
+        self._num_component = mixture_distribution.logits.shape[-1]
+        if self._num_component != component_distribution.batch_shape[-1]:
+            raise ValueError(
+                f"`mixture_distribution component` ({self._num_component}) does not equal "
+                f"`component_distribution.batch_shape[-1]` ({component_distribution.batch_shape[-1]})"
+            )
+        self._event_ndims = len(component_distribution.event_shape)
+        super().__init__(batch, component_distribution.event_shape, validate_args=validate_args)
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    @property
+    def mixture_distribution(self) -> Categorical:
+        """Which component."""
+        return self._mixture_distribution
+
+    @property
+    def component_distribution(self) -> Distribution:
+        """The components."""
+        return self._component_distribution
+
+    def _average(self, values: Tensor) -> Tensor:
+        """The mean over the components of what has their shape."""
+        probs = self._mixture_distribution.probs
+        probs = probs.reshape((*probs.shape, *[1] * self._event_ndims))
+        return (probs * values).sum(-1 - self._event_ndims)
+
+    @property
+    def mean(self) -> Tensor:
+        return self._average(self._component_distribution.mean)
+
+    @property
+    def variance(self) -> Tensor:
+        components = self._component_distribution
+        return self._average(components.variance) + self._average((components.mean - self._pad(self.mean)) ** 2)
+
+    def _pad(self, x: Tensor) -> Tensor:
+        return x.unsqueeze(-1 - self._event_ndims)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return (self._component_distribution.cdf(self._pad(value)) * self._mixture_distribution.probs).sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        each = self._component_distribution.log_prob(self._pad(value))
+        return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            which = self._mixture_distribution.sample(sample_shape)
+            samples = self._component_distribution.sample(sample_shape)
+            dim = len(sample_shape) + len(self._batch_shape)
+            index = which.reshape((*which.shape, 1, *[1] * self._event_ndims))
+            index = index.expand((*samples.shape[:dim], 1, *samples.shape[dim + 1 :]))
+            return samples.gather(dim, index).squeeze(dim)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"
