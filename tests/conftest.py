@@ -8,22 +8,25 @@ from pathlib import Path
 
 import pytest
 
+# Processes that tests start import the taeda that the tests import, whatever stands in the current directory: a checkout
+# whose core is not built, say.
+HOME = str(Path(next(iter(find_spec("taeda").submodule_search_locations))).parent)
+os.environ["PYTHONSAFEPATH"] = "1"
+os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (HOME, os.environ.get("PYTHONPATH", "")) if p)
+
 
 @pytest.fixture
 def run_python(tmp_path):
     """``run_python(code, *args, **environment)``: run ``code`` in a new interpreter; gives its standard output."""
 
     def run(code: str, *args: str, timeout: float = 120, **environment: str) -> str:
-        spec = find_spec("taeda")
-        home = str(Path(next(iter(spec.submodule_search_locations))).parent)
-        path = os.pathsep.join(p for p in (home, os.environ.get("PYTHONPATH", "")) if p)
         done = subprocess.run(
             [sys.executable, "-c", code, *args],
             capture_output=True,
             text=True,
             timeout=timeout,
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path, **environment},
+            env={**os.environ, **environment},
         )
         assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout

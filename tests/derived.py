@@ -225,7 +225,7 @@ def check_dtypes(op: Op) -> None:
     for dtype in accepted:
         for args, kwargs in samples(op, dtype):
             result = _results(op(*args, **kwargs))
-            if dtype not in ("float16", "bfloat16"):
+            if dtype not in ("float16", "bfloat16") or op.traits.get("native"):
                 continue
             wide = [a.float() if isinstance(a, taeda.Tensor) and a.is_floating_point() else a for a in args]
             for small, large in zip(result, _results(op(*wide, **kwargs)), strict=True):
@@ -420,8 +420,11 @@ def check_inputs_kept(op: Op) -> None:
 # ---- gradients -----------------------------------------------------------------------------------------------------
 
 
-def _leaves(args: tuple, kwargs: dict) -> tuple[list[taeda.Tensor], tuple, dict]:
-    """Copies of the floating-point tensors among the arguments that require grad, and the arguments with them."""
+def _leaves(op: Op, args: tuple, kwargs: dict) -> tuple[list[taeda.Tensor], tuple, dict]:
+    """Copies of the floating-point tensors among the arguments that require grad, and the arguments with them.
+
+    Arguments whose derivative the op refuses to give are left as they are.
+    """
     leaves: list[taeda.Tensor] = []
 
     def copy(a: Any) -> Any:
@@ -432,7 +435,8 @@ def _leaves(args: tuple, kwargs: dict) -> tuple[list[taeda.Tensor], tuple, dict]
             return type(a)([copy(x) for x in a])
         return a
 
-    new_args = tuple(copy(a) for a in args)
+    refused = op.traits.get("no_derivative", ())
+    new_args = tuple(a if i in refused else copy(a) for i, a in enumerate(args))
     return leaves, new_args, {k: copy(v) for k, v in kwargs.items()}
 
 
@@ -470,7 +474,7 @@ def check_gradient(op: Op, second: bool = False) -> None:
     """
     recorded = False
     for args, kwargs in samples(op, "float64"):
-        leaves, new_args, new_kwargs = _leaves(args, kwargs)
+        leaves, new_args, new_kwargs = _leaves(op, args, kwargs)
         rng = np.random.default_rng(7)
 
         def value(new_args=new_args, new_kwargs=new_kwargs, leaves=leaves):
@@ -494,7 +498,7 @@ def check_gradient(op: Op, second: bool = False) -> None:
         assert not math.isfinite(expected) or abs(ours - expected) < (1e-5 if second else 1e-6) * scale, (
             f"{op.name}: {'second ' if second else ''}gradient {ours}, by finite differences {expected}"
         )
-    assert recorded or second, f"{op.name}: no sample has a gradient"
+    assert recorded or second or op.traits.get("no_derivative"), f"{op.name}: no sample has a gradient"
 
 
 def check_second_gradient(op: Op) -> None:
@@ -505,9 +509,10 @@ def check_second_gradient(op: Op) -> None:
 def check_gradient_dtype(op: Op) -> None:
     """Gradients have the dtype and shape of what they are gradients of, mixed dtypes and broadcasting included."""
     xs = operands(op, Maker("float32"), (2, 3), (3,))
-    if len(xs) > 1 and xs[1].is_floating_point() and accepts(op, "float64"):
+    mixes = not op.traits.get("one_dtype")
+    if mixes and len(xs) > 1 and xs[1].is_floating_point() and accepts(op, "float64"):
         xs[1] = xs[1].double()
-    leaves, args, _ = _leaves(tuple(xs), {})
+    leaves, args, _ = _leaves(op, tuple(xs), {})
     total = _weighted(op(*args))
     if total is None:
         return

@@ -140,7 +140,7 @@ def test_a_view_follows_its_base():
     x = leaf(4)
     h = x * 1
     view = h[1:3]
-    assert view.grad_fn.name() == "BasicIndexBackward0"
+    assert view.grad_fn.name() == "SliceBackward0"
     h.mul_(3)
     assert view.grad_fn.name() == "AsStridedBackward0"
     view.sum().backward()
@@ -252,9 +252,7 @@ def test_views_made_without_recording():
     with taeda.no_grad():
         view = h[1:]
         view.mul_(2)
-    with pytest.raises(
-        RuntimeError, match="created in no_grad mode and is being modified inplace with grad mode enabled"
-    ):
+    with pytest.raises(RuntimeError, match=r"created in no_grad mode and .* modified inplace with grad mode enabled"):
         view.mul_(x[1:])
     plain = taeda.zeros(3)
     with taeda.no_grad():

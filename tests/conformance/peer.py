@@ -93,8 +93,8 @@ def gradients(name, fn, *args, tolerance=None, second=False):
         found = [*first]
         if second:
             live = [g for g in first if g is not None and g.requires_grad]
-            if live:
-                found += framework.autograd.grad(live, leaves, [like(g) for g in live], allow_unused=True)
+            none = [None] * len(leaves)
+            found += framework.autograd.grad(live, leaves, [like(g) for g in live], allow_unused=True) if live else none
         results.append(found)
     for want, got in zip(*results, strict=True):
         zero = want is None or not bool(want.any())

@@ -205,3 +205,18 @@ def test_errors_have_the_same_type(call):
             eval(call, {"f": f, "d": f.utils.data, "x": dataset(f), "np": np})
         raised.append(info.type)
     assert raised[0] is raised[1]
+
+
+def test_collating_with_functions_of_ones_own():
+    def make(f):
+        collate = __import__(f"{f.__name__}.utils.data._utils.collate", fromlist=["x"])
+
+        def total(batch, *, collate_fn_map=None):
+            return sum(batch)
+
+        own = {int: total, **collate.default_collate_fn_map, (set, frozenset): lambda b, *, collate_fn_map: len(b)}
+        own[int] = total
+        samples = [(1, {"a": f.tensor([1.0])}, {1}, np.arange(2)), (2, {"a": f.tensor([2.0])}, {2}, np.arange(2))]
+        return collate.collate(samples, collate_fn_map=own)
+
+    both(make)

@@ -160,3 +160,161 @@ def test_safetensors_library(tmp_path):
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
     for read in (taeda_io.safetensors.load_file, taeda_io.load, lambda p: taeda_io.safetensors.load(p.read_bytes())):
         assert plain(read(tmp_path / "a.safetensors")) == plain(library.load_file(tmp_path / "b.safetensors"))
+
+
+def test_files_in_the_format_before_1_6_are_read_by_torch(tmp_path):
+    for name, ours in objects(taeda):
+        if name == "dtypes":
+            ours = {k: v for k, v in ours.items() if not k.startswith("uint") or k == "uint8"}
+        taeda.save(ours, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+        assert plain(torch.load(tmp_path / "old.pt")) == plain(ours), name
+        assert plain(taeda.load(tmp_path / "old.pt")) == plain(ours), name
+
+
+def test_skip_data(tmp_path):
+    results = []
+    for f in (taeda, torch):
+        f.save({"a": f.ones(3), "b": [f.ones(2, 2)[0]]}, tmp_path / "full.pt")
+        with f.serialization.skip_data():
+            f.save({"a": f.ones(3)}, tmp_path / "empty.pt")
+            shapes = f.load(tmp_path / "full.pt")
+        results.append((plain(f.load(tmp_path / "empty.pt")), shapes["a"].shape, shapes["b"][0].stride()))
+        assert plain(f.load(tmp_path / "full.pt")["a"])[-1] == [1, 1, 1]
+    assert results[0] == results[1]
+
+
+def test_unsafe_globals(tmp_path):
+    torch.save({"m": torch.nn.Linear(1, 1), "d": np.float32(1)}, tmp_path / "a.pt")
+    found = [set(f.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "a.pt")) for f in (taeda, torch)]
+    assert found[0] == {name for name in found[1] if name != "torch.nn.parameter.Parameter"}
+    with open(tmp_path / "a.pt", "rb") as file:
+        assert set(taeda.serialization.get_unsafe_globals_in_checkpoint(file)) == found[0]
+    for f in (taeda, torch):
+        with pytest.raises(ValueError):
+            f.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"nothing of the kind"))
+
+
+def test_arguments_that_programs_pass(tmp_path):
+    for f in (taeda, torch):
+        f.save({"a": f.ones(2)}, tmp_path / "a.pt", pickle_module=pickle, pickle_protocol=4)
+        for location in ("cpu", f.device("cpu"), {"cuda:0": "cpu"}, lambda storage, where: storage):
+            assert f.load(tmp_path / "a.pt", map_location=location, weights_only=False)["a"].tolist() == [1, 1]
+        with open(tmp_path / "a.pt", "rb") as file:
+            assert f.load(file, "cpu", pickle)["a"].tolist() == [1, 1]
+
+
+class Net(taeda.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = taeda.nn.Sequential(taeda.nn.Linear(3, 4), taeda.nn.BatchNorm1d(4), taeda.nn.ReLU())
+        self.head = taeda.nn.TransformerEncoderLayer(4, 2, 8, activation=taeda.nn.functional.gelu, batch_first=True)
+        self.scale = taeda.nn.Parameter(taeda.ones(1))
+        self.register_buffer("seen", taeda.zeros(2), persistent=False)
+        self.sizes = {"hidden": [1, 2]}
+
+    def forward(self, x):
+        return self.head(self.body(x)[None]) * self.scale
+
+
+def test_whole_modules():
+    net = Net().eval()
+    buffer = io.BytesIO()
+    taeda.save({"model": net, "epoch": 3}, buffer)
+    with pytest.raises(pickle.UnpicklingError, match="Net"):
+        taeda.load(io.BytesIO(buffer.getvalue()))
+    back = taeda.load(io.BytesIO(buffer.getvalue()), weights_only=False)["model"]
+    x = taeda.rand(5, 3)
+    assert type(back) is Net and not back.training and back.sizes == {"hidden": [1, 2]}
+    assert back(x).tolist() == net(x).tolist()
+    assert list(back.state_dict()) == list(net.state_dict())
+    back.train()(x).sum().backward()
+    assert back.body[0].weight.grad is not None
+
+
+def test_whole_modules_of_torch():
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(2))
+    x = torch.rand(2, 1, 5, 5)
+    want = net(x)
+    buffer = io.BytesIO()
+    torch.save(net, buffer)
+    buffer.seek(0)
+    back = taeda.load(buffer, weights_only=False)
+    got = back(taeda.from_dlpack(x))
+    torch.testing.assert_close(torch.from_dlpack(got.detach()), want.detach())
+
+
+VALUES = [
+    np.arange(6.0).reshape(2, 3),
+    np.arange(6, dtype=">i2")[::2],
+    np.array(["a", "bc"]),
+    np.array("2020-01-01", dtype="datetime64[D]"),
+    np.asfortranarray(np.ones((2, 3), dtype=np.complex64)),
+    np.zeros((0, 3), bool),
+]
+
+
+def test_what_is_read_beyond_plain_data(tmp_path):
+    import argparse
+    import collections
+    import datetime
+    import decimal
+    import pathlib
+
+    extra = {
+        "args": argparse.Namespace(lr=0.1, path=pathlib.Path("a/b")),
+        "counts": collections.defaultdict(list, {"a": [1]}),
+        "last": collections.deque([1, 2], 5),
+        "when": datetime.datetime(2020, 1, 2, 3, 4),
+        "price": decimal.Decimal("1.50"),
+        "range": [slice(1, None), range(3)],
+        "layout": None,
+    }
+    path = tmp_path / "a.pt"
+    for library in (taeda, torch):
+        library.save({"extra": extra, "arrays": VALUES, "t": library.ones(2)}, path)
+        with pytest.raises(pickle.UnpicklingError):
+            taeda.load(path)
+        for reader in (taeda, torch) if library is taeda else (taeda,):
+            back = reader.load(path, weights_only=False)
+            assert {k: v for k, v in back["extra"].items()} == extra
+            assert back["extra"]["last"].maxlen == 5 and back["extra"]["counts"].default_factory is list
+            assert back["t"].tolist() == [1, 1]
+            for got, want in zip(back["arrays"], VALUES, strict=True):
+                assert got.dtype == want.dtype.newbyteorder("=") and got.shape == want.shape
+                np.testing.assert_array_equal(got, want)
+    torch.save({"scalar": np.float32(2.5), "rng": np.random.RandomState(0).get_state()}, path)
+    back = taeda.load(path, weights_only=False)
+    assert back["scalar"] == 2.5 and back["rng"][1].shape == (624,)
+
+
+def test_a_generous_reader_runs_no_code_either(tmp_path):
+    import os
+    import subprocess
+
+    class Harm:
+        def __init__(self, *reduced):
+            self.reduced = reduced
+
+        def __reduce__(self):
+            return self.reduced
+
+    harms = [
+        Harm(os.system, ("echo harm",)),
+        Harm(subprocess.Popen, (["true"],)),
+        Harm(eval, ("1",)),
+        Harm(Net, ()),
+        Harm(taeda.nn.functional.gelu, (taeda.ones(1),)),
+        Harm(np.load, ("x",)),
+        Harm(collections_default, ()),
+        Harm(getattr, (Net, "forward")),
+    ]
+    for harm in harms:
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as file:
+            file.writestr("a/data.pkl", pickle.dumps(harm, 2))
+        with pytest.raises(pickle.UnpicklingError):
+            taeda.load(io.BytesIO(data.getvalue()), weights_only=False)
+
+
+def collections_default():
+    raise AssertionError("called")

@@ -6,7 +6,7 @@ import taeda
 
 torch = pytest.importorskip("torch")
 
-from tests.conformance.peer import close, ours  # noqa: E402
+from tests.conformance.peer import close, compare, gradients, ours  # noqa: E402
 
 
 def matrix(*shape, dtype=torch.float64, seed=0, kind="general"):
@@ -131,3 +131,150 @@ def test_errors(call):
         call(torch)
     with pytest.raises(RuntimeError, match=r"linalg|qr"):
         call(taeda)
+
+
+# ---- the rest of the family ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize("hermitian", [True, False])
+def test_ldl(dtype, hermitian):
+    A = matrix(3, 5, 5, dtype=dtype, kind="hermitian")
+    A = A if hermitian else A.mT + A
+    B = matrix(3, 5, 2, dtype=dtype, seed=1)
+    close(taeda.linalg.ldl_factor_ex(ours(A), hermitian=hermitian), torch.linalg.ldl_factor_ex(A, hermitian=hermitian))
+    LD, pivots = taeda.linalg.ldl_factor(ours(A), hermitian=hermitian)
+    X = taeda.linalg.ldl_solve(LD, pivots, ours(B), hermitian=hermitian)
+    close(ours(A) @ X, B, rtol=1e-3, atol=1e-4)
+    LD, pivots = LD.detach(), pivots.detach()
+    mine = ours(B).requires_grad_()
+    X = taeda.linalg.ldl_solve(LD, pivots, mine, hermitian=hermitian)
+    (g,) = taeda.autograd.grad(X, mine, ours(B.conj().resolve_conj()))
+    close(g, torch.linalg.solve(A.mH, B.conj()), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_reflectors(dtype):
+    A = matrix(2, 5, 3, dtype=dtype)
+    compare("geqrf", lambda T, A: T.geqrf(A), A)
+    packed, tau = torch.geqrf(A)
+    compare("orgqr", lambda T, a, t: T.orgqr(a, t), packed, tau)
+    gradients("orgqr", lambda T, a, t: T.linalg.householder_product(a, t), packed, tau, second=True)
+    for left in (True, False):
+        for turned in (True, False):
+            other = matrix(2, *((5, 4) if left else (4, 5)), dtype=dtype, seed=2)
+
+            def run(T, a, t, b, left=left, turned=turned):
+                return T.ormqr(a, t, b, left=left, transpose=turned)
+
+            compare("ormqr", run, packed, tau, other)
+            gradients("ormqr", run, packed, tau, other, second=True)
+
+
+def test_removed_and_older_names():
+    for name in ("lstsq", "solve", "symeig", "eig", "matrix_rank"):
+        compare(name, lambda T, name=name: getattr(T, name)(T.eye(2), T.eye(2)))
+    A = matrix(2, 4, 4, kind="regular")
+    for name, call in {
+        "lu": lambda T, A: T.lu(A),
+        "lu infos": lambda T, A: A.lu(get_infos=True),
+        "lu_solve": lambda T, A: A[..., :2].lu_solve(*T.linalg.lu_factor(A)),
+        "lu_unpack": lambda T, A: T.lu_unpack(*A.lu(), unpack_pivots=False),
+        "slogdet": lambda T, A: A.slogdet(),
+        "nuclear_norm": lambda T, A: T.nuclear_norm(A[0]),
+        "frobenius_norm": lambda T, A: T.frobenius_norm(A, (0, 1)),
+        "norm_except_dim": lambda T, A: T.norm_except_dim(A, 2, 1),
+        "pinverse": lambda T, A: A.pinverse(),
+        "triangular_solve": lambda T, A: A[..., :1].triangular_solve(A, upper=False),
+        "svd": lambda T, A: A.svd(compute_uv=False)[1],
+    }.items():
+        compare(name, call, A)
+    assert {n for n in dir(torch.functional) if n in torch.functional.__all__} <= set(taeda.functional.__all__)
+
+
+@pytest.mark.parametrize("shape", [(7, 4), (2, 4, 7)])
+def test_low_rank(shape):
+    A = matrix(*shape)
+    for call in (
+        lambda T, A: T.svd_lowrank(A, 3),
+        lambda T, A: T.pca_lowrank(A, 3),
+        lambda T, A: T.svd_lowrank(A, 2, M=A.mean(-2, keepdim=True)),
+    ):
+        torch.manual_seed(1)
+        taeda.manual_seed(1)
+        (U, S, V), (u, s, v) = call(torch, A), call(taeda, ours(A))
+        close(s, S, rtol=1e-9, atol=1e-10)
+        close((u * s[..., None, :]) @ v.mT, (U * S[..., None, :]) @ V.mT, rtol=1e-8, atol=1e-8)
+        assert torch.rand(1).item() == taeda.rand(1).item()
+
+
+@pytest.mark.parametrize("method", ["ortho", "basic"])
+@pytest.mark.parametrize("largest", [True, False])
+def test_lobpcg(method, largest):
+    A, B = matrix(2, 24, 24, kind="hermitian"), matrix(24, 24, seed=1, kind="positive")
+    steps = []
+    E, X = taeda.lobpcg(
+        ours(A), 3, B=ours(B), largest=largest, method=method, tracker=lambda s: steps.append(s.ivars["istep"])
+    )
+    want = torch.linalg.eigvals(torch.linalg.solve(B, A)).real.sort(-1, descending=largest).values[..., :3]
+    close(E, want, rtol=1e-8, atol=1e-8)
+    close(ours(A) @ X, torch.from_dlpack(ours(B) @ X * E.unsqueeze(-2)), rtol=1e-4, atol=1e-4)
+    assert steps[0] == 0 and len(steps) > 4
+
+    def run(T, A):
+        T.manual_seed(3)
+        if method == "basic":
+            E, X = T.linalg.eigh(A)
+            return (E.flip(-1), X.flip(-1) ** 2) if largest else (E, X**2)
+        E, X = T.lobpcg(A, 2, tol=1e-11, largest=largest, niter=500)
+        return E, X**2
+
+    if method == "ortho":
+        gradients("lobpcg", run, A[0], tolerance={"rtol": 1e-5, "atol": 1e-5})
+    with pytest.raises(ValueError, match="3 x the number"):
+        taeda.lobpcg(ours(A[0]), 9)
+
+
+def test_histograms():
+    x = torch.randn(200, generator=torch.Generator().manual_seed(1))
+    points, weight = x.reshape(100, 2), torch.rand(100)
+    for name, call in {
+        "bins": lambda T, x: T.histogram(x, 7),
+        "range": lambda T, x: T.histogram(x, 7, range=(-1.0, 1.0), density=True),
+        "edges": lambda T, x: T.histogram(x, T.tensor([-1.0, -0.5, 0.25, 2.0])),
+        "weight": lambda T, x: x.histogram(4, weight=x.abs()),
+        "one value": lambda T, x: T.histogram(x[:1], 3),
+        "nothing": lambda T, x: T.histogram(x[:0], 3),
+        "falling edges": lambda T, x: T.histogram(x, T.tensor([2.0, 1.0, 0.0])),
+        "range and edges": lambda T, x: T.histogram(x, T.ones(3), range=(0.0, 1.0)),
+        "no bins": lambda T, x: T.histogram(x, 0),
+        "range reversed": lambda T, x: T.histogram(x, 3, range=(1.0, 0.0)),
+        "integers": lambda T, x: T.histogram(x.long(), 3),
+        "infinite": lambda T, x: T.histogram(x / 0, 3),
+        "wrong weight": lambda T, x: T.histogram(x, 3, weight=T.ones(3)),
+    }.items():
+        compare(name, call, x)
+    for name, call in {
+        "two": lambda T, p, w: T.histogramdd(p, [3, 4], weight=w),
+        "one number": lambda T, p, w: T.histogramdd(p, 3, density=True, range=[-1.0, 1.0, 0.0, 2.0]),
+        "edges": lambda T, p, w: T.histogramdd(p, [T.tensor([-1.0, 0.0, 1.0]), T.tensor([0.0, 2.0])], weight=w),
+        "wrong number": lambda T, p, w: T.histogramdd(p, [3]),
+        "one dimension": lambda T, p, w: T.histogramdd(w, 3),
+    }.items():
+        compare(name, call, points, weight)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+def test_lstsq(shape, driver):
+    for dtype in (torch.float64, torch.complex128):
+        A, B = matrix(2, *shape, dtype=dtype), matrix(2, shape[0], 2, dtype=dtype, seed=1)
+        compare("lstsq", lambda T, A, B: T.linalg.lstsq(A, B, driver=driver), A, B)
+        gradients("lstsq", lambda T, A, B: T.linalg.lstsq(A, B, driver=driver)[0], A, B, second=True)
+
+
+@pytest.mark.parametrize("name", ["lu_factor", "lu"])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+def test_rectangular_lu(name, shape):
+    for dtype in (torch.float64, torch.complex128):
+        gradients(name, lambda T, A: getattr(T.linalg, name)(A), matrix(2, *shape, dtype=dtype), second=True)

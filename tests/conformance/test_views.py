@@ -200,3 +200,13 @@ def test_negative_steps():
         assert view.contiguous().tolist() == array[index].tolist()
     ours[::-1][0] = 7
     assert ours[3].tolist() == [7] * 5
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [lambda x: x.unbind(0), lambda x: x.split(5), lambda x: x.chunk(1), lambda x: x.split_with_sizes([1])],
+)
+def test_gradient_of_the_only_piece(pieces):
+    x = taeda.arange(3.0).reshape(1, 3).requires_grad_()
+    (pieces(x)[0] * taeda.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == [[1.0, 2.0, 3.0]]

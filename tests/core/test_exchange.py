@@ -96,7 +96,7 @@ def test_numpy_and_array():
     assert np.shares_memory(np.asarray(t), t.numpy())
     x = taeda.ones(2, requires_grad=True)
     assert x.numpy(force=True).tolist() == [1.0, 1.0]
-    assert np.sin(t).dtype == np.float32
+    assert np.sin(t).dtype is taeda.float32
     assert (np.ones(4) + t).tolist() == [1.0, 2.0, 3.0, 4.0]
 
 

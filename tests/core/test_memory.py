@@ -124,7 +124,7 @@ def test_drifting_sizes_do_not_pile_up():
 
 def test_storage_properties_and_resize():
     storage = memory._storage(100)
-    assert (storage.nbytes(), storage.version, storage.owner, storage.resizable) == (100, 0, None, True)
+    assert (storage.nbytes(), storage.version, storage.owner, storage.resizable()) == (100, 0, None, True)
     assert storage.data_ptr() % 64 == 0
     assert weakref.ref(storage)() is storage
     before = allocated()

@@ -96,7 +96,7 @@ def test_workers_that_fell_asleep_are_woken(threads):
 def test_set_num_threads_refuses_nonsense():
     with pytest.raises(RuntimeError, match="positive"):
         pool.set_num_threads(0)
-    with pytest.raises(TypeError, match="expected an int, got str"):
+    with pytest.raises(RuntimeError, match="expects an int, got str"):
         pool.set_num_threads("2")
 
 

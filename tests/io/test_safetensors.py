@@ -2,6 +2,8 @@
 
 import json
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +86,28 @@ def test_the_header_of_these_tests_is_right():
 def test_files_that_lie(data):
     with pytest.raises(RuntimeError, match="safetensors: the file is damaged"):
         safetensors.load(data)
+
+
+def test_the_library_s_torch_side_works_on_taeda(tmp_path):
+    """Through the stand-in the library reads and writes taeda's tensors: mapped, bfloat16 too."""
+    pytest.importorskip("safetensors")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, torch\n"
+        "from safetensors import safe_open\n"
+        "from safetensors.torch import load, load_file, load_model, save, save_file, save_model\n"
+        "path = sys.argv[1]\n"
+        "state = {'a': torch.arange(6.0).reshape(2, 3), 'b': torch.ones(3, dtype=torch.bfloat16), 'c': torch.tensor(True)}\n"
+        "save_file(state, path)\n"
+        "for found in (load_file(path), load(save(state))):\n"
+        "    assert all(torch.equal(found[k], v) and found[k].dtype is v.dtype for k, v in state.items())\n"
+        "with safe_open(path, 'pt') as file:\n"
+        "    assert file.get_slice('a')[1:, :2].tolist() == [[3.0, 4.0]]\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "save_model(model, path)\n"
+        "load_model(model, path)\n"
+        "assert torch.__name__ == 'torch' and 'taeda' in sys.modules\n"
+    )
+    command = [sys.executable, "-m", "taeda.standin", str(program), str(tmp_path / "x.safetensors")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -104,11 +104,12 @@ UNARY = {
     "atanh": (lambda x: mp.atanh(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 2),
     "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -1e4, 1e4, 2, 3),
     "erf": (mp.erf, -30, 30, 2, 2),
-    "erfc": (mp.erfc, -30, 30, 1, 4),
+    "erfc": (mp.erfc, -30, 30, 1.5, 4),
     "erfinv": (lambda x: mp.erfinv(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 4),
     "lgamma": (lambda x: mp.loggamma(x) if x else mp.inf, 0, 1e30, 1, 4),
     "i0": (lambda x: mp.besseli(0, x), -80, 80, 1, 5),
     "i1": (lambda x: mp.besseli(1, x), -80, 80, 1, 5),
+    "trigamma": (lambda x: mp.psi(1, x) if x else mp.inf, 0, 1e30, 1, 6),
     "digamma": (lambda x: mp.digamma(x) if x else -mp.inf, 0, 1e30, 1, 6),
 }
 

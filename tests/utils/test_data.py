@@ -64,12 +64,6 @@ def test_subclasses_of_tensor_dataset_are_asked():
     assert next(iter(DataLoader(Doubled(taeda.arange(4)), 4)))[0].tolist() == [0, 2, 4, 6]
 
 
-def test_workers_are_announced_to_be_missing():
-    with pytest.warns(UserWarning, match="no worker processes"):
-        loader = DataLoader(TensorDataset(taeda.arange(4)), 2, num_workers=2)
-    assert len(list(loader)) == 2
-
-
 def test_an_iterable_that_gives_more_than_it_promised():
     class Liar(IterableDataset):
         def __iter__(self):

@@ -1,0 +1,44 @@
+"""Command line: compare entries with PyTorch and print, or write, a table per family."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from .checks import entries
+from .exceptions import MEANT
+from .runner import sweep
+from .table import page, table, unexpected
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.opdb", description=__doc__)
+    parser.add_argument("--match", default="", help="regular expression on the entry's name")
+    parser.add_argument("--samples", type=int, default=8, help="samples per entry and dtype; 0 means all")
+    parser.add_argument("--table", type=Path, help="write the page of the docs to this file")
+    parser.add_argument("-v", action="store_true", help="print every failure kept, not the first of each kind")
+    options = parser.parse_args()
+    names = [name for name in entries() if re.search(options.match, name)]
+    bad = []
+
+    def report(result, seconds):
+        found = unexpected(result, MEANT)
+        if not found:
+            return
+        bad.append(result["op"])
+        print(f"{result['op']}  ({seconds:.1f} s)")
+        for kind, lines in found.items():
+            print(f"    {kind} x{result['failed'][kind]}: {lines[0]}")
+            for line in lines[1:] if options.v else ():
+                print(f"        {line}")
+
+    results = sweep(names, options.samples or None, report)
+    text = table(results, MEANT)
+    print(text)
+    print(f"{len(names) - len(bad)} of {len(names)} entries agree")
+    if options.table:
+        options.table.write_text(page(results, MEANT, options.samples))
+
+
+main()

@@ -1,0 +1,63 @@
+"""Differences from PyTorch that are meant: entry (``name`` or ``name.variant``) and kind of check, with the reason."""
+
+_POLES = {
+    "value": "infinite at the poles and right near them, where PyTorch's reflection of the trigamma function loses 1e-5",
+    "out": "the same",
+    "inplace": "the same",
+    "method": "the same",
+}
+_ROUNDED_ONCE = {kind: "computed in float32 and rounded once" for kind in ("value", "out", "inplace", "method")}
+
+_NO_COMPLEX32 = {kind: "there is no complex32" for kind in ("value", "view", "out", "gradient")}
+
+_COMPUTED_FIRST = {"error": "out= may share memory with an argument: the result is there before it is written"}
+
+MEANT: dict[str, dict[str, str]] = {
+    **{f"polygamma.polygamma_n_{n}": _POLES for n in range(5)},
+    "special.polygamma.special_polygamma_n_0": _POLES,
+    "logit": _ROUNDED_ONCE,
+    "special.bessel_j0": {"value": "within 1e-15 of the truth, where PyTorch is within 1e-6"},
+    "special.bessel_j1": {"value": "the same"},
+    "special.bessel_y0": {"value": "the same"},
+    "special.bessel_y1": {"value": "the same"},
+    "special.airy_ai": {"value": "the same"},
+    "conj": {"view": "a copy: no tensor is conjugated when it is read"},
+    "linalg.norm.subgradients_at_zero": {
+        "second": "0, the second derivative of the subgradient taken; PyTorch gives NaN"
+    },
+    "istft": {
+        "gradient": "a complex window shorter than n_fft has a gradient; PyTorch gives None",
+        "second": "the same",
+    },
+    "max_pool2d_with_indices_backward": {
+        "value": "the database calls torch.ops.aten",
+        "gradient": "the database calls torch.ops.aten",
+    },
+    "nn.functional.soft_margin_loss": {
+        "gradient": "finite in float16, where PyTorch divides two infinities",
+    },
+    "H": {"view": "a copy of complex input: no tensor is conjugated when it is read"},
+    "mH": {"view": "the same"},
+    **dict.fromkeys(("chalf", "complex", "view_as_complex"), _NO_COMPLEX32),
+    "as_strided_scatter": {"gradient": "0 where src has replaced the input; PyTorch passes the gradient on as well"},
+    "masked.logaddexp": {"second": "0 where both are masked out, where PyTorch gives NaN"},
+    "renorm": {"gradient": "finite for complex input and p=inf, where PyTorch gives NaN"},
+    "addbmm": {"inplace": "input is not resized to the broadcast size: it must have it"},
+    "cholesky_inverse": {
+        "gradient": "of the triangle that is read; PyTorch fills the other with what it would be if it were read",
+        "second": "the same",
+    },
+    "cholesky_solve": {"gradient": "the same", "second": "the same"},
+    "narrow_copy": {"error": "IndexError for a dimension out of range, as narrow and all others"},
+    "__rdiv__": {"error": "a method of Tensor, called with an int for itself, raises TypeError"},
+    "matrix_exp": {
+        "value": "computed in float32 for half precision, where PyTorch overflows to NaN",
+        "gradient": "the same",
+    },
+    "special.xlog1py": {
+        "gradient": "terms are rounded to bfloat16 before their sum over a broadcast dimension, as PyTorch's, in another order"
+    },
+    "cat": _COMPUTED_FIRST,
+    "gather": _COMPUTED_FIRST,
+    "take": _COMPUTED_FIRST,
+}

@@ -1,0 +1,72 @@
+"""The counts of a sweep as a table per family, and the list of what differs."""
+
+from __future__ import annotations
+
+
+def unexpected(result: dict, meant: dict) -> dict:
+    """Failures of a result that are not listed as meant; a failure of the database itself is none of ours."""
+    allowed = meant.get(result["op"], {})
+    return {kind: lines for kind, lines in result["failures"].items() if kind not in allowed and kind != "database"}
+
+
+PAGE = """# Agreement with PyTorch's operator database
+
+PyTorch ships a database of its operators (`torch.testing._internal.common_methods_invocations.op_db`): dtypes, sample
+inputs, forms and inputs that must fail. `tests/conformance/opdb/` runs its {entries} public entries (without the private, sparse,
+quantised, jiterator and scaled-mm ones) on taeda, each with every dtype that PyTorch's CPU build supports, and compares values,
+dtypes, sizes, aliasing and strides of views, `out=`, in-place and method forms, gradients, second gradients and exception types. A value
+passes within a relative tolerance of 1.3e-5 (float32), 1e-7 (float64), 2e-3 (float16) or 1.6e-2 (bfloat16), or if it is
+at most twice as far from the result in double precision as PyTorch's is. Of equal elements, sorting may name any.
+
+    python -m tests.conformance.opdb --samples {samples} --table docs/conformance.md   # this page
+    pytest tests/conformance/opdb                                        # two samples an entry and dtype
+    pytest tests/conformance/opdb -m sweep                               # all samples
+
+With {samples} samples for each entry and dtype, **{agree} of {entries} entries agree in everything** and {listed} differ in what is listed
+below. The columns from "value" on count comparisons.
+
+{table}
+## What differs
+
+A name at the end is the variant's. "the same" repeats the reason above.
+
+| entry | check | difference |
+|---|---|---|
+{rows}"""
+
+
+def page(results: list[dict], meant: dict, samples: int) -> str:
+    """The page of the docs: the counts and every listed difference."""
+    rows = [
+        f"| `{name}` | {', '.join(kinds)} | {'; '.join(dict.fromkeys(kinds.values()))} |\n"
+        for name, kinds in meant.items()
+    ]
+    agree = sum(not unexpected(r, meant) and not meant.get(r["op"]) for r in results)
+    return PAGE.format(
+        entries=len(results),
+        samples=samples,
+        agree=agree,
+        listed=len(meant),
+        table=table(results, meant),
+        rows="".join(rows),
+    )
+
+
+def table(results: list[dict], meant: dict) -> str:
+    families: dict[str, list[dict]] = {}
+    for result in results:
+        families.setdefault(result["family"] or "crashed", []).append(result)
+    kinds = ("value", "view", "out", "inplace", "method", "gradient", "second", "error")
+    lines = [
+        "| family | entries | agree | " + " | ".join(kinds) + " |",
+        "|---|---|---|" + "---|" * len(kinds),
+    ]
+    total = [0, 0] + [0] * len(kinds)
+    for family, found in sorted(families.items()):
+        agree = sum(not unexpected(r, meant) and not meant.get(r["op"]) for r in found)
+        counts = [sum(r["counts"].get(kind, 0) for r in found) for kind in kinds]
+        row = [len(found), agree, *counts]
+        total = [a + b for a, b in zip(total, row, strict=True)]
+        lines.append(f"| {family} | " + " | ".join(str(x) for x in row) + " |")
+    lines.append("| **all** | " + " | ".join(f"**{x}**" for x in total) + " |")
+    return "\n".join(lines) + "\n"

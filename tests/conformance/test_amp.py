@@ -1,0 +1,174 @@
+"""Mixed precision in both frameworks: the dtypes of results under autocast, and the loss scaler."""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import taeda  # noqa: E402
+
+
+def dtypes(fn):
+    """The dtype that ``fn(framework)`` has in each framework."""
+    return [str(fn(t).dtype).split(".")[-1] for t in (torch, taeda)]
+
+
+def _f(t):
+    return t.nn.functional
+
+
+CALLS = {
+    "matmul": lambda t: t.ones(2, 2) @ t.ones(2, 2),
+    "linear": lambda t: t.nn.Linear(2, 2)(t.ones(1, 2)),
+    "conv": lambda t: t.nn.Conv2d(1, 1, 1)(t.ones(1, 1, 2, 2)),
+    "conv transposed": lambda t: t.nn.ConvTranspose1d(1, 1, 1)(t.ones(1, 1, 2)),
+    "einsum": lambda t: t.einsum("ij,jk->ik", t.ones(2, 2), t.ones(2, 2)),
+    "bmm": lambda t: t.bmm(t.ones(1, 2, 2), t.ones(1, 2, 2)),
+    "addmm": lambda t: t.addmm(t.ones(2), t.ones(2, 2), t.ones(2, 2)),
+    "attention": lambda t: _f(t).scaled_dot_product_attention(*[t.ones(1, 1, 2, 4)] * 3),
+    "double": lambda t: t.ones(2, 2, dtype=t.float64) @ t.ones(2, 2, dtype=t.float64),
+    "exp of half": lambda t: t.exp(t.ones(2, dtype=t.bfloat16)),
+    "softmax of half": lambda t: t.softmax(t.ones(2, dtype=t.bfloat16), 0),
+    "sum of half": lambda t: t.ones(2, dtype=t.bfloat16).sum(),
+    "mse": lambda t: _f(t).mse_loss(t.ones(2, dtype=t.bfloat16), t.ones(2, dtype=t.bfloat16)),
+    "cross entropy": lambda t: _f(t).cross_entropy(t.ones(2, 3, dtype=t.bfloat16), t.tensor([0, 1])),
+    "l1": lambda t: _f(t).l1_loss(t.ones(2, dtype=t.bfloat16), t.ones(2)),
+    "prod": lambda t: t.prod(t.ones(2, dtype=t.bfloat16)),
+    "cat": lambda t: t.cat([t.ones(2, dtype=t.bfloat16), t.ones(2)]),
+    "stack": lambda t: t.stack([t.ones(2), t.ones(2, dtype=t.bfloat16)]),
+    "layer norm": lambda t: t.nn.LayerNorm(2)(t.ones(1, 2, dtype=t.bfloat16)),
+    "batch norm": lambda t: t.nn.BatchNorm1d(2)(t.rand(4, 2).to(t.bfloat16)),
+    "gelu of a product": lambda t: _f(t).gelu(t.ones(2, 2) @ t.ones(2, 2)),
+    "add": lambda t: t.ones(2, dtype=t.bfloat16) + t.ones(2),
+    "integers": lambda t: t.ones(2, dtype=t.int64) + 1,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_dtypes_on_the_cpu(name):
+    def within(t):
+        with t.autocast("cpu", dtype=t.bfloat16):
+            return CALLS[name](t)
+
+    want, got = dtypes(within)
+    assert got == want
+
+
+def test_nesting_state_and_decorator():
+    def fn(t):
+        made = [t.is_autocast_enabled("cpu")]
+        with t.autocast("cpu"):
+            made += [t.is_autocast_enabled("cpu"), str(t.get_autocast_dtype("cpu")).split(".")[1]]
+            with t.autocast("cpu", enabled=False):
+                made += [t.is_autocast_enabled("cpu"), str((t.ones(1, 1) @ t.ones(1, 1)).dtype).split(".")[1]]
+            with t.autocast("cpu", dtype=t.float16):
+                made.append(str((t.ones(1, 1) @ t.ones(1, 1)).dtype).split(".")[1])
+            made.append(str((t.ones(1, 1) @ t.ones(1, 1)).dtype).split(".")[1])
+        made.append(t.is_autocast_enabled("cpu"))
+        decorated = t.autocast("cpu")(lambda: t.ones(1, 1) @ t.ones(1, 1))
+        return [*made, str(decorated().dtype).split(".")[1]]
+
+    assert fn(taeda) == fn(torch)
+
+
+def test_gradients_meet_in_float32():
+    def fn(t):
+        t.manual_seed(0)
+        layer = t.nn.Linear(4, 4)
+        with t.autocast("cpu", dtype=t.bfloat16):
+            out = layer(layer(t.ones(2, 4)))
+        out.float().sum().backward()
+        return layer.weight.grad
+
+    want, got = fn(torch), fn(taeda)
+    assert str(got.dtype) == "taeda.float32"
+    torch.testing.assert_close(torch.from_dlpack(got), want, rtol=2e-2, atol=2e-2)
+
+
+def test_custom_functions():
+    def fn(t):
+        class Product(t.autograd.Function):
+            @staticmethod
+            @t.amp.custom_fwd(device_type="cpu")
+            def forward(ctx, a, b):
+                ctx.save_for_backward(a, b)
+                return a.mm(b)
+
+            @staticmethod
+            @t.amp.custom_bwd(device_type="cpu")
+            def backward(ctx, g):
+                a, b = ctx.saved_tensors
+                return g.mm(b.t()), a.t().mm(g)
+
+        class Exact(t.autograd.Function):
+            @staticmethod
+            @t.amp.custom_fwd(device_type="cpu", cast_inputs=t.float32)
+            def forward(ctx, a):
+                return a.mm(a)
+
+            @staticmethod
+            @t.amp.custom_bwd(device_type="cpu")
+            def backward(ctx, g):
+                return g
+
+        a = t.ones(2, 2, requires_grad=True)
+        with t.autocast("cpu"):
+            out = Product.apply(a, t.ones(2, 2))
+            exact = Exact.apply(t.ones(2, 2, dtype=t.bfloat16))
+        out.float().sum().backward()
+        return [str(x.dtype).split(".")[1] for x in (out, exact, a.grad)], a.grad.tolist()
+
+    assert fn(taeda) == fn(torch)
+
+
+def test_the_scaler_step_by_step():
+    def fn(t):
+        p = t.nn.Parameter(t.ones(2))
+        optimizer = t.optim.SGD([p], lr=0.1)
+        scaler = t.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+        seen = []
+        for factor in (1.0, 2.0, float("inf"), 1.0, float("nan"), 1.0, 1.0):
+            optimizer.zero_grad()
+            scaler.scale((p * factor).sum()).backward()
+            scaler.unscale_(optimizer)
+            t.nn.utils.clip_grad_norm_([p], 10.0)
+            scaler.step(optimizer)
+            scaler.update()
+            seen.append((scaler.get_scale(), round(p[0].item(), 5)))
+        state = scaler.state_dict()
+        other = t.amp.GradScaler("cpu")
+        other.load_state_dict(state)
+        return seen, state, other.state_dict()
+
+    assert fn(taeda) == fn(torch)
+
+
+def test_misuse_of_the_scaler():
+    def fn(t):
+        errors = []
+
+        def attempt(action):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    action()
+                except Exception as error:
+                    errors.append(type(error).__name__)
+
+        p = t.nn.Parameter(t.ones(1))
+        optimizer = t.optim.SGD([p], lr=0.1)
+        scaler = t.amp.GradScaler("cpu")
+        attempt(lambda: scaler.step(optimizer))
+        attempt(scaler.update)
+        scaler.scale(p.sum()).backward()
+        scaler.unscale_(optimizer)
+        attempt(lambda: scaler.unscale_(optimizer))
+        scaler.step(optimizer)
+        attempt(lambda: scaler.step(optimizer))
+        attempt(lambda: scaler.step(optimizer, closure=lambda: None))
+        attempt(lambda: t.amp.GradScaler("cpu").load_state_dict({}))
+        return errors
+
+    got, want = fn(taeda), fn(torch)
+    assert len(got) == len(want) and [e.replace("AssertionError", "RuntimeError") for e in want] == got

@@ -1,0 +1,92 @@
+"""taeda.masked, segment_reduce and the ``_scatter`` forms of views against PyTorch, with gradients."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import taeda  # noqa: E402
+
+from .peer import compare, gradients  # noqa: E402
+
+X = torch.tensor([[1.0, -2.0, 0.5, 3.0], [0.25, 4.0, -1.0, 2.0], [2.0, 2.5, -3.0, 1.0]], dtype=torch.float64)
+MASK = torch.tensor([[True, False, True, True], [False, False, False, False], [True, True, True, False]])
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "var", "std", "norm", "logsumexp")
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dim", [None, 1, (0, 1), -2])
+def test_reductions(name, dim):
+    for mask in (None, MASK, MASK[:, :1]):
+        for keepdim in (False, True):
+
+            def call(framework, x, mask=mask, keepdim=keepdim):
+                return getattr(framework.masked, name)(
+                    x, dim=dim, keepdim=keepdim, mask=None if mask is None else framework.tensor(mask.tolist())
+                )
+
+            compare(name, call, X)
+            if dim is not None and mask is None:
+                gradients(name, call, X)
+
+
+@pytest.mark.parametrize(
+    "name", ["cumsum", "cumprod", "softmax", "log_softmax", "softmin", "median", "argmax", "argmin"]
+)
+def test_along(name):
+    for dim in (0, 1):
+        compare(name, lambda f, x, m, dim=dim: getattr(f.masked, name)(x, dim, mask=m), X, MASK)
+        compare(name, lambda f, x, dim=dim: getattr(f.masked, name)(x, dim), X)
+
+
+def test_others():
+    compare("normalize", lambda f, x, m: f.masked.normalize(x, 2.0, 1, mask=m), X, MASK)
+    compare("logaddexp", lambda f, x, m: f.masked.logaddexp(x, x * 2, input_mask=m, other_mask=~m), X, MASK)
+    compare("sum", lambda f, x, m: f.masked.sum(x, 1, mask=m), X.to(torch.int32), MASK)
+    compare("amax", lambda f, x, m: f.masked.amax(x, 1, mask=m), X.to(torch.int8), MASK)
+    compare("rank", lambda f, x, m: f.masked.sum(x[0], 0, mask=m), X, MASK)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("initial", [None, 2.0])
+def test_segment_reduce(reduce, initial):
+    for axis, lengths in ((0, [2, 0, 1]), (1, [[1, 3, 0], [4, 0, 0], [0, 2, 2]])):
+
+        def call(framework, x, axis=axis, lengths=lengths):
+            lengths = framework.tensor(lengths)
+            return framework.segment_reduce(x, reduce, lengths=lengths, axis=axis, unsafe=False, initial=initial)
+
+        compare(reduce, call, X)
+        gradients(reduce, call, X)
+    for bad in ([2, 2], [-1, 4]):
+        compare("bad", lambda f, x, bad=bad: f.segment_reduce(x, reduce, lengths=f.tensor(bad)), X)
+    compare("offsets", lambda f, x: f.segment_reduce(x, reduce, offsets=f.tensor([0, 1, 3]), initial=initial), X)
+
+
+def test_scatters_of_views():
+    src = torch.full((2, 2), 9.0, dtype=torch.float64)
+    for call in (
+        lambda f, x, s: f.as_strided_scatter(x, s, (2, 2), (4, 1), 1),
+        lambda f, x, s: f.slice_scatter(x, s[:, :1].expand(2, 4), 0, 1),
+        lambda f, x, s: f.select_scatter(x, s.reshape(-1), 0, 2),
+        lambda f, x, s: f.diagonal_scatter(x, s[0], 2),
+    ):
+        compare("scatter", call, X, src)
+    for call in (
+        lambda f, x, s: f.slice_scatter(x, s[:, :1].expand(2, 4), 0, 1),
+        lambda f, x, s: f.select_scatter(x, s.reshape(-1), 0, 2),
+        lambda f, x, s: f.diagonal_scatter(x, s[0], 2),
+    ):
+        gradients("scatter", call, X, src)
+    x, s = (taeda.randn(3, 4, dtype=taeda.float64, requires_grad=True), taeda.ones(2, 2, dtype=taeda.float64))
+    s.requires_grad_()
+    assert taeda.autograd.gradcheck(lambda x, s: taeda.as_strided_scatter(x, s, (2, 2), (4, 1), 1), (x, s))
+
+
+def test_small_ops():
+    for size in (0, 3, 20):
+        compare("nonzero_static", lambda f, x, size=size: f.nonzero_static(x > 0, size=size, fill_value=-2), X)
+    compare("nonzero_static", lambda f, x: f.nonzero_static(x, size=-1), X)
+    compare("chunk_cat", lambda f, x: f._chunk_cat([x, x[:, :3]], 1, 2), X)
+    compare("hash", lambda f, x: f.hash_tensor(x, 1).view(f.int64), X)
+    compare("unravel_index", lambda f, x: f.unravel_index(x.to(f.uint8).abs() % 4, (2, 2)), X.abs())
+    compare("take_along_dim", lambda f, x: f.take_along_dim(x, f.tensor([[-1, 0, -4, 2]]), 1), X)

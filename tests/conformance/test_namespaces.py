@@ -1,0 +1,119 @@
+"""Smaller namespaces in both frameworks: dual numbers, trees, own ops, hub."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import taeda  # noqa: E402
+
+
+def test_dual_numbers():
+    def fn(t):
+        fw = __import__(f"{t.__name__}.autograd.forward_ad", fromlist=["x"])
+        t.manual_seed(0)
+        x, d, w = t.randn(3, 4), t.randn(3, 4), t.randn(4, 2)
+        with fw.dual_level():
+            dual = fw.make_dual(x, d)
+            values = [
+                fw.unpack_dual(y)
+                for y in (dual.sin().mm(w), (dual * dual).sum(), dual.softmax(-1), t.cat([dual, dual]))
+            ]
+            none = fw.unpack_dual(t.ones(2)).tangent
+            kept = fw.unpack_dual(dual).tangent
+        outside = fw.unpack_dual(dual).tangent
+        return [v.tangent for v in values], none, kept, outside
+
+    want, got = fn(torch), fn(taeda)
+    for w, g in zip(want[0], got[0], strict=True):
+        torch.testing.assert_close(torch.from_dlpack(g.detach()), w)
+    assert got[1] is want[1] is None and got[3] is want[3] is None
+    torch.testing.assert_close(torch.from_dlpack(got[2]), want[2])
+
+
+def test_dual_numbers_outside_a_level():
+    from taeda.autograd import forward_ad
+
+    with pytest.raises(RuntimeError, match="level"):
+        forward_ad.make_dual(taeda.ones(1), taeda.ones(1))
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="sizes"):
+        forward_ad.make_dual(taeda.ones(1), taeda.ones(2))
+
+
+def test_trees():
+    from collections import OrderedDict, namedtuple
+
+    point = namedtuple("point", "x y")
+    tree = {"a": [1, (2, 3)], "b": OrderedDict(c=point(4, None)), "d": 5}
+
+    def fn(t):
+        p = __import__(f"{t.__name__}.utils._pytree", fromlist=["x"])
+        leaves, spec = p.tree_flatten(tree)
+        paths = [p.keystr(path) for path, _ in p.tree_flatten_with_path(tree)[0]]
+        with pytest.raises(ValueError):
+            p.tree_unflatten([1], spec)
+        return (
+            leaves,
+            paths,
+            p.tree_unflatten(leaves, spec),
+            p.tree_map(lambda x, y: (x, y), tree, tree),
+            p.tree_map_only(int, lambda x: x + 1, tree),
+            spec.num_leaves,
+            spec.num_nodes,
+            p.tree_any(lambda x: x == 3, tree),
+            spec == p.tree_structure(tree),
+        )
+
+    assert fn(taeda) == fn(torch)
+
+
+def test_own_ops():
+    def fn(t):
+        library = __import__(f"{t.__name__}.library", fromlist=["x"])
+
+        def double(x: t.Tensor, n: int = 2) -> t.Tensor:
+            return x.detach().clone() * n
+
+        double.__annotations__ = {"x": t.Tensor, "n": int, "return": t.Tensor}
+        op = library.custom_op("testlib::double", double, mutates_args=())
+        op.register_autograd(
+            lambda ctx, g: (g * ctx.n, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "n", inputs[1])
+        )
+        x = t.ones(2, requires_grad=True)
+        op(x, 3).sum().backward()
+        return x.grad.tolist(), op(x).tolist()
+
+    assert fn(taeda) == fn(torch)
+
+
+def test_hub_uses_what_is_here(tmp_path):
+    (tmp_path / "hubconf.py").write_text("def net(n=2):\n    'A net.'\n    return ['net'] * n\n")
+    assert taeda.hub.list(str(tmp_path), source="local") == ["net"]
+    assert taeda.hub.load(str(tmp_path), "net", n=3, source="local") == ["net"] * 3
+    assert taeda.hub.help(str(tmp_path), "net", source="local") == "A net."
+    taeda.save({"w": taeda.ones(2)}, tmp_path / "w.pt")
+    assert taeda.hub.load_state_dict_from_url((tmp_path / "w.pt").as_uri())["w"].tolist() == [1.0, 1.0]
+    with pytest.raises(NotImplementedError, match="network"):
+        taeda.hub.load("someone/something", "net")
+    with pytest.raises(NotImplementedError, match="network"):
+        taeda.hub.load_state_dict_from_url("https://example.org/w.pt", model_dir=str(tmp_path / "none"))
+
+
+def test_benchmark_timer():
+    from taeda.utils.benchmark import Compare, Timer
+
+    timer = Timer("x + 1", setup="x = taeda.ones(2)", label="add", description="one")
+    measured = timer.blocked_autorange(min_run_time=0.01)
+    assert measured.median > 0 and "add" in repr(measured) and timer.timeit(10).number_per_run == 10
+    assert "one" in str(Compare([measured]))
+
+
+def test_attention_with_changed_scores():
+    from taeda.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    taeda.manual_seed(0)
+    q, k, v = (taeda.randn(1, 2, 5, 4) for _ in range(3))
+    mask = create_block_mask(lambda b, h, i, j: i >= j, 1, 2, 5, 5)
+    want = taeda.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    taeda.testing.assert_close(flex_attention(q, k, v, block_mask=mask), want)
+    scaled = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s * 0)
+    taeda.testing.assert_close(scaled, v.mean(2, keepdim=True).expand_as(v))

@@ -1,0 +1,163 @@
+"""``__torch_function__`` in both frameworks: classes, subclasses of Tensor, modes."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import taeda  # noqa: E402
+
+FRAMEWORKS = [torch, taeda]
+
+
+def both(fn):
+    """What ``fn(framework)`` gives in each, which must be the same."""
+    want, got = (fn(framework) for framework in FRAMEWORKS)
+    assert got == want
+    return got
+
+
+def test_subclasses_keep_their_class():
+    def fn(t):
+        class Mine(t.Tensor):
+            pass
+
+        x = t.ones(2, 3).as_subclass(Mine)
+        made = [
+            x + 1, 1 + x, t.ones(2, 3) * x, x.sum(), t.std(x), t.nn.functional.relu(x), x[0], x.T, t.stack([x, x]), x.detach(),
+            x.max(0)[0], t.cat([t.ones(2, 3), x]), x.clone().add_(1), x.view(-1), x.to(t.float64),
+        ]  # fmt: skip
+        plain = [t.ones(2) + 1, x.tolist(), x.shape, x.sum().item()]
+        return (
+            [type(m).__name__ for m in made],
+            [type(p).__name__ for p in plain],
+            isinstance(t.nn.Parameter(t.ones(1)), Mine),
+        )
+
+    both(fn)
+
+
+def test_order_and_names_of_calls():
+    def fn(t):
+        seen = []
+
+        class Loud(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append((func.__name__, [k.__name__ for k in types]))
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        class Louder(Loud):
+            pass
+
+        a, b = t.ones(2).as_subclass(Loud), t.ones(2).as_subclass(Louder)
+        assert type(t.add(a, b)) is Louder
+        a.mean()
+        t.cat([a, b])
+        with t._C.DisableTorchFunctionSubclass() if t is torch else t.DisableTorchFunctionSubclass():
+            a + b
+        return seen
+
+    both(fn)
+
+
+def test_other_classes_may_take_over():
+    def fn(t):
+        handled = {}
+
+        class Diagonal:
+            def __init__(self, n, value):
+                self.n, self.value = n, value
+
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func not in handled:
+                    return NotImplemented
+                return handled[func](*args, **(kwargs or {}))
+
+        handled[t.mean] = lambda d: d.value / d.n
+        handled[t.add] = lambda a, b, **k: "added"
+        handled[t.stack] = lambda ds, dim=0: len(ds)
+        handled[t.nn.functional.linear] = lambda *args, **k: len(args)
+        d = Diagonal(4, 2.0)
+        results = [
+            t.mean(d),
+            t.add(d, t.ones(2)),
+            t.add(t.ones(2), d),
+            t.stack([d, d]),
+            t.nn.functional.linear(t.ones(1), d),
+        ]
+        with pytest.raises(TypeError):
+            t.exp(d)
+        return results
+
+    both(fn)
+
+
+def test_modes_see_every_call_and_can_replace_it():
+    def fn(t):
+        mode_class = __import__(f"{t.__name__}.overrides", fromlist=["x"]).TorchFunctionMode
+        seen = []
+
+        class Mode(mode_class):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                if func is t.exp:
+                    return "replaced"
+                seen.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        x = t.ones(2, 2)
+        with Mode():
+            result = t.exp(x)
+            t.nn.functional.softmax(x, -1)
+            t.tanh(x)
+            with Mode():
+                t.sin(x)
+        t.cos(x)
+        return result, seen
+
+    both(fn)
+
+
+def test_questions():
+    def fn(t):
+        o = __import__(f"{t.__name__}.overrides", fromlist=["x"])
+
+        class Duck:
+            @classmethod
+            def __torch_function__(cls, *args):
+                return 1
+
+        class Mine(t.Tensor):
+            pass
+
+        mine = t.ones(1).as_subclass(Mine)
+        return (
+            [o.is_tensor_like(x) for x in (t.ones(1), mine, Duck(), 1, [t.ones(1)])],
+            [o.has_torch_function((x,)) for x in (t.ones(1), mine, Duck(), 1, t.nn.Parameter(t.ones(1)))],
+            [t.nn.functional.relu in o.get_overridable_functions()[space] for space in (t.nn.functional, t.Tensor)],
+        )
+
+    both(fn)
+
+
+def test_gradients_flow_through_subclasses():
+    def fn(t):
+        class Mine(t.Tensor):
+            pass
+
+        x = t.ones(3).as_subclass(Mine).requires_grad_()
+        (x * t.arange(3.0)).sum().backward()
+        return type(x.grad).__name__, x.grad.tolist()
+
+    both(fn)
+
+
+def test_ordinary_tensors_are_not_slowed_once_no_subclass_is_left():
+    class Mine(taeda.Tensor):
+        pass
+
+    x = taeda.ones(2).as_subclass(Mine)
+    assert taeda._core.change_overrides(0, 0) & 1
+    del x
+    taeda.ones(2) + 1
+    assert not taeda._core.change_overrides(0, 0) & 1

@@ -1,0 +1,258 @@
+"""Settings, facts about types, and constructors of PyTorch's early days: the same text from each expression."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+
+#: Evaluated in turn in one new interpreter: they set what later ones ask for.
+SETTINGS = """
+torch.is_signed(torch.ones(1))
+torch.is_signed(3)
+torch.get_device(torch.ones(1))
+torch.get_default_device()
+torch.set_default_device(None)
+torch.set_default_device('foo')
+torch.set_default_tensor_type('torch.DoubleTensor')
+torch.get_default_dtype()
+torch.set_default_tensor_type(torch.FloatTensor)
+torch.set_default_tensor_type('torch.LongTensor')
+torch.set_default_tensor_type('torch.Foo')
+torch.set_default_tensor_type(torch.HalfTensor)
+torch.get_default_dtype()
+torch.set_default_tensor_type(torch.FloatTensor)
+torch.set_default_dtype(torch.int32)
+torch.set_default_dtype(3)
+torch.set_default_dtype(torch.complex64)
+torch.use_deterministic_algorithms(True)
+torch.are_deterministic_algorithms_enabled()
+torch.get_deterministic_debug_mode()
+torch.empty(3)
+torch.empty(3,dtype=torch.int64)
+torch.empty(2,dtype=torch.bool)
+torch.empty(2,dtype=torch.complex64)
+torch.use_deterministic_algorithms(False)
+torch.use_deterministic_algorithms(True, warn_only=True)
+torch.get_deterministic_debug_mode()
+torch.is_deterministic_algorithms_warn_only_enabled()
+torch.set_deterministic_debug_mode('error')
+torch.get_deterministic_debug_mode()
+torch.set_deterministic_debug_mode(1)
+torch.set_deterministic_debug_mode('x')
+torch.set_deterministic_debug_mode(7)
+torch.set_deterministic_debug_mode(1.5)
+torch.set_deterministic_debug_mode(0)
+torch.use_deterministic_algorithms(1)
+torch.use_deterministic_algorithms()
+torch.set_flush_denormal(True)
+torch.tensor([1e-323],dtype=torch.float64)
+torch.set_flush_denormal(False)
+torch.set_flush_denormal(1)
+torch.get_num_interop_threads()
+torch.set_num_interop_threads(2)
+torch.set_num_interop_threads(0)
+torch.set_num_threads(0)
+torch.set_num_threads('a')
+torch.get_float32_matmul_precision()
+torch.set_float32_matmul_precision('high')
+torch.set_float32_matmul_precision('x')
+torch.get_float32_matmul_precision()
+torch.set_warn_always(True)
+torch.is_warn_always_enabled()
+torch.set_warn_always(1)
+torch.utils.deterministic.fill_uninitialized_memory
+f"{torch.tensor(3.5, requires_grad=True):.3f}"
+"""
+
+EXPRESSIONS = """
+torch.typename(torch.ones(1))
+torch.typename(torch.nn.Parameter(torch.ones(1)))
+torch.typename(torch.nn.Linear(1,1))
+torch.typename(torch.nn.Linear)
+torch.typename(3)
+torch.typename(int)
+torch.typename('a')
+torch.sym_int(3.7), torch.sym_int(-3.7)
+torch.sym_float(3)
+torch.sym_not(True)
+torch.sym_max(1,2.0), torch.sym_min(1,2), torch.sym_max(3,1.0)
+torch.sym_ite(True,1,2)
+torch.sym_ite(1,1,2)
+torch.sym_sqrt(4)
+torch.sym_sum([1,2,3])
+torch.sym_int('a')
+torch.finfo(torch.float16), torch.finfo(torch.bfloat16), torch.finfo(torch.float32), torch.finfo(torch.float64), torch.finfo(torch.complex64)
+torch.finfo(torch.int8)
+torch.finfo(3)
+torch.finfo().dtype
+torch.iinfo(torch.bool)
+torch.iinfo(torch.uint64), torch.iinfo(torch.int8), torch.iinfo(torch.int64)
+torch.iinfo(torch.int64).max
+torch.iinfo(torch.float32)
+torch.iinfo()
+torch.finfo(torch.float32) == torch.finfo(torch.float32), torch.finfo(torch.float32) == 3
+torch.iinfo(torch.uint8).dtype, torch.iinfo(torch.uint8).bits
+torch.tensor([1,2]).new(2,3).shape, torch.tensor([1,2]).new([2,3]), torch.tensor([1.,2]).new((2,3))
+torch.tensor([1,2]).new(torch.tensor([5,6]))
+torch.tensor([1,2]).new(torch.tensor([5.,6]))
+torch.tensor([1.,2]).new()
+torch.ones(2).new(torch.Size([2,3])).shape
+torch.FloatTensor(2,3).shape, torch.FloatTensor([2,3]), torch.FloatTensor((2,3)), torch.FloatTensor(torch.Size([2,3])).shape
+torch.FloatTensor(torch.ones(2))
+torch.FloatTensor(torch.ones(2).double())
+torch.LongTensor([1.5,2])
+torch.LongTensor(3.5)
+torch.FloatTensor(3.5)
+torch.FloatTensor('a')
+torch.FloatTensor([[1,2],[3,4]])
+torch.FloatTensor(-1)
+torch.FloatTensor(torch.tensor(3))
+torch.FloatTensor(3,dtype=torch.int)
+torch.FloatTensor(2,3,device='cpu').shape
+torch.FloatTensor(size=(2,3)).shape
+torch.Tensor(data=[1,2])
+torch.Tensor(3).shape, torch.Tensor([3]), torch.Tensor((3,4)), torch.Tensor(2,3).shape, torch.Tensor()
+torch.Tensor(torch.tensor([1,2]))
+torch.Tensor(np.array([1,2,3]))
+torch.Tensor(2.5)
+torch.Tensor([True,False])
+torch.Tensor([[1,2],[3]])
+torch.IntTensor(np.array([1,2]))
+torch.FloatTensor, torch.FloatTensor.dtype, torch.FloatTensor.__name__, torch.FloatTensor.__module__
+torch.FloatTensor.is_cuda, torch.FloatTensor.layout
+isinstance(torch.ones(1),torch.FloatTensor), isinstance(torch.ones(1).double(),torch.FloatTensor), isinstance(torch.nn.Parameter(torch.ones(1)),torch.FloatTensor), issubclass(torch.FloatTensor, torch.Tensor)
+torch.ones(1).type(), torch.ones(1).type(torch.LongTensor), torch.ones(1).type('torch.IntTensor'), torch.ones(1).type(torch.float64), torch.ones(1).type(int), torch.ones(1).type(float)
+torch.ones(1).type('float')
+torch.ones(1).type(3)
+torch.ones(1).type(torch.FloatTensor)
+torch.tensor(3.7).__format__('.2f'), f"{torch.tensor(3)}", f"{torch.tensor([3])}", "%d %s"%(torch.tensor(3),torch.tensor(3.)), f"{torch.tensor([3]):>20}"
+list(reversed(torch.tensor([1,2,3]))), reversed(torch.tensor([1,2,3]))
+reversed(torch.tensor(1))
+"""
+
+PROGRAM = """
+import sys, warnings
+warnings.simplefilter("ignore")
+torch = __import__(sys.argv[1])
+for line in sys.argv[2].strip().split("\\n"):
+    try:
+        text = repr(eval(line))
+    except Exception as error:
+        text = type(error).__name__
+    print(line, "->", text.replace("taeda", "torch"))
+"""
+
+
+def test_settings(run_python):
+    want = run_python(PROGRAM, "torch", SETTINGS)
+    assert run_python(PROGRAM, "taeda", SETTINGS) == want
+
+
+def evaluate(expression, framework):
+    try:
+        return repr(eval(expression, {"torch": framework, "np": np})).replace("taeda", "torch")
+    except Exception as error:
+        return type(error).__name__
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS.strip().split("\n"))
+def test_expression(expression):
+    assert evaluate(expression, taeda) == evaluate(expression, torch)
+
+
+NAMES = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+def _ask(function, *args):
+    try:
+        name = str(function(*args)).rpartition(".")[2]
+        return "complex64" if name == "complex32" else name  # which taeda does not have
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("first", NAMES)
+def test_pairs_of_dtypes(first):
+    """Promotion and casting of every pair; taeda gives NumPy's answer where PyTorch has none (wide unsigned ints)."""
+    for second in NAMES:
+        a, b = (getattr(taeda, n) for n in (first, second))
+        ta, tb = (getattr(torch, n) for n in (first, second))
+        want = _ask(torch.promote_types, ta, tb)
+        if want is not RuntimeError:
+            assert _ask(taeda.promote_types, a, b) == want, (first, second)
+        else:
+            assert taeda.promote_types(a, b) is taeda.promote_types(b, a)
+        assert taeda.can_cast(a, b) == torch.can_cast(ta, tb), (first, second)
+        for left, right in ((2, 0), (0, 2), (0, 0)):
+            shapes = [(2,) * left, (2,) * right]
+            want = _ask(torch.result_type, torch.ones(shapes[0], dtype=ta), torch.ones(shapes[1], dtype=tb))
+            got = _ask(taeda.result_type, taeda.ones(shapes[0], dtype=a), taeda.ones(shapes[1], dtype=b))
+            assert got == want or want is RuntimeError, (first, second, shapes, got, want)
+    for number in (True, 3, 2.5, 1j):
+        want = _ask(torch.result_type, torch.ones(2, dtype=ta), number)
+        assert _ask(taeda.result_type, taeda.ones(2, dtype=a), number) == want, (first, number)
+
+
+def test_default_device_is_each_threads_own():
+    with taeda.device("cpu:0") as inside:
+        assert taeda.get_default_device() == inside
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(taeda.get_default_device()))
+        thread.start()
+        thread.join()
+        assert seen == [taeda.device("cpu")]
+    assert taeda.get_default_device() == taeda.device("cpu")
+    with pytest.raises(RuntimeError, match="CUDA"):
+        taeda.set_default_device("cuda")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_flush_denormal(threads):
+    """Also on the workers of a parallel op, which a launch tells how it treats such numbers."""
+    before = taeda.get_num_threads()
+    taeda.set_num_threads(threads)
+    x = taeda.full((1 << 18,), 1e-40)
+    try:
+        assert taeda.set_flush_denormal(True)
+        assert not (x * 1.5).any()
+    finally:
+        taeda.set_flush_denormal(False)
+        taeda.set_num_threads(before)
+    assert (x * 1.5).all()
+
+
+def test_uninitialised_memory_is_filled():
+    taeda.use_deterministic_algorithms(True)
+    try:
+        made = [
+            taeda.empty(3),
+            taeda.empty_like(taeda.ones(3)),
+            taeda.empty_strided((2, 2), (1, 2)),
+            taeda.ones(2).new_empty(3),
+            taeda.ones(2).resize_(4)[2:],
+            taeda.empty_permuted((2, 3), (1, 0)),
+        ]
+        assert all(bool(t.isnan().all()) for t in made)
+        taeda.utils.deterministic.fill_uninitialized_memory = False
+        assert not taeda.utils.deterministic.fill_uninitialized_memory
+    finally:
+        taeda.use_deterministic_algorithms(False)
+        taeda.utils.deterministic.fill_uninitialized_memory = True
+
+
+def test_swap_tensors():
+    a, b = taeda.ones(2, 3, requires_grad=True), taeda.arange(4.0).clone()
+    a.tag = "first"
+    memory = a.data_ptr(), b.data_ptr()
+    taeda.utils.swap_tensors(a, b)
+    assert (b.data_ptr(), a.data_ptr()) == memory
+    assert b.requires_grad and not a.requires_grad and b.tag == "first" and not hasattr(a, "tag")
+    assert a.shape == (4,) and b.shape == (2, 3)
+    b.sum().backward()
+    assert b.grad.tolist() == [[1] * 3] * 2
+    with pytest.raises(RuntimeError, match="of one class"):
+        taeda.utils.swap_tensors(a, taeda.nn.Parameter(taeda.ones(1)))

@@ -1,0 +1,155 @@
+"""Sparse tensors in coordinate form and sparse gradients, against PyTorch."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+
+from . import peer  # noqa: E402
+
+BOTH = (torch, taeda)
+
+
+def sample(framework):
+    indices = framework.tensor([[0, 1, 1, 0], [2, 0, 0, 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return framework.sparse_coo_tensor(indices, framework.tensor([3.0, 4.0, -5.0, 1.0]), (2, 3))
+
+
+def dense(x):
+    return x.to_dense() if x.is_sparse else x
+
+
+CASES = {
+    "to_dense": lambda f, s: s.to_dense(),
+    "coalesced values": lambda f, s: s.coalesce().values(),
+    "coalesced indices": lambda f, s: s.coalesce().indices(),
+    "add": lambda f, s: s + s,
+    "sub": lambda f, s: s - s * 3,
+    "alpha": lambda f, s: f.add(s, s, alpha=2),
+    "mul": lambda f, s: s * 2.5,
+    "rmul": lambda f, s: 2.5 * s,
+    "div": lambda f, s: s / 4,
+    "neg": lambda f, s: -s,
+    "abs": lambda f, s: s.abs(),
+    "pow": lambda f, s: s.pow(2),
+    "dense add": lambda f, s: f.ones(2, 3) + s,
+    "dense add_": lambda f, s: f.ones(2, 3).add_(s, alpha=-0.5),
+    "mm": lambda f, s: f.sparse.mm(s, f.arange(6.0).reshape(3, 2)),
+    "matmul": lambda f, s: s @ f.arange(6.0).reshape(3, 2),
+    "mv": lambda f, s: f.mv(s, f.arange(3.0)),
+    "addmm": lambda f, s: f.sparse.addmm(f.ones(2, 2), s, f.arange(6.0).reshape(3, 2), beta=2, alpha=3),
+    "t": lambda f, s: s.t(),
+    "transpose": lambda f, s: s.transpose(0, 1),
+    "sum": lambda f, s: s.sum(),
+    "sum 0": lambda f, s: f.sparse.sum(s, 0),
+    "sum 1": lambda f, s: f.sparse.sum(s, [1]),
+    "norm": lambda f, s: s.norm(),
+    "softmax": lambda f, s: f.sparse.softmax(s, 1),
+    "log_softmax": lambda f, s: f.sparse.log_softmax(s, 0),
+    "double": lambda f, s: s.double(),
+    "clone": lambda f, s: s.clone().mul_(3),
+    "zero": lambda f, s: s.clone().zero_(),
+    "deepcopy": lambda f, s: copy.deepcopy(s),
+    "pickle": lambda f, s: pickle.loads(pickle.dumps(s)),
+    "to_sparse": lambda f, s: f.eye(3).to_sparse(),
+    "to_sparse 1": lambda f, s: f.tensor([[0.0, 1.0], [0.0, 0.0]]).to_sparse(1),
+    "infers the size": lambda f, s: f.sparse_coo_tensor(f.tensor([[0, 2]]), f.ones(2, 3)),
+    "no entries": lambda f, s: f.sparse_coo_tensor(size=(2, 3)) if f is torch else f.sparse_coo_tensor((2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want, got = (CASES[name](f, sample(f)) for f in BOTH)
+    assert got.is_sparse == want.is_sparse
+    peer.close(dense(got), dense(want))
+
+
+def test_what_it_says_of_itself():
+    want, got = sample(torch), sample(taeda)
+    for ask in ("sparse_dim", "dense_dim", "_nnz", "is_coalesced", "dim", "numel"):
+        assert getattr(got, ask)() == getattr(want, ask)(), ask
+    assert tuple(got.shape) == tuple(want.shape) and got.layout is taeda.sparse_coo
+    assert repr(got).replace("taeda", "torch") == repr(want)
+    assert str(got.dtype) == "taeda.float32"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda f, s: s.values(),
+        lambda f, s: s.indices(),
+        lambda f, s: s + 1,
+        lambda f, s: f.sparse.mm(s, f.ones(2, 2)),
+        lambda f, s: f.sparse_coo_tensor(f.tensor([[0, 5]]), f.ones(2), (3,), check_invariants=True),
+        lambda f, s: f.sparse_coo_tensor(f.tensor([[0, 1]]), f.ones(3), (3,), check_invariants=True),
+        lambda f, s: s.cumsum(0),
+    ],
+)
+def test_errors(wrong):
+    for f in BOTH:
+        with pytest.raises(RuntimeError):  # NotImplementedError among them
+            wrong(f, sample(f))
+
+
+def test_gradients():
+    found = []
+    for f in BOTH:
+        values = f.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        right = f.arange(6.0).reshape(3, 2).requires_grad_()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            s = f.sparse_coo_tensor(f.tensor([[0, 1, 0], [2, 0, 1]]), values, (2, 3))
+        (f.sparse.mm(s, right).pow(2).sum() + s.to_dense().pow(3).sum()).backward()
+        found.append((values.grad, right.grad))
+    peer.close(found[1], found[0])
+
+
+def embeddings(f, layer):
+    layer = getattr(f.nn, layer)(
+        6, 3, sparse=True, **({"mode": "sum"} if layer == "EmbeddingBag" else {"padding_idx": 1})
+    )
+    with f.no_grad():
+        layer.weight.copy_(f.arange(18.0).reshape(6, 3))
+    return layer
+
+
+@pytest.mark.parametrize("layer", ["Embedding", "EmbeddingBag"])
+def test_sparse_gradient_of_an_embedding(layer):
+    found = []
+    for f in BOTH:
+        made = embeddings(f, layer)
+        steps = []
+        for rows in ([[0, 2], [2, 1]], [[3, 0], [5, 5]]):  # the second adds to the first
+            made(f.tensor(rows)).pow(2).sum().backward()
+            assert made.weight.grad.is_sparse
+            steps.append(made.weight.grad.to_dense())
+        made.weight.sum().backward()
+        assert not made.weight.grad.is_sparse
+        found.append([*steps, made.weight.grad])
+    peer.close(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    "name, kwargs", [("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adagrad", {}), ("SparseAdam", {})]
+)
+def test_training_with_sparse_gradients(name, kwargs):
+    found = []
+    for f in BOTH:
+        made = embeddings(f, "Embedding")
+        optimizer = getattr(f.optim, name)(made.parameters(), **kwargs)
+        for rows in ([0, 2, 2], [1, 4], [5, 0, 0, 3]):
+            optimizer.zero_grad()
+            made(f.tensor(rows)).sin().sum().backward()
+            optimizer.step()
+        found.append(made.weight.detach())
+    peer.close(found[1], found[0])

@@ -1,0 +1,64 @@
+"""Random calls of every family end in a result or a Python exception: no crash, no hang, no memory without end.
+
+A sample runs by default, 10,000 calls a family behind the marker ``sweep``. The calls run in a process of their own, which
+is started again after the call that ended it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FAMILIES = "pointwise reduction shape indexing scatter sort linalg fft functional creation random".split()
+SECONDS = 60  # one call, kernels compiled on the way
+
+
+def fuzz(family: str, seed: int, count: int, seconds: int = SECONDS) -> list[str]:
+    """Run calls 0 to ``count``; what went wrong, one line a call."""
+    home = str(Path(next(iter(find_spec("taeda").submodule_search_locations))).parent)
+    path = os.pathsep.join((home, str(HERE), os.environ.get("PYTHONPATH", "")))
+    wrong, begin = [], 0
+    while begin < count:
+        done = subprocess.run(
+            [sys.executable, str(HERE / "worker.py"), family, str(seed), str(begin), str(count), str(seconds)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        lines = done.stdout.splitlines()
+        wrong += [line for line in lines if line.startswith("!")]
+        if lines and lines[-1] == "done":
+            return wrong
+        started = [int(line[2:]) for line in lines if line.startswith("> ")]
+        if not started:
+            raise AssertionError(f"the worker did not start: {done.stderr[-2000:]}")
+        name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"exit code {done.returncode}"
+        wrong.append(f"! {started[-1]} {'took too long' if name == 'SIGALRM' else name} {done.stderr[-300:]}")
+        begin = started[-1] + 1
+    return wrong
+
+
+def explain(family: str, seed: int, wrong: list[str]) -> str:
+    sys.path.insert(0, str(HERE))
+    from calls import Call
+
+    return "\n".join(f"{line}\n    {Call(family, seed, int(line.split()[1]))}" for line in wrong)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sample(family):
+    wrong = fuzz(family, seed=0, count=150)
+    assert not wrong, explain(family, 0, wrong)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sweep(family):
+    wrong = fuzz(family, seed=1, count=10_000)
+    assert not wrong, explain(family, 1, wrong)

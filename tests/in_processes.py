@@ -1,0 +1,12 @@
+"""What tests run in processes that are spawned: such a process imports it by name, which a test file, read by pytest, has not."""
+
+import taeda
+
+
+def answer(i, x, queue, answers, received):
+    """Process ``i`` writes to the tensor it was given and to one from a queue, and gives that back with a parameter."""
+    x[i] += 1
+    t = queue.get()
+    t += 10
+    answers.put((i, t, taeda.nn.Parameter(taeda.zeros(2))))
+    received.wait(60)  # the memory is handed over when it is received

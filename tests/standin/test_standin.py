@@ -1,0 +1,176 @@
+"""``import torch`` means taeda: each test runs programs in a new interpreter, where PyTorch itself must not be loaded."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def run(code, *args, how="-c", expect=0):
+    """Standard output of a program under the stand-in."""
+    target = textwrap.dedent(code) if how == "-c" else code
+    done = subprocess.run(
+        [sys.executable, "-m", "taeda.standin", *((how,) if how else ()), target, *args], capture_output=True, text=True
+    )
+    assert done.returncode == expect, done.stderr
+    return done.stdout if expect == 0 else done.stderr
+
+
+def test_names_versions_and_reprs():
+    out = run(
+        """
+        import importlib.metadata, importlib.util, sys
+        import torch, torch.nn as nn, torch.nn.functional as F, torch.cuda.amp, torch.backends.cudnn as cudnn
+        from torch.utils.data import DataLoader
+        from torch.utils.data.dataloader import default_collate
+        from torch.optim.lr_scheduler import StepLR
+        from torch.autograd.grad_mode import no_grad
+        import taeda
+        assert torch.nn is nn is taeda.nn and nn.functional is F and torch.Tensor is taeda.Tensor
+        assert torch.__version__.startswith("2.13.0+taeda") and torch.__version__ >= "2.1" and torch.__version__ >= (2, 13)
+        assert not torch.__version__ < "2.13" and torch.__version__ < "3" and torch.__version__ != "2.12"
+        assert importlib.util.find_spec("torch") is not None and importlib.metadata.version("torch") == torch.__version__
+        assert torch.version.cuda is None and not torch.cuda.is_available() and torch.cuda.device_count() == 0
+        assert torch.no_grad is no_grad and torch.torch is torch
+        cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.cuda.manual_seed_all(0)
+        print(torch.float32, torch.Size([2, 3]), torch.ones(2, dtype=torch.int8), torch.strided)
+        assert "torch._C._VariableFunctions" not in sys.modules and "torch/lib" not in str(torch.__file__)
+        """
+    )
+    assert out == "torch.float32 torch.Size([2, 3]) tensor([1, 1], dtype=torch.int8) torch.strided\n"
+
+
+def test_what_is_missing_is_named():
+    out = run(
+        """
+        import torch
+        for look in (lambda: torch.nothing, lambda: torch.nn.nothing, lambda: __import__("torch.nothing.more")):
+            try:
+                look()
+            except (AttributeError, ImportError) as error:
+                print(type(error).__name__, error)
+        try:
+            torch.jit.load("x.pt")
+        except NotImplementedError as error:
+            print(error)
+        """
+    ).splitlines()
+    assert out[0].startswith("AttributeError module 'torch' has no attribute 'nothing'")
+    assert "torch.nn.nothing" in out[1]
+    assert out[2].startswith("ModuleNotFoundError No module named 'torch.nothing'")
+    assert "jit.load" in out[3] and "state_dict" in out[3]
+
+
+@pytest.mark.parametrize("how", ["file", "module", "folder"])
+def test_programs_get_their_arguments(tmp_path, monkeypatch, how):
+    (tmp_path / "helper.py").write_text("import torch\nvalue = torch.arange(3).sum().item()\n")
+    code = "import sys, torch, helper\nif __name__ == '__main__':\n    print(sys.argv[1:], helper.value)\n"
+    name = "__main__.py" if how == "folder" else "program.py"
+    (tmp_path / name).write_text(code)
+    monkeypatch.chdir(tmp_path)
+    if how == "module":
+        assert run("program", "--epochs", "3", how="-m") == "['--epochs', '3'] 3\n"
+    else:
+        target = tmp_path if how == "folder" else tmp_path / name
+        assert run(str(target), "--epochs", "3", how=None) == "['--epochs', '3'] 3\n"
+
+
+def test_errors_of_the_command_line():
+    assert "no such file" in run("no_such_program.py", how=None, expect=1)
+    assert "usage" in run("--help", how=None)
+
+
+def test_install_and_uninstall():
+    code = """
+    import sys
+    import taeda.standin
+    torch = taeda.standin.install()
+    assert taeda.standin.install() is torch and taeda.standin.is_installed()
+    import torch.nn
+    assert repr(torch.float32) == "torch.float32"
+    taeda.standin.uninstall()
+    assert "torch" not in sys.modules and "torch.nn" not in sys.modules and repr(taeda.float32) == "taeda.float32"
+    sys.modules["torch"] = sys
+    try:
+        taeda.standin.install()
+    except RuntimeError as error:
+        assert "imported already" in str(error)
+    else:
+        raise AssertionError
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_what_programs_ask_of_a_machine_without_gpus():
+    run(
+        """
+        import torch, warnings
+        assert not torch.backends.mps.is_available() and not torch.distributed.is_initialized()
+        for refuse in (lambda: torch.cuda.Stream(), lambda: torch.cuda.current_device(), lambda: torch.ones(1).cuda()):
+            try:
+                refuse()
+            except (RuntimeError, AssertionError) as error:
+                assert "CUDA" in str(error), error
+            else:
+                raise AssertionError
+        with torch.cuda.device(None):
+            torch.cuda.synchronize if False else torch.cuda.empty_cache()
+        with torch.backends.cudnn.flags(enabled=True, deterministic=True):
+            assert torch.backends.cudnn.deterministic
+        assert not torch.backends.cudnn.deterministic
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            scaler = torch.cuda.amp.GradScaler()
+            with torch.autocast("cuda"):
+                assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float32
+        assert len(seen) == 2 and not scaler.is_enabled()
+        """
+    )
+
+
+def test_decorators_of_compilers_leave_functions_alone():
+    run(
+        """
+        import torch
+        from typing import List
+
+        @torch.jit.script
+        def double(x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @torch.compile(mode="max-autotune")
+        def triple(x):
+            return x * 3
+
+        @torch.compiler.disable
+        def four(x):
+            return x * 4
+
+        class M(torch.nn.Module):
+            __constants__ = ["n"]
+            def __init__(self):
+                super().__init__()
+                self.n: torch.jit.Final[int] = 2
+                self.l = torch.nn.Linear(2, 2)
+            @torch.jit.ignore
+            def helper(self):
+                return 1
+            @torch.jit.export
+            def forward(self, x):
+                return self.l(x) if not torch.jit.is_scripting() else x
+
+        x = torch.ones(2)
+        assert double(x).sum() == 4 and triple(x).sum() == 6 and four(x).sum() == 8
+        m = M()
+        traced = torch.jit.trace(torch.jit.script(m), (x,))
+        assert torch.equal(traced(x), m(x)) and torch.jit.annotate(List[int], [1]) == [1]
+        c = torch.compile(m)
+        assert torch.equal(c(x), m(x)) and c._orig_mod is m and list(c.state_dict()) == ["_orig_mod.l.weight", "_orig_mod.l.bias"]
+        c.l.bias.data.zero_()
+        c.eval()
+        assert not m.training and c.n == 2
+        """
+    )
