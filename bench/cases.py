@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import models
+import workloads
 
 Make = Callable[[Any], Callable[[], Any]]
 
@@ -204,3 +205,8 @@ def _conv2d(T: Any) -> Callable[[], Any]:
 # ---- training steps of larger programs -----------------------------------------------------------------------------
 case("char-GPT 4 layers, 128 wide, context 64, batch 12, AdamW: training step", "models", 0.85, (1, 2))(models.char_gpt)
 case("MLP 784-512-512-10, batch 128, SGD: training step", "models", 0.95, (1, 2))(models.large_mlp)
+
+
+# ---- what people train and run: `run.py --workloads` -----------------------------------------------------------------
+for _name, (_make, _bar) in workloads.WORKLOADS.items():
+    case(_name, "workloads", _bar, (1, 2))(_make)

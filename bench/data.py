@@ -52,6 +52,9 @@ LOADING = {
     "DataLoader, 100 batches of 64": "for _ in loader: pass",
     "DataLoader, shuffled": "for _ in shuffled: pass",
     "DataLoader, collated samples": "for _ in collated: pass",
+    "DataLoader, 2 workers": "for _ in kept: pass",
+    "DataLoader, 2 workers, collated samples": "for _ in kept_collated: pass",
+    "DataLoader, 2 workers, new each pass": "for _ in started: pass",
     "save 2000 tensors": "T.save(state, path)",
     "load 2000 tensors": "T.load(saved)",
     "load 64 MB": "T.load(big)",
@@ -96,6 +99,9 @@ def loading(T: Any, folder: Path) -> dict[str, Any]:
         "loader": data.DataLoader(tensors, 64),
         "shuffled": data.DataLoader(tensors, 64, True),
         "collated": data.DataLoader(Samples(), 64),
+        "kept": data.DataLoader(tensors, 64, True, num_workers=2, persistent_workers=True),
+        "kept_collated": data.DataLoader(Samples(), 64, True, num_workers=2, persistent_workers=True),
+        "started": data.DataLoader(tensors, 64, True, num_workers=2),
         "state": state,
         "path": folder / f"{T.__name__}_again.pt",
         "saved": saved,
@@ -129,7 +135,7 @@ def main() -> None:
         tables = [(size, RANDOM, [scope(T, n) for T in libraries]) for size, n in SIZES.items()]
         tables.append(("", EXCHANGE, [exchange(T) for T in libraries]))
         tables.append(("", LOADING, [loading(T, Path(name)) for T in libraries]))
-        print(f"{'case':32s} {'size':>4s} {'taeda us':>12s} {'torch us':>12s} {'ratio':>7s}")
+        print(f"{'case':40s} {'size':>4s} {'taeda us':>12s} {'torch us':>12s} {'ratio':>7s}")
         for size, cases, scopes in tables:
             ratios = []
             for case, expression in cases.items():
@@ -137,10 +143,10 @@ def main() -> None:
                     continue
                 mine, theirs, ratio = compare(*functions(expression, scopes))
                 ratios.append(ratio)
-                print(f"{case:32s} {size:>4s} {mine * 1e6:12.2f} {theirs * 1e6:12.2f} {ratio:7.2f}", flush=True)
+                print(f"{case:40s} {size:>4s} {mine * 1e6:12.2f} {theirs * 1e6:12.2f} {ratio:7.2f}", flush=True)
             if ratios:
                 mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-                print(f"{'geometric mean':32s} {size:>4s} {'':12s} {'':12s} {mean:7.2f}")
+                print(f"{'geometric mean':40s} {size:>4s} {'':12s} {'':12s} {mean:7.2f}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
     python bench/run.py                       # everything; writes bench/RESULTS.md
     python bench/run.py --only small_ops rows # groups or parts of names; prints, writes nothing
+    python bench/run.py --ops                 # every op at three sizes, one and two threads; --only, --threads, --write
+    python bench/run.py --workloads           # training and inference of whole models; --only, --threads, --write
     python bench/run.py --list
 
 Each case is timed in turn by a process with taeda and one with torch, ``--rounds`` times; a round's time is the fastest
@@ -60,11 +62,11 @@ class Worker:
             return json.loads(line)
         return {"error": f"the process ended with code {self.process.wait()}"}
 
-    def time(self, case: Case) -> dict[str, Any]:
-        """``{"seconds": ...}`` or ``{"error": ...}``."""
+    def time(self, case: Case, batch_seconds: float = 0.02) -> dict[str, Any]:
+        """``{"seconds": ...}`` or ``{"error": ...}``, from batches of about ``batch_seconds``."""
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps({"name": case.name}) + "\n")
+            self.process.stdin.write(json.dumps({"name": case.name, "batch_seconds": batch_seconds}) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             return {"error": f"the process ended with code {self.process.wait()}"}
@@ -115,7 +117,7 @@ def _seconds(x: float) -> str:
     return f"{x * 1e9:.0f} ns"
 
 
-def run_cases(cases: list[Case], rounds: int) -> tuple[list[Row], dict[str, str]]:
+def run_cases(cases: list[Case], rounds: int, batch_seconds: float = 0.02) -> tuple[list[Row], dict[str, str]]:
     """Time the cases of each thread count, taking turns; give the rows and the frameworks' versions."""
     rows: list[Row] = []
     versions: dict[str, str] = {}
@@ -126,14 +128,14 @@ def run_cases(cases: list[Case], rounds: int) -> tuple[list[Row], dict[str, str]
             row = Row(case.name, case.group, case.bar)
             for i in range(rounds):
                 for framework in FRAMEWORKS if i % 2 == 0 else FRAMEWORKS[::-1]:
-                    row.add(framework, workers[framework].time(case))
+                    row.add(framework, workers[framework].time(case, batch_seconds))
                 if row.error:
                     break
             rows.append(row)
             print("  ".join(f"{cell:>8}" for cell in row.cells()[1:4]), f" {case.name}  {row.error}", flush=True)
         for worker in workers.values():
             worker.close()
-    order = {c.name: i for i, c in enumerate(cases)}
+    order = {c.name: i for i, c in reversed(list(enumerate(cases)))}
     return sorted(rows, key=lambda row: order[row.name]), versions
 
 
@@ -222,20 +224,38 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="write RESULTS.md even with --only")
     parser.add_argument("--list", action="store_true", help="list groups and cases")
+    parser.add_argument("--ops", action="store_true", help="the sweep over single ops")
+    parser.add_argument("--workloads", action="store_true", help="whole models")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these two")
     args = parser.parse_args()
+    args.command = " ".join(["python bench/run.py", *sys.argv[1:]])
+    if args.ops or args.workloads:
+        import sweep
+
+        (sweep.run if args.ops else sweep.run_workloads)(args)
+        return
     if args.list:
         print("import")
         for case in CASES:
             print(f"{case.group}: {case.name}")
         return
-    args.command = " ".join(["python bench/run.py", *sys.argv[1:]])
-    chosen = [c for c in CASES if not args.only or any(text == c.group or text in c.name for text in args.only)]
+    texts = args.only
+    chosen = [
+        c
+        for c in CASES
+        if (any(text == c.group or text in c.name for text in texts) if texts else c.group != "workloads")
+    ]
     rows = [] if args.only and "import" not in args.only else [import_row(args.rounds)]
     timed, versions = run_cases(chosen, args.rounds) if chosen else ([], {})
     page = report(rows + timed, versions, args)
     print("\n" + page)
     if not args.only or args.write:
+        import sweep
+
+        kept = [sweep.section(heading) for heading in sweep.HEADINGS]
         (HERE / "RESULTS.md").write_text(page)
+        for heading, text in zip(sweep.HEADINGS, kept, strict=True):
+            sweep.put(heading, text)
 
 
 if __name__ == "__main__":

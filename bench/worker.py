@@ -39,8 +39,9 @@ def main() -> None:
     T = importlib.import_module(name)
     T.set_num_threads(threads)
     from cases import CASES
+    from ops import op_cases
 
-    cases = {c.name: c for c in CASES}
+    cases = {c.name: c for c in [*CASES, *op_cases(threads)]}
     ready: dict[str, Callable[[], Any]] = {}
     print(json.dumps({"version": T.__version__}), flush=True)
     for line in sys.stdin:
@@ -52,7 +53,8 @@ def main() -> None:
                 ready[request["name"]] = cases[request["name"]].make(T)
             gc.collect()
             gc.disable()
-            answer: dict[str, Any] = {"seconds": seconds_per_call(ready[request["name"]])}
+            fn = ready[request["name"]]
+            answer: dict[str, Any] = {"seconds": seconds_per_call(fn, batch_seconds=request["batch_seconds"])}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
         finally:
