@@ -13,8 +13,8 @@ from taeda import Tensor
 
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
-from .lr_scheduler import LRScheduler, _format_param
 from .optimizer import Optimizer
+from .schedule import LRScheduler, _format_param
 
 __all__ = [
     "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
