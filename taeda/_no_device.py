@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = [
+    "current_allocated_memory", "device_count", "empty_cache", "is_available", "is_bf16_supported", "is_initialized",
+    "manual_seed", "manual_seed_all", "synchronize",
+]  # fmt: skip
+
 
 def is_available() -> bool:
     """Whether tensors can be put on one: False."""
