@@ -9,10 +9,12 @@ from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
+from . cimport atomics
 from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
-from .tensor cimport BOOL, C64, I32, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .tensor cimport BOOL, C64, F32, I32, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .pool import get_num_threads
 
 cdef enum:
     GEOMETRY = 22
@@ -104,6 +106,8 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return depthwise(g, x, w, bias, out, groups)
     if pointwise(g, x, channels):
         return as_product(g, x, w, bias, out, groups)
+    if is_winograd(g, code, images, groups, channels, m):
+        return winograd(g, x, w.ptr, k, g.taps, bias, out)
     # Weights that do not stay in the second-level cache should meet more than a panel or two at a time.
     if images > 1 and g.i[0] == 1 and g.k[0] == 1 and (
             g.pixels < b.panel or (m * k * item > 524288 and g.pixels < 8 * b.panel)):
@@ -152,6 +156,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
 
 
 include "depthwise.pxi"
+include "winograd.pxi"
 
 
 cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
@@ -438,6 +443,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             part = alias_tensor(out, 5, sizes, strides, offset) if direct else empty_tensor(inner, 5, sizes)
         if g.taps == 0:
             fill(part, bias)
+        elif is_winograd(&g, inner, x.sizes[0], groups, m, c):
+            winograd(&g, x, w.ptr, g.taps, c * g.taps, bias, part)
         else:
             turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
             convolve(&g, x, turned, bias, part, groups)
@@ -464,7 +471,7 @@ cdef Tensor turned_weights(Tensor w, int code, int64_t groups, int64_t m, int64_
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
                     int64_t groups):
-    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, group, (c, tap), m / group]``."""
+    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of that many elements each."""
     cdef int inner = compute_code(input.code), nd = input.nd - 2, n
     cdef Geometry g
     cdef int64_t sizes[4]
@@ -490,9 +497,11 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if work == 0:
         out = empty_tensor(inner, 4, sizes)
         memset(out.ptr, 0, out.count * item)
-        return out
+        return turned_back(out)
     if is_depthwise(channels, m):
         return depthwise_weight_gradient(&g, x, y, groups, m)
+    if is_winograd(&g, inner, images, groups, channels, m):
+        return winograd_gradient(&g, x, y)
     fn = _weight[inner]
     if fn == NULL:
         fn = find(_weight, inner, "conv_weight")
@@ -521,4 +530,15 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
     arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
     run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
-    return out
+    return turned_back(out)
+
+
+cdef Tensor turned_back(Tensor sums):
+    """``[part, group, (c, tap), m]`` with ``m`` before ``(c, tap)``: a view."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    memcpy(sizes, sums.sizes, 4 * 8)
+    memcpy(strides, sums.strides, 4 * 8)
+    sizes[2], sizes[3] = sizes[3], sizes[2]
+    strides[2], strides[3] = strides[3], strides[2]
+    return alias_tensor(sums, 4, sizes, strides, 0)

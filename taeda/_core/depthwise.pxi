@@ -173,7 +173,7 @@ cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int
 
 
 cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
-    """``[1, group, tap, m]``; ``y`` is contiguous."""
+    """``[1, group, m, tap]``; ``y`` is contiguous."""
     cdef int64_t sizes[4]
     cdef char* ptr[8]
     cdef int code = x.code
@@ -184,4 +184,4 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     cdef Tensor out = empty_tensor(code, 4, sizes)
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, NULL
     depthwise_run(fn, g, x, y, groups, m, ptr, False, True)
-    return out
+    return turned_back(out)

@@ -10,7 +10,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import conv as core
 from .table import composite, primitive
-from .views import reshape, squeeze, transpose, unsqueeze
+from .views import reshape, squeeze, unsqueeze
 
 # ---- geometry -----------------------------------------------------------------------------------------------------------
 
@@ -159,9 +159,8 @@ def _conv_weight(input, grad, kernel, stride, padding, dilation, groups):
 
     def real(x, g):
         sums = core.weight_gradient(x, g, kernel, stride, padding, dilation, groups)
-        sums = sums[0] if sums.shape[0] == 1 else sums.sum(0)  # [group, (c, tap), channel]
-        shape = (g.shape[1], x.shape[1] // groups, *kernel)
-        return reshape(transpose(sums, 1, 2), shape).to(x.dtype)
+        sums = sums[0] if sums.shape[0] == 1 else sums.sum(0)
+        return reshape(sums, (g.shape[1], x.shape[1] // groups, *kernel)).to(x.dtype)
 
     return _by_parts(real, input, grad) if input.is_complex() else real(input, grad)
 

@@ -17,6 +17,7 @@ from taeda.kernels.reduce import reduce
 from taeda.kernels.softmax import softmax
 from taeda.kernels.sort import kth_rows, sort_rows, top_rows
 from taeda.kernels.target import ARM64, PTX, X86_64_AVX2, X86_64_AVX512
+from taeda.kernels.winograd import winograd, winograd_gradient
 
 CPUS = {"avx2": X86_64_AVX2, "avx512": X86_64_AVX512, "arm64": ARM64}
 
@@ -39,6 +40,8 @@ def kernels(target):
         yield "sum", reduce.text("sum", "float32", ("float32",), "rc", 1, True, target=target)
         yield "softmax", softmax.text(("float32", "float32"), False, target=target)
         yield "matmul", matmul.text("float32", target=target)
+        yield "winograd", winograd.text("float32", target=target)
+        yield "winograd gradient", winograd_gradient.text("float32", target=target)
         yield "transpose", transpose.text(4, target=target)
         for item in (1, 2, 4, 8, 16):
             yield f"streamed transpose {item}", transpose.text(item, True, target=target)

@@ -1,0 +1,227 @@
+# Launcher of kernels/winograd.py: 3x3 convolution without stride, with fewer multiplications.
+
+cdef enum:
+    WINOGRAD_ARGS = 30
+    WINOGRAD_WEIGHT_ARGS = 29
+    POSITIONS = 16
+    LEAST_CHANNELS = 32    # with fewer of either the transforms cost what the products save
+    BLOCK_TILES = 96       # of a task
+    FEW_BLOCKS = 8         # fewer are cut by output channels as well
+    DEPTH = 128            # channels summed at a time: more would round worse, and leave the second-level cache
+    WEIGHT_TILES = 48      # of a block of the gradient's sum
+    WEIGHT_ROWS = 64       # output channels of a task of the gradient
+    MOST_SLOT = 1 << 23    # bytes
+    INPUT_READY = 1
+    WEIGHTS_READY = 2
+
+cdef kernel_t _winograd[NDTYPES]
+cdef kernel_t _winograd_weights[NDTYPES]
+cdef kernel_t _winograd_input[NDTYPES]
+cdef kernel_t _winograd_gradient[NDTYPES]
+
+cdef struct Tiles:     # how the images fall into tiles; sizes in bytes
+    int64_t down, across, rows, block, blocks
+    int64_t v_t, v_x, v_b, pixels
+
+
+cdef kernel_t find_winograd(kernel_t* table, int code, str name) except NULL:
+    from ..kernels import winograd
+    cdef size_t address
+    assert len(winograd.WINOGRAD_ARGS) == WINOGRAD_ARGS and len(winograd.WEIGHT_ARGS) == WINOGRAD_WEIGHT_ARGS
+    if table[code] == NULL:
+        address = getattr(winograd, name)(NAMES[code])
+        table[code] = <kernel_t>address
+    return table[code]
+
+
+# ---- slots: memory that a thread has for the time of a piece ------------------------------------------------------------
+
+cdef char* working(int64_t size) except NULL:
+    cdef char* data = <char*>allocate(size)
+    if data == NULL:
+        raise MemoryError(f"convolution: no memory for {size} bytes of working space")
+    return data
+
+
+cdef struct Slots:
+    char* data         # a line per slot that tells whether it is taken, then the slots
+    int64_t count, size, bytes
+
+
+cdef int make_slots(Slots* s, int64_t size, int64_t tasks) except -1:
+    s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
+    s.bytes = s.count * (s.size + 64)
+    s.data = working(s.bytes)
+    memset(s.data, 0, s.count * 64)
+    return 0
+
+
+cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """The kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer; what it is given follows."""
+    cdef char* own[8]
+    cdef int64_t slot = 0, i
+    for i in range(arg[2]):
+        own[i] = ptr[2 + i]
+    while not atomics.swap_if(<int64_t*>(ptr[1] + 64 * slot), 0, 1):
+        slot = (slot + 1) % arg[0]
+    own[arg[2]] = ptr[1] + 64 * arg[0] + slot * arg[1]
+    (<kernel_t>ptr[0])(own, arg + 3, begin, end)
+    atomics.store(<int64_t*>(ptr[1] + 64 * slot), 0)
+
+
+cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
+                       int64_t tasks, double work) noexcept:
+    cdef char* ptr[9]
+    cdef int64_t more[WINOGRAD_ARGS + 3]
+    memcpy(ptr + 2, given, pointers * sizeof(char*))
+    memcpy(more + 3, arg, args * 8)
+    ptr[0], ptr[1] = <char*>fn, s.data
+    more[0], more[1], more[2] = s.count, s.size, pointers
+    run(in_slot, ptr, more, tasks, grain_of(work, tasks), work)
+
+
+# ---- sizes --------------------------------------------------------------------------------------------------------------
+
+cdef bint is_winograd(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept:
+    """Whether a convolution has what the transforms take, and enough of it to repay them."""
+    if code != F32 or groups != 1 or c < LEAST_CHANNELS or m < LEAST_CHANNELS:
+        return False
+    if g.k[0] != 1 or g.k[1] != 3 or g.k[2] != 3 or g.i[0] != 1 or g.o[0] != 1 or g.p[0] != 0:
+        return False
+    if g.s[1] != 1 or g.s[2] != 1 or g.d[1] != g.d[2] or abs(g.d[1]) != 1 or g.o[1] < 2 or g.o[2] < 2:
+        return False
+    return images * g.pixels >= 64 and c * (g.o[2] + 2) * POSITIONS * 4 < MOST_SLOT
+
+
+cdef Tiles tiles_of(Geometry* g, int64_t images, int64_t channels, int64_t most, int64_t panel) noexcept:
+    """Rows of 2x2 tiles, in equal blocks of about ``most`` tiles; V has ``channels`` of each."""
+    cdef Tiles t
+    t.down, t.across = ceil_div(g.o[1], 2), ceil_div(g.o[2], 2)
+    t.rows = images * t.down
+    t.block = even(t.rows, max(most // t.across, 1))
+    t.blocks = ceil_div(t.rows, t.block)
+    t.v_t = (ceil_div(channels, 16) * 16 + 16) * 4  # a line more: rows of a power of two share cache sets
+    t.v_x = t.block * t.across * t.v_t
+    t.v_b = POSITIONS * t.v_x
+    # The turned rows of pixels of one image, and the register that a square may write past them.
+    t.pixels = ((2 * min(t.block, t.down) + 2) * max(g.i[2], g.o[2]) + 16) * panel * 4
+    return t
+
+
+cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m, int64_t w_c, int64_t* arg) noexcept:
+    """What all the kernels begin with: ``SHAPE``."""
+    cdef bint flip = g.d[1] < 0
+    arg[0], arg[1] = y.sizes[1], x.sizes[1]
+    arg[2], arg[3], arg[4], arg[5] = g.i[1], g.i[2], g.o[1], g.o[2]
+    # Output o meets tap k at o - p + k d; where d is -1 that is o - (p + 2) + (2 - k).
+    arg[6], arg[7] = g.p[1] + 2 * flip, g.p[2] + 2 * flip
+    arg[8], arg[9], arg[10], arg[11] = t.down, t.across, t.rows, t.block
+    arg[12], arg[13], arg[14], arg[15] = x.strides[0] * 4, x.strides[1] * 4, y.strides[0] * 4, y.strides[1] * 4
+    arg[16], arg[17], arg[18] = w_m * 4, w_c * 4, flip
+    arg[19], arg[20], arg[21] = t.v_b, t.v_x, t.v_t
+
+
+cdef Tensor whole_planes(Tensor x):
+    """``x``, copied unless the rows of its images follow one another."""
+    if (x.strides[4] == 1 or x.sizes[4] == 1) and (x.strides[3] == x.sizes[4] or x.sizes[3] == 1):
+        return x
+    return contiguous_tensor(x)
+
+
+# ---- launches -----------------------------------------------------------------------------------------------------------
+
+cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias, Tensor out) except -1:
+    """:func:`convolve` for what :func:`is_winograd`; ``w_m, w_c`` are the strides of the weights' channels in items."""
+    x = whole_planes(x)
+    cdef int code = x.code
+    cdef Blocks b = blocks(code)
+    cdef int64_t arg[WINOGRAD_ARGS]
+    cdef int64_t c = x.sizes[1], m = out.sizes[1], panels = ceil_div(m, b.panel), tasks, sums, size_u, size_v, cc, ready
+    cdef Tiles t = tiles_of(g, x.sizes[0], c, BLOCK_TILES, b.panel)
+    cdef double work = <double>m * c * t.rows * t.across * POSITIONS
+    cdef Slots slots
+    cdef char* u = NULL
+    cdef char* v = NULL
+    cdef char* ptr[5]
+    ready = 0 if t.blocks >= FEW_BLOCKS else INPUT_READY
+    if t.blocks > 2:  # each block would transform them again
+        ready |= WEIGHTS_READY
+    size_u = POSITIONS * panels * c * b.panel * 4 if ready & WEIGHTS_READY else 0
+    size_v = t.blocks * t.v_b if ready & INPUT_READY else 0
+    cc = even(c, DEPTH)
+    winograd_shape(g, &t, x, out, w_m, w_c, arg)
+    arg[22], arg[23], arg[24], arg[25] = 1 if ready & INPUT_READY else panels, cc, bias is not None, ready
+    arg[26] = 0 if ready & INPUT_READY else t.v_b
+    arg[27] = arg[26] + POSITIONS * t.block * t.across * b.panel * 4
+    arg[28] = arg[27] + (0 if ready & WEIGHTS_READY else POSITIONS * cc * b.panel * 4)
+    arg[29] = arg[28] + t.pixels
+    tasks = t.blocks * ceil_div(panels, arg[22])
+    make_slots(&slots, arg[29] + t.pixels, max(tasks, t.blocks * ceil_div(c, b.panel)))
+    try:
+        ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, w, tile_kernel(code)
+        ptr[3] = out.ptr if bias is None else bias.ptr
+        if size_u:
+            u = transformed_weights(code, w, size_u, arg, panels)
+            ptr[2] = u
+        if size_v:
+            v = transformed_input(code, x.ptr, size_v, arg, &slots, t.blocks * ceil_div(c, b.panel))
+            ptr[1] = v
+        run_in_slots(&slots, find_winograd(_winograd, code, "winograd"), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
+    finally:
+        release(slots.data, slots.bytes)
+        if u != NULL:
+            release(u, size_u)
+        if v != NULL:
+            release(v, size_v)
+    return 0
+
+
+cdef char* transformed_weights(int code, char* w, int64_t size, int64_t* arg, int64_t panels) except NULL:
+    cdef kernel_t fn = find_winograd(_winograd_weights, code, "winograd_weights")
+    cdef char* ptr[2]
+    ptr[0], ptr[1] = working(size), w
+    run(fn, ptr, arg, panels, 1, size)
+    return ptr[0]
+
+
+cdef char* transformed_input(int code, char* x, int64_t size, int64_t* arg, Slots* slots, int64_t tasks) except NULL:
+    cdef kernel_t fn = find_winograd(_winograd_input, code, "winograd_input")
+    cdef char* ptr[2]
+    ptr[0], ptr[1] = working(size), x
+    run_in_slots(slots, fn, ptr, 2, arg, WINOGRAD_ARGS, tasks, size)
+    return ptr[0]
+
+
+cdef Tensor winograd_gradient(Geometry* g, Tensor x, Tensor y):
+    """Gradient of the weights ``[part, m, c, tap]``."""
+    x, y = whole_planes(x), whole_planes(y)
+    cdef int code = x.code
+    cdef Blocks b = blocks(code)
+    cdef int64_t arg[WINOGRAD_WEIGHT_ARGS]
+    cdef int64_t sizes[4]
+    cdef int64_t c = x.sizes[1], m = y.sizes[1], mc = even(m, WEIGHT_ROWS), tasks, parts, each
+    cdef Tiles t = tiles_of(g, x.sizes[0], b.panel, WEIGHT_TILES, b.panel)
+    cdef double work = <double>m * c * t.rows * t.across * POSITIONS
+    cdef Slots slots
+    cdef char* ptr[4]
+    cdef kernel_t fn = find_winograd(_winograd_gradient, code, "winograd_gradient")
+    tasks = ceil_div(m, mc) * ceil_div(c, b.panel)
+    parts = min(t.blocks, ceil_div(16, tasks))
+    each = ceil_div(t.blocks, parts)
+    parts = ceil_div(t.blocks, each)
+    sizes[0], sizes[1], sizes[2], sizes[3] = parts, m, c, 9
+    cdef Tensor out = empty_tensor(code, 4, sizes)
+    winograd_shape(g, &t, x, y, c * 9, 9, arg)
+    arg[22], arg[23] = each, mc
+    arg[25] = (ceil_div(mc, 16) * 16 + 16) * 4
+    arg[24] = t.block * t.across * arg[25]
+    arg[26] = t.v_b
+    arg[27] = arg[26] + POSITIONS * arg[24]
+    arg[28] = arg[27] + POSITIONS * mc * b.panel * 4
+    make_slots(&slots, arg[28] + t.pixels, tasks * parts)
+    try:
+        ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tile_kernel(code)
+        run_in_slots(&slots, fn, ptr, 4, arg, WINOGRAD_WEIGHT_ARGS, tasks * parts, work)
+    finally:
+        release(slots.data, slots.bytes)
+    return out
