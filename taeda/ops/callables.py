@@ -56,6 +56,12 @@ def module_load(input, other, assign=False):
 
 
 @composite()
+def __rdiv__(input, other):
+    """``other / input``, by a multiplication: the name that Python 2 had for ``__rtruediv__``."""
+    return input.reciprocal() * other
+
+
+@composite()
 def _is_all_true(input):
     """Whether all elements of a bool tensor are true, as a tensor."""
     return input.all()

@@ -134,11 +134,11 @@ def xlog1py(input, other):
 
 xlogy.vjp(
     input=lambda g, input, other: mul(g, where_nonzero(input, log(other))),
-    other=lambda g, input, other: mul(g, true_divide(input, other)),
+    other=lambda g, input, other: true_divide(mul(g, input), other),
 )
 xlog1py.vjp(
     input=lambda g, input, other: mul(g, where_nonzero(input, log1p(other))),
-    other=lambda g, input, other: mul(g, true_divide(input, add(other, 1))),
+    other=lambda g, input, other: true_divide(mul(g, input), add(other, 1)),
 )
 
 

@@ -826,7 +826,13 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
 
 @composite(out="same")
 def narrow_copy(input, dim, start, length):
-    """A copy of :func:`narrow`."""
+    """A copy of :func:`narrow`.
+
+    Raises:
+        RuntimeError: ``dim`` is too large (an IndexError for :func:`narrow`).
+    """
+    if dim >= max(input.dim(), 1):
+        raise RuntimeError(f"narrow_copy: expected dim below {input.dim()}, the number of dimensions, got {dim}")
     return clone(narrow(input, dim, start, length), memory_format=_core.contiguous_format)
 
 

@@ -117,3 +117,11 @@ def test_attention_with_changed_scores():
     taeda.testing.assert_close(flex_attention(q, k, v, block_mask=mask), want)
     scaled = flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s * 0)
     taeda.testing.assert_close(scaled, v.mean(2, keepdim=True).expand_as(v))
+
+
+def test_aten_names_ops():
+    x = taeda.tensor([-1.0, 2.0])
+    for relu in (taeda.ops.aten.relu, taeda.ops.aten.relu.default):
+        assert relu(x).tolist() == torch.ops.aten.relu.default(torch.tensor([-1.0, 2.0])).tolist()
+    with pytest.raises(AttributeError, match="no_such_op"):
+        _ = taeda.ops.aten.no_such_op
