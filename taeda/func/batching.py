@@ -361,9 +361,11 @@ def _diagonal(call: Call) -> Any:
 
 @rule("unfold")
 def _unfold(call: Call) -> Any:
-    if call["input"].dim() == 0:
-        return NotImplemented
-    return call(dimension=_shift(call["dimension"], call["input"].dim(), "unfold"))
+    dimension = _shift(call["dimension"], call["input"].dim(), "unfold")
+    if call["input"].dim():
+        return call(dimension=dimension)
+    made = call.run({**call.values, "input": call["input"].physical.unsqueeze(1), "dimension": dimension})
+    return call.mode.wrap(made.squeeze(1))
 
 
 @rule("strided_window")
@@ -378,6 +380,11 @@ def _strided_window(call: Call) -> Any:
 @rule("view_as_real", "view_as_complex", "real", "imag_view", "view_alias", "clone", "to_dtype", "zero")
 def _as_it_is(call: Call) -> Any:
     return call(**({"memory_format": _core.preserve_format} if "memory_format" in call.values else {}))
+
+
+@rule("clone_for")
+def _clone_for(call: Call) -> Any:
+    return call.mode.wrap(OPS["clone"](call.physical("input")))
 
 
 @rule("index_backward")

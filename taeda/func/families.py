@@ -259,6 +259,23 @@ def _class_loss(call: Call) -> Any:
     return call.mode.wrap(made), None, None  # the rest is for the derivative
 
 
+@rule("_ctc_loss")
+def _alignment_loss(call: Call) -> Any:
+    """The sequences of all examples side by side."""
+    time, batch, classes = call["log_probs"].shape
+    size, targets = call.mode.size, call.physical("targets")
+    made = call.run(
+        {
+            "log_probs": call.physical("log_probs").transpose(0, 1).reshape(time, size * batch, classes),
+            "targets": targets.reshape(-1) if targets.dim() == 2 else folded(targets),
+            "steps": call.physical("steps").reshape(-1),
+            "lengths": call.physical("lengths").reshape(-1),
+            "blank": call["blank"],
+        }
+    )
+    return call.mode.wrap(made[0].reshape(size, batch)), None, None, None  # the rest is for the derivative
+
+
 @rule("_batch_norm")
 def _batch_norm(call: Call) -> Any:
     """Each example has its own statistics: its channels stand beside those of the others."""
@@ -277,8 +294,9 @@ def _batch_norm(call: Call) -> Any:
     for name in ("weight", "bias", "running_mean", "running_var"):
         if call[name] is not None:
             values[name] = call.physical(name).reshape(-1)
-    made = call.run(values)[0]
+    made, mean, rstd = call.run(values)
     if call["training"] and call.held("running_mean"):
         for name in ("running_mean", "running_var"):
             call[name].physical.copy_(values[name].reshape(size, -1))
-    return call.mode.wrap(made.reshape(x.shape[0], size, *x.shape[1:]).transpose(0, 1)), None, None
+    y = made.reshape(x.shape[0], size, *x.shape[1:]).transpose(0, 1)
+    return call.wrap((y, mean.reshape(size, -1), rstd.reshape(size, -1)))

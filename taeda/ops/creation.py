@@ -335,13 +335,10 @@ def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
-    start, end, steps = _number(start), _number(end), _steps("linspace", steps)
-    if steps < 0:
-        raise RuntimeError(f"linspace: number of steps must be non-negative, got {steps}")
+    steps = _steps("linspace", steps)
     if dtype is None:
-        complex_ends = isinstance(start, complex) or isinstance(end, complex)
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-        dtype = dtype.to_complex() if complex_ends and not dtype.is_complex else dtype
+        dtype = dtype.to_complex() if _are_complex(start, end) and not dtype.is_complex else dtype
     return _finish(_linspace(start, end, steps, dtype), out, requires_grad, device)
 
 
@@ -349,14 +346,32 @@ def _steps(name: str, steps: Any) -> int:
     steps = _number(steps)
     if not isinstance(steps, int):
         raise TypeError(f"{name}(): argument 'steps' must be int, not {type(steps).__name__}")
+    if steps < 0:
+        raise RuntimeError(f"{name}: number of steps must be non-negative, got {steps}")
     return steps
 
 
+def _are_complex(*ends: Any) -> bool:
+    return any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends)
+
+
 def _linspace(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
+    tensors = isinstance(start, Tensor) or isinstance(end, Tensor)
+    return (_spaced_from if tensors else _spaced)(start, end, steps, dtype)
+
+
+@primitive(method=False, out=False)
+def _spaced_from(start, end, steps, dtype):
+    """:func:`linspace` between tensors of one element: an op, so that under ``vmap`` each example has its own ends."""
+    return _spaced(start, end, steps, dtype)
+
+
+def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
+    start, end = _number(start), _number(end)
     if dtype.is_complex:
         start, end = complex(start), complex(end)
         real, imag = (
-            _linspace(a, b, steps, dtype.to_real()) for a, b in ((start.real, end.real), (start.imag, end.imag))
+            _spaced(a, b, steps, dtype.to_real()) for a, b in ((start.real, end.real), (start.imag, end.imag))
         )
         result = _core.empty((steps,), dtype)
         _core.copy_tensor(core.view_real(result), real)
@@ -386,18 +401,12 @@ def logspace(
     pin_memory=False,
 ):
     """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``."""
-    start, end, steps = _number(start), _number(end), _steps("logspace", steps)
+    steps = _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
     if not (dtype.is_floating_point or dtype.is_complex):
-        start, end = int(start), int(end)
-    if steps < 0:
-        raise RuntimeError(f"logspace: number of steps must be non-negative, got {steps}")
-    work = (
-        _core.complex128
-        if dtype.is_complex or isinstance(start, complex) or isinstance(end, complex)
-        else _core.float64
-    )
+        start, end = (x.long() if isinstance(x, Tensor) else int(x) for x in (start, end))
+    work = _core.complex128 if dtype.is_complex or _are_complex(start, end) else _core.float64
     result = (base ** _linspace(start, end, steps, work)).to(dtype)
     return _finish(result, out, requires_grad, device)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._core import Tensor, bool_, empty, int64, launch
 from .._core.exchange import tensor as make_tensor
 from ..kernels import ctc as kernels
+from .reduction import extent
 from .table import OPS, composite, primitive
 
 
@@ -48,20 +49,21 @@ def _check(log_probs, targets, steps, lengths, blank):
     time, batch, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range [0, {classes - 1}], got {blank}")
-    if batch and (int(steps.max()) > time or int(steps.min()) < 0):
-        raise RuntimeError(f"ctc_loss: expected input_lengths to have values in [0, {time}], got {steps.tolist()}")
-    if batch and int(lengths.min()) < 0:
-        raise RuntimeError(f"ctc_loss: expected target_lengths to be non-negative, got {lengths.tolist()}")
+    (fewest, most), (shortest, longest) = (extent(steps), extent(lengths)) if batch else ((0, 0), (0, 0))
+    if most > time or fewest < 0:
+        raise RuntimeError(f"ctc_loss: expected input_lengths to have values in [0, {time}], got {fewest} to {most}")
+    if shortest < 0:
+        raise RuntimeError(f"ctc_loss: expected target_lengths to be non-negative, got {shortest}")
     if targets.dim() == 1:
-        if int(lengths.sum()) != targets.shape[0]:
+        low, high = extent(lengths.sum())
+        if not low == high == targets.shape[0]:
             raise RuntimeError(
-                f"ctc_loss: expected a 1-d targets of as many labels as target_lengths adds up to "
-                f"({int(lengths.sum())}), got {targets.shape[0]}"
+                f"ctc_loss: expected a 1-d targets of as many labels as target_lengths adds up to ({high}), got "
+                f"{targets.shape[0]}"
             )
-    elif batch and int(lengths.max()) > targets.shape[1]:
+    elif longest > targets.shape[1]:
         raise RuntimeError(
-            f"ctc_loss: expected targets of at least {int(lengths.max())} labels per sample, got shape "
-            f"{tuple(targets.shape)}"
+            f"ctc_loss: expected targets of at least {longest} labels per sample, got shape {tuple(targets.shape)}"
         )
 
 

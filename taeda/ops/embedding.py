@@ -187,14 +187,14 @@ def _bag_of_each(input, offsets, include_last_offset):
         raise ValueError("offsets has to be a 1D Tensor")
     edges = offsets.to(_core.int64)
     n = input.shape[0]
-    if edges.shape[0] and int(edges[0]) != 0:
+    first, last = (extent(edges[0]), extent(edges[-1])) if edges.shape[0] else ((0, 0), (0, 0))
+    if first != (0, 0):
         raise RuntimeError(
-            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {int(edges[0])}"
+            f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+            f"{first[0] or first[1]}"
         )
-    if edges.shape[0] and int(edges[-1]) > n:
-        raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {int(edges[-1])}"
-        )
+    if last[1] > n:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}), got offsets[-1] of {last[1]}")
     if include_last_offset:  # what the last offset says does not count: the last bag ends where the input does
         edges = edges[:-1]
     edges = cat((edges, edges.new_full((1,), n)), 0)

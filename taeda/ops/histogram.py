@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .._core import Tensor
 from .creation import linspace
 from .sorting import bincount, searchsorted
-from .table import composite, result_type
+from .table import composite, primitive, result_type
 
 Histogram = result_type("histogram", "hist", "bin_edges")
 HistogramDD = result_type("histogramdd", "hist", "bin_edges")
@@ -105,7 +105,7 @@ def _counted(input, bins, range_, weight, density):
     return hist.to(input.dtype), edges
 
 
-@composite(out=True)
+@primitive(outputs=("hist", "bin_edges"), result_type=Histogram)
 def histogram(input, bins, *, range=None, weight=None, density=False):
     """How many elements (or how much weight) lie in each bin.
 

@@ -8,6 +8,7 @@ from collections import namedtuple
 from .. import _core
 from .._core import Tensor
 from ..kernels import pool as kernels
+from .reduction import extent
 from .table import primitive, with_out
 from .views import reshape
 
@@ -515,11 +516,12 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
                 raise ValueError(f"{name}: invalid output_size {tuple(space)}: must be within one stride of {default}")
     lead = input.shape[:-n]
     total = math.prod(space)
-    if indices.numel() and (int(indices.max()) >= total or int(indices.min()) < 0):
-        raise RuntimeError(f"{name}: found an invalid max index {int(indices.max())} for an output of size {space}")
-    zeros = _core.empty((*lead, total), input.dtype)
-    _core.zero(zeros)
-    out = zeros.scatter(-1, reshape(indices, (*lead, -1)), reshape(input, (*lead, -1)))
+    low, high = extent(indices) if indices.numel() else (0, 0)
+    if low < 0 or high >= max(total, 1):
+        raise RuntimeError(
+            f"{name}: found an invalid max index {high if low >= 0 else low} for an output of size {space}"
+        )
+    out = input.new_zeros((*lead, total)).scatter(-1, reshape(indices, (*lead, -1)), reshape(input, (*lead, -1)))
     return reshape(out, (*lead, *space))
 
 

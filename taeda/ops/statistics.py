@@ -11,6 +11,7 @@ from .creation import ones
 from .indexing import where
 from .joining import cat
 from .matmul import matmul
+from .reduction import extent
 from .sorting import sort
 from .table import composite
 
@@ -73,11 +74,11 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         centred = x - (x * weights).sum(1, keepdim=True) / total
         product = matmul(centred * weights, centred.transpose(0, 1).conj())
         count = total - correction * ((weights * aweights).sum() / total if aweights is not None else 1)
-    if count <= 0:
+    if (count if weights is None else extent(count)[0]) <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0: fewer observations than the correction", UserWarning, stacklevel=2
         )
-        count = 0
+        count = count * 0 if weights is None else count.clamp(min=0)
     result = product / count
     return result.reshape(()) if result.numel() == 1 else result
 
@@ -126,7 +127,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got {q.dim()}D")
     if q.dtype is not input.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if q.numel() and not bool(((q >= 0) & (q <= 1)).all()):
+    low, high = extent(q) if q.numel() else (0, 1)
+    if not 0 <= low <= high <= 1:
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if input.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from .table import composite
+from .table import composite, primitive
 from .views import as_strided, diagonal, select, slice_view
 
 
+@primitive(method=False, out=False)
+def clone_for(input, src):
+    """A copy of ``input`` to write ``src`` into: under ``vmap`` there is one for each example of either."""
+    return input.clone()
+
+
+clone_for.vjp(input=lambda g: g)
+
+
 def _scattered(name, input, src, view, *where):
-    result = input.clone()
+    result = clone_for(input, src)
     place = view(result, *where)
     if src.shape != place.shape:
         raise RuntimeError(
