@@ -224,7 +224,7 @@ def _reduce_gradients(g, out, input, src, reduce, include_self, pick, place, cou
         share = g / counted().to(g.dtype)
         mine, theirs = share, pick(share)
     elif reduce == "prod":
-        mine, theirs = _product_gradients(g, out, input, src, include_self, pick, place)
+        mine, theirs = _product_gradients(g, out, input, src, pick, place)
     else:
         own, other = (input == out).to(g.dtype), (src == pick(out)).to(g.dtype)
         if not include_self:
@@ -234,19 +234,14 @@ def _reduce_gradients(g, out, input, src, reduce, include_self, pick, place, cou
     return (mine if include_self else cover(mine)), theirs
 
 
-def _product_gradients(g, out, input, src, include_self, pick, place):
-    """An item's gradient is the product of the others: what is left of the product without it, zeros counted apart."""
-    zero_here, zero_there = input == 0, src == 0
-    one = where_select(zero_there, 1, src)
-    zeros_there = place(zero_there.to(g.dtype))
-    zeros_all = zeros_there + zero_here.to(g.dtype) if include_self else zeros_there
-    # The product of everything but zeros: divide the zeros out by computing with ones in their place.
-    kept = where_select(zero_here, 1, input) if include_self else input
-    nonzero_product = place.product(kept, one)
-    # What the only zero is multiplied by is that product; the others' gradients go through the result, so that a second
-    # derivative finds the zero.
-    mine = where_select(zero_here & (zeros_all == 1), nonzero_product, out / where_select(zero_here, 1, input)) * g
-    theirs = where_select(zero_there & (pick(zeros_all) == 1), pick(nonzero_product), pick(out) / one) * pick(g)
+def _product_gradients(g, out, input, src, pick, place):
+    """An item's gradient is the product of the others: the whole product with a one in its place, where it is zero."""
+    own = where_select(input == 0, 1, input)
+    mine = place.product(own, src) / own * g
+    zero = src == 0
+    only = zero & (pick(place(zero.to(g.dtype))) == 1)
+    others = place.product(input, where_select(only, 1, src))
+    theirs = where_select(only, pick(others), pick(out) / where_select(zero, 1, src)) * pick(g)
     return mine, theirs
 
 
