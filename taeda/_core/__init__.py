@@ -48,6 +48,7 @@ from .tensor import (
     mode_stack,
     new_node,
     node_output_metas,
+    pass_through,
     pop_mode,
     pop_saved_hooks,
     preserve_format,
@@ -79,6 +80,7 @@ from .tensor import (
     task_reaches,
     unsave,
     unsave_output,
+    watch_nodes,
     zero,
 )
 from .tensor import _dtype_by_name as dtype_by_name

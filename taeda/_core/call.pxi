@@ -133,6 +133,31 @@ cdef object call_outer_mode(object function, PyObject** args, Py_ssize_t n, PyOb
         set_mode_stack(before)
 
 
+def pass_through(mode, function, tuple args, dict kwargs):
+    """What ``function`` gives, an op or a composite that was handed to ``mode``, with that mode on for what it calls.
+
+    For a mode that watches. It is the outermost one while the function runs: other modes are handed the function first,
+    and then ``mode`` again what they make of it.
+    """
+    cdef list stack = _thread_modes.stack
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
+    cdef bint others = len(stack) > 0
+    stack.insert(0, mode)
+    MODES[0] = <PyObject*>stack
+    try:
+        if others:
+            return function(*args, **kwargs)
+        if type(function) is not Op:
+            return function.function(*args, **kwargs)
+        packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+        return run(<Op>function, bound, <object>out if out != NULL else None)
+    finally:
+        del stack[0]
+        MODES[0] = <PyObject*>stack if stack or overrides_active() else NULL
+
+
 cdef class Composite:
     """A function written in ops, which modes that ask for it (``composites = True``) see before its ops."""
 
@@ -326,9 +351,19 @@ def push_mode(mode):
     update_modes()
 
 
-def is_mode_active():
+def is_any_mode_active():
     """Whether this thread's ops go to a mode first."""
     return mode_active()
+
+
+def is_mode_active():
+    """Whether this thread's ops go to a mode first that may do something else with them, not one that only watches."""
+    if not mode_active():
+        return False
+    for mode in <list>MODES[0]:
+        if not getattr(mode, "watches", False):
+            return True
+    return False
 
 
 def pop_mode():

@@ -74,6 +74,31 @@ cdef list apply_node(Node node, list grads, set needed):
     return result
 
 
+cdef object WATCHER = None    # told of every node that runs; see watch_nodes
+cdef str ACCUMULATE = "torch::autograd::AccumulateGrad"
+
+
+def watch_nodes(watcher):
+    """Have ``watcher.enter(name, number)`` called before a node runs, ``watcher.leave(what that gave)`` after it, and then
+    ``watcher.weigh(what enter gave, tensors)`` with all that it may have read and written.
+
+    The number is the node's place in the order of recording. For all threads; None: nobody.
+    """
+    global WATCHER
+    WATCHER = watcher
+
+
+cdef list watch_node(Node node, list grads, set needed):
+    watcher = WATCHER
+    place = watcher.enter(node.name(), node.seq)
+    try:
+        made = apply_node(node, grads, needed)
+    finally:
+        watcher.leave(place)
+    watcher.weigh(place, (grads, made, [t for _, t in node.saved_items()]))
+    return made
+
+
 cdef object fit_gradient(object g, tuple meta):
     """Sum over broadcast dimensions and convert to the input's dtype."""
     cdef Tensor t = <Tensor?>g
@@ -303,7 +328,12 @@ cdef class GraphTask:
             self.capture(leaf, 0, grad)
             return 0
         if self.into_leaves and (self.wanted is None or leaf in self.wanted):
+            watcher = WATCHER
+            if watcher is not None:
+                place = watcher.enter(ACCUMULATE, -1)
             accumulate(leaf, grad, self.create_graph)
+            if watcher is not None:
+                watcher.leave(place)
         return 0
 
     cdef int capture(self, object target, int nr, object grad) except -1:
@@ -335,7 +365,7 @@ cdef class GraphTask:
             self.deliver_nothing(node)
             return 0
         try:
-            made = apply_node(node, grads, self.needed)
+            made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
         except Exception as error:
             explain_failure(node, error)
             raise

@@ -6,6 +6,8 @@ from libc.stdint cimport int64_t
 cdef void* allocate(int64_t nbytes) noexcept nogil
 # `nbytes` as it was asked for.
 cdef void release(void* data, int64_t nbytes) noexcept nogil
+# Bytes in use now, rounded up to size classes.
+cdef int64_t bytes_in_use() noexcept nogil
 
 cdef class Storage:
     cdef char* data

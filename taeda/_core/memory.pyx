@@ -690,6 +690,10 @@ def on_move(function):
     MOVED = function
 
 
+cdef int64_t bytes_in_use() noexcept nogil:
+    return atomics._load(&stats.allocated, atomics.RELAXED)
+
+
 # ---- Python ----------------------------------------------------------------------------------------------------------
 def memory_stats():
     """Figures of the CPU allocator, in bytes and counts.

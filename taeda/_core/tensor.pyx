@@ -47,6 +47,7 @@ cdef extern from "Python.h":
     object PyObject_GenericGetDict(object, void*)
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
     Py_ssize_t PyTuple_GET_SIZE(object)
+    PyObject** PySequence_Fast_ITEMS(object)
     Py_ssize_t Py_REFCNT(PyObject*)
     PyTypeObject* Py_TYPE(PyObject*)
     int PyErr_ExceptionMatches(object)

@@ -1,7 +1,7 @@
 """Automatic differentiation: modes, backward and grad, one's own functions, numerical checks."""
 
 from .._core import Tensor as Variable
-from . import functional, graph
+from . import functional, graph, profiler, profiler_util
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, once_differentiable
@@ -25,6 +25,8 @@ __all__ = [
     "is_inference_mode_enabled",
     "no_grad",
     "once_differentiable",
+    "profiler",
+    "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

@@ -3,6 +3,9 @@
 A kernel is content-addressed: its name is the hash of its text, its target and the compiler's version. Look-up order:
 objects shipped with the package, the user's disk cache, then LLVM. Cache files are written to a temporary name and
 renamed, so that processes can share a cache; an entry that does not load is dropped and built again.
+
+Every kernel has a door: an entry that goes straight to the body (a load, a test and a jump) unless something watches. A
+profiler puts its function there, and nobody who holds a kernel's address need know (:func:`watch`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ _SHIPPED = Path(__file__).with_name("shipped")
 _lock = threading.RLock()
 _addresses: dict[str, int] = {}
 _alive: list[object] = []  # what LLVM must not free
+_doors: list[
+    tuple[str, int]
+] = []  # label and address of the door of each loaded kernel; its place is the kernel's number
+_watcher = 0  # the function that doors lead to; 0: none
 
 
 def cache_dir() -> Path:
@@ -88,6 +95,10 @@ class _Compiler:
         _alive.append(handle)
         return self._engine.get_function_address(name)
 
+    def door(self, name: str) -> int:
+        """The address of the door of the loaded kernel ``name``, 0 where it has none."""
+        return self._engine.get_global_value_address(f"{name}.door")
+
 
 _compilers: dict[str, _Compiler] = {}
 
@@ -125,6 +136,57 @@ def _write(path: Path, code: bytes) -> None:
         pass
 
 
+_DOOR = """@{name}.door = dso_local global {{ ptr, i64 }} zeroinitializer
+define void @{name}(ptr %ptr, ptr %arg, i64 %begin, i64 %end) nounwind {{
+  %watcher = load atomic ptr, ptr @{name}.door monotonic, align 8
+  %alone = icmp eq ptr %watcher, null
+  br i1 %alone, label %straight, label %watched
+straight:
+  tail call void @body(ptr %ptr, ptr %arg, i64 %begin, i64 %end)
+  ret void
+watched:
+  tail call void %watcher(ptr %ptr, ptr %arg, i64 %begin, i64 %end, ptr @{name}.door, ptr @body)
+  ret void
+}}
+"""
+
+
+def _with_door(f: Function, text: str, name: str) -> str:
+    """The kernel's module, with its door where it has one, for loading as ``name``."""
+    if f.inner:
+        return text.replace(f"@{f.name}(", f"@{name}(", 1)
+    return _DOOR.format(name=name) + text.replace(f"define void @{f.name}(", "define internal void @body(", 1)
+
+
+def _open_door(label: str, door: int) -> None:
+    """Number a loaded kernel, and let its door lead where the others do."""
+    import ctypes
+
+    ctypes.c_int64.from_address(door + 8).value = len(_doors)
+    _doors.append((label, door))
+    ctypes.c_int64.from_address(door).value = _watcher
+
+
+def watch(watcher: int) -> None:
+    """From now on every run of a kernel goes to the C function at ``watcher``; 0: to its body again.
+
+    The function gets a kernel's four arguments, its door (where the second word is the kernel's number) and its body,
+    which it is to call. That happens on any thread, with or without Python's lock.
+    """
+    global _watcher
+    import ctypes
+
+    with _lock:
+        _watcher = watcher
+        for _, door in _doors:
+            ctypes.c_int64.from_address(door).value = watcher
+
+
+def watched_names() -> list[str]:
+    """The name and key of each loaded kernel that has a door, by its number."""
+    return [label for label, _ in _doors]
+
+
 def build(f: Function) -> int:
     """The address of the compiled kernel ``f`` on this machine.
 
@@ -135,7 +197,8 @@ def build(f: Function) -> int:
     target = host()
     import hashlib
 
-    digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{text}".encode()).hexdigest()[:32]
+    door = "" if f.inner else _DOOR
+    digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{door}{text}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
     if address is not None:
         return address
@@ -149,12 +212,14 @@ def build(f: Function) -> int:
             if code is not None:
                 address = compiler().load(name, code)
                 if address:
-                    _addresses[digest] = address
-                    return address
+                    break
                 path.unlink(missing_ok=True)
-        code = compiler().object(text.replace(f"@{f.name}(", f"@{name}(", 1))
-        _write(places[1], code)
-        address = compiler().load(name, code)
+        else:
+            code = compiler().object(_with_door(f, text, name))
+            _write(places[1], code)
+            address = compiler().load(name, code)
+        if not f.inner:
+            _open_door(f.label, compiler().door(name))
         _addresses[digest] = address
         return address
 
@@ -183,5 +248,6 @@ class kernel:
     def text(self, *key, target: Target | None = None) -> Function:
         """The kernel as IR, for ``target`` (default: this machine)."""
         f = Function(vector_bytes=(target or host()).vector_bytes)
+        f.label = f"{self.__name__}({', '.join(map(str, key))})"
         self.emit(f, *key)
         return f

@@ -556,6 +556,7 @@ def panel_product(f: Function, dtype: str) -> None:
 
     Pointers: a :class:`Context`, A, B, C, D; arguments: columns of the panel, rows, whether both operands are packed.
     """
+    f.inner = True
     t = TYPES[dtype]
     rows = {v: _rows(f, t, v) for v in tile_shape(f.vector_bytes).widths}
     columns, m, packed = (f.size(i) for i in range(3))

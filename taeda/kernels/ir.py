@@ -351,6 +351,10 @@ class Function:
         self.end = Value(self, I64, 1, "%end")
         self._allocas: list[str] = []
         self._helpers: list[Helper] = []
+        #: What a profile calls this kernel.
+        self.label = name
+        #: Whether only other kernels call this one: a profile counts it as part of them.
+        self.inner = False
         #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for them.
         self.features: tuple[str, ...] = ()
 

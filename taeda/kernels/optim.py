@@ -73,13 +73,13 @@ def emit(f: Function, rule: Callable, flags: tuple, dtype: str, nstates: int, ns
             _update(f, rule, flags, t, bases, scalars, whole, lanes, f.first(count - whole, lanes))
 
 
-def table(rule: Callable, nstates: Callable[[tuple], int], nscalars: int) -> kernel:
-    """A table from (flags, dtype name) to the address of the kernel of ``rule``."""
+def table(name: str, rule: Callable, nstates: Callable[[tuple], int], nscalars: int) -> kernel:
+    """A table from (flags, dtype name) to the address of the kernel of ``rule``, called ``name`` in profiles."""
 
     def build(f: Function, flags: tuple, dtype: str) -> None:
         emit(f, rule, flags, dtype, nstates(flags), nscalars)
 
-    build.__name__ = rule.__name__
+    build.__name__ = name
     build.__doc__ = rule.__doc__
     return kernel(build)
 

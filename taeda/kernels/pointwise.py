@@ -247,8 +247,11 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
     _Schedule(f, body, outs, ins, compute, classes).emit()
 
 
-def build_pointwise(body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str) -> int:
-    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`."""
+def build_pointwise(
+    body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str, name: str = "pointwise"
+) -> int:
+    """The address of a compiled pointwise kernel for this machine; see :func:`pointwise`. A profile calls it ``name``."""
     f = Function(vector_bytes=host().vector_bytes)
+    f.label = f"{name}({', '.join([*outs, *ins])})"
     pointwise(f, body, outs, ins, compute, classes)
     return build(f)

@@ -8,6 +8,7 @@ from .. import _core
 from .._core import Tensor, bool_
 from ..kernels import attention as kernels
 from ..kernels import gemm
+from . import flops
 from .table import composite, primitive
 
 _FUSED = {"float32": "float32", "float64": "float64", "float16": "float32", "bfloat16": "float32"}
@@ -78,8 +79,9 @@ def _arguments(q, k, v, out, mask_strides, causal, scale) -> tuple:
 
 
 @primitive(
-    method=False, out=False, outputs=("out", "log"), differentiable=[0], node="ScaledDotProductFlashAttentionForCpu"
-)
+    method=False, out=False, outputs=("out", "log"), differentiable=[0], node="ScaledDotProductFlashAttentionForCpu",
+    flops=flops.attention,
+)  # fmt: skip
 def _attention(query, key, value, mask, causal, scale):
     """Attention, and the logarithm of each row's sum of exponentials."""
     dtype = getattr(_core, _FUSED[query.dtype.name])
@@ -97,7 +99,7 @@ def _attention(query, key, value, mask, causal, scale):
     return out.to(query.dtype), log
 
 
-@primitive(method=False, out=False, outputs=("query_grad", "key_grad", "value_grad"))
+@primitive(method=False, out=False, outputs=("query_grad", "key_grad", "value_grad"), flops=flops.attention_backward)
 def _attention_backward(grad, query, key, value, mask, out, log, causal, scale):
     """Gradients of :func:`_attention` by its kernel. Not differentiable: see ``_attention_gradients``."""
     dtype = getattr(_core, _FUSED[query.dtype.name])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .. import _core
 from .._core import Tensor
 from .._core import conv as core
+from . import flops
 from .table import composite, primitive
 from .views import reshape, squeeze, unsqueeze
 
@@ -135,7 +136,7 @@ def _conj(x: Tensor) -> Tensor:
 # ---- the three bilinear maps --------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, flops=flops.convolution)
 def _convolution(input, weight, size, stride, padding, dilation, groups):
     """Convolution to spatial sizes ``size``; every geometry argument is a tuple that has been checked."""
     if input.is_complex():
@@ -143,7 +144,7 @@ def _convolution(input, weight, size, stride, padding, dilation, groups):
     return core.forward(input, weight, None, size, stride, padding, dilation, groups)
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, flops=flops.transposed_convolution)
 def _conv_input(grad, weight, size, stride, padding, dilation, groups):
     """What :func:`_convolution` of spatial sizes ``size`` gives its input as gradient."""
     if grad.is_complex():
@@ -153,7 +154,7 @@ def _conv_input(grad, weight, size, stride, padding, dilation, groups):
     return core.input_gradient(grad, weight, None, size, stride, padding, dilation, groups)
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, flops=flops.convolution_weight)
 def _conv_weight(input, grad, kernel, stride, padding, dilation, groups):
     """What :func:`_convolution` with spatial kernel sizes ``kernel`` gives its weights as gradient."""
 
@@ -254,17 +255,17 @@ _ARGUMENTS = """
     """
 
 
-@primitive(method=False, node="Convolution")
+@primitive(method=False, node="Convolution", flops=flops.convolution)
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False, node="Convolution")
+@primitive(method=False, node="Convolution", flops=flops.convolution)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False, node="Convolution")
+@primitive(method=False, node="Convolution", flops=flops.convolution)
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
@@ -336,17 +337,17 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     return squeeze(out, 0) if single else out
 
 
-@primitive(method=False, node="Convolution")
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution)
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False, node="Convolution")
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution)
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False, node="Convolution")
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution)
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 

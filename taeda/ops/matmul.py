@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._core import Tensor, bool_, gemm
+from . import flops
 from .table import alias, composite, primitive
 from .views import reshape, transpose, unsqueeze
 
@@ -51,7 +52,7 @@ def _linear_name(saved):
     return "View" if "bias_shape" in saved else "UnsafeView"
 
 
-@primitive(node=_product_name)
+@primitive(node=_product_name, flops=flops.product)
 def matmul(input, other):
     """Matrix product by the rank of the operands.
 
@@ -105,7 +106,7 @@ def __rmatmul__(input, other):
     return matmul(other, input)
 
 
-@primitive(method=False)
+@primitive(method=False, flops=flops.product)
 def _int_mm(input, mat2):
     """The product of two int8 matrices, ``[m, k]`` and ``[k, n]``, in int32.
 
@@ -124,7 +125,7 @@ def _int_mm(input, mat2):
     return gemm.multiply_bytes(input, mat2)
 
 
-@primitive(method=False, node=_linear_name)
+@primitive(method=False, node=_linear_name, flops=flops.product)
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
@@ -200,7 +201,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive()
+@primitive(flops=flops.product)
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``."""
     if input.dim() != 2 or mat2.dim() != 2:
@@ -211,7 +212,7 @@ def mm(input, mat2):
 mm.vjp(input=lambda g, mat2: mm(g, _turned(mat2)), mat2=lambda g, input: mm(_turned(input), g))
 
 
-@primitive()
+@primitive(flops=flops.product)
 def bmm(input, mat2):
     """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
     _check_bmm("bmm", input, mat2)
@@ -221,7 +222,7 @@ def bmm(input, mat2):
 bmm.vjp(input=lambda g, mat2: bmm(g, _turned(mat2)), mat2=lambda g, input: bmm(_turned(input), g))
 
 
-@primitive()
+@primitive(flops=flops.product)
 def mv(input, vec):
     """Product of a matrix and a vector: ``[m, k] @ [k]``."""
     _need("mv", (("input", input, 2), ("vec", vec, 1)))
@@ -234,7 +235,7 @@ mv.vjp(
 )
 
 
-@primitive()
+@primitive(flops=flops.product)
 def dot(input, tensor):
     """Inner product of two vectors (no conjugate)."""
     _check_dot("dot", input, tensor)
@@ -395,7 +396,7 @@ def _scaled(x: Tensor, by) -> Tensor:
     return x if by == 1 else x * (by.conjugate() if isinstance(by, complex) else by)
 
 
-@primitive(inplace=True)
+@primitive(inplace=True, flops=flops.added_product)
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
     _need("addmm", (("mat1", mat1, 2), ("mat2", mat2, 2)))
@@ -411,7 +412,7 @@ addmm.vjp(
 )
 
 
-@primitive(inplace=True)
+@primitive(inplace=True, flops=flops.added_product)
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
     _need("addmv", (("mat", mat, 2), ("vec", vec, 1)))
@@ -429,7 +430,7 @@ addmv.vjp(
 )
 
 
-@primitive(inplace=True)
+@primitive(inplace=True, flops=flops.added_product)
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
     _check_bmm("baddbmm", batch1, batch2)

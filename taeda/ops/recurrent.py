@@ -11,6 +11,7 @@ from itertools import accumulate
 from .. import _core
 from .._core import Tensor, empty, is_grad_enabled, launch
 from ..kernels import recurrent as kernels
+from . import flops
 from .activation import relu
 from .elementary import sigmoid, tanh
 from .joining import cat
@@ -123,7 +124,7 @@ def _forward_kernel(mode: str, dtype: str, save: bool) -> int:
 
 @primitive(
     method=False, out=False, outputs=("out", "h", "c", "saved", "old_c", "old_h"), differentiable=(0, 1, 2),
-    name="_recurrent_layer",
+    name="_recurrent_layer", flops=flops.recurrent,
 )  # fmt: skip
 def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     """One layer in one direction.

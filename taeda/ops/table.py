@@ -472,7 +472,7 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
         full = operands + [numbers.pop(0) if repr(v) == "param" else v for v in statics]
         return function(*full[:keyword], **dict(zip(names[keyword:], full[keyword:], strict=True)))
 
-    return build_pointwise(body, outs, ins, compute, classes)
+    return build_pointwise(body, outs, ins, compute, classes, op.name)
 
 
 def write_out(op: Any, out: Any, result: Any) -> Any:

@@ -197,7 +197,7 @@ class ElementwiseOptimizer(Optimizer):
         states = [tuple(self.state[p][name] for name in names) if names else () for p in params]
         cls = type(self)
         if cls._kernels is None:
-            cls._kernels = kernels.table(cls._rule, lambda flags: len(cls._states(flags)), cls._nscalars)
+            cls._kernels = kernels.table(cls.__name__, cls._rule, lambda flags: len(cls._states(flags)), cls._nscalars)
         address = cls._kernels(flags, _REAL.get(dtype, dtype))
         plan = _Launch(address, params, states, names, self._counters, self._nscalars, kernels.CHUNK)
         plan.flags, plan.tensors = flags, params

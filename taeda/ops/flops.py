@@ -1,0 +1,54 @@
+"""Floating point operations of products, from sizes: the trait ``flops`` of their stanzas.
+
+A formula gets the sizes of the result (a list of them where there are several) and then the op's arguments in order, sizes
+in the place of tensors. A multiplication and an addition count two, as in PyTorch's counter; a bias, a mask or a scale
+counts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+Sizes = Sequence[int]
+
+
+def product(out: Sizes, a: Sizes, b: Sizes, *rest: Any) -> int:
+    """``a @ b`` for any ranks, and a linear layer: every element of the result is a sum over the last dimension of ``a``."""
+    return 2 * prod(out) * a[-1]
+
+
+def added_product(out: Sizes, c: Sizes, a: Sizes, b: Sizes, *rest: Any) -> int:
+    """``c + a @ b``."""
+    return 2 * prod(out) * a[-1]
+
+
+def convolution(out: Sizes, input: Sizes, weight: Sizes, *rest: Any) -> int:
+    """Every element of the result is a sum over the weights of one channel."""
+    return 2 * prod(out) * prod(weight[1:])
+
+
+def transposed_convolution(out: Sizes, input: Sizes, weight: Sizes, *rest: Any) -> int:
+    """Every element of the input is spread by the weights of one channel; a convolution's gradient for its input too."""
+    return 2 * prod(input) * prod(weight[1:])
+
+
+def convolution_weight(out: Sizes, input: Sizes, grad: Sizes, *rest: Any) -> int:
+    """The gradient for the weights: what the convolution itself takes."""
+    return 2 * prod(grad) * prod(out[1:])
+
+
+def attention(out: Any, query: Sizes, key: Sizes, value: Sizes, *rest: Any) -> int:
+    """Scores, and the weighted sum of values; masked ones are counted."""
+    return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+
+
+def attention_backward(out: Any, grad: Sizes, query: Sizes, key: Sizes, value: Sizes, *rest: Any) -> int:
+    """The scores again, the gradients of values and weights, and those of queries and keys."""
+    return 2 * prod(query[:-1]) * key[-2] * (3 * query[-1] + 2 * value[-1])
+
+
+def recurrent(out: Any, mode: str, gates: Sizes, h0: Sizes, c0: Any, w_hh: Sizes, *rest: Any) -> int:
+    """The hidden states' products; those of the inputs are a linear layer's."""
+    return 2 * prod(gates) * w_hh[-1]

@@ -1,0 +1,157 @@
+"""What this machine can do: bytes per second by the size of the working set, and arithmetic per second.
+
+Measured once for each number of threads and kept beside the compiled kernels. The floor of an op is the longer of two
+times: that of copying as many bytes as its tensors have, and that of its arithmetic at the rate of the matrix product's
+inner loop. Data that an op finds in a cache is compared with copying within that cache.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .. import _core
+from ..kernels import build
+from ..kernels.target import host
+
+_SIZES = tuple(1 << n for n in range(14, 27, 2))  # bytes that each thread copies: 16 KiB to 64 MiB
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Floors:
+    """Measured rates of this machine.
+
+    Attributes:
+        threads: how many worked.
+        copies: pairs (bytes read and written, bytes per second), by size.
+        flops: float32 operations per second in the inner loop of the matrix product, a multiplication and an addition
+            being two.
+    """
+
+    threads: int
+    copies: tuple[tuple[int, float], ...]
+    flops: float
+
+    def bandwidth(self, nbytes: float) -> float:
+        """Bytes per second of a copy that reads and writes ``nbytes`` in all, between the sizes that were measured."""
+        below = self.copies[0]
+        for above in self.copies:
+            if nbytes <= above[0]:
+                break
+            below = above
+        if above[0] == below[0]:
+            return above[1]
+        part = (math.log(nbytes) - math.log(below[0])) / (math.log(above[0]) - math.log(below[0]))
+        return below[1] + min(part, 1.0) * (above[1] - below[1])
+
+    def seconds(self, moved: float, flops: float, calls: int = 1) -> float:
+        """The floor of ``calls`` calls that move ``moved`` bytes and need ``flops`` operations together."""
+        memory = moved / self.bandwidth(moved / calls) if moved else 0.0
+        return max(memory, flops / self.flops)
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _best(run: Callable[[int], None], seconds: float) -> float:
+    """Seconds of one turn of ``run(turns)``, the fastest of many tries within about ``seconds``."""
+    turns = 1
+    while True:
+        start = time.perf_counter()
+        run(turns)
+        took = time.perf_counter() - start
+        if took > 1e-3:
+            break
+        turns *= 4
+    best = math.inf
+    stop = time.perf_counter() + seconds
+    while time.perf_counter() < stop:
+        start = time.perf_counter()
+        run(turns)
+        best = min(best, (time.perf_counter() - start) / turns)
+    return best
+
+
+def _copy_rate(size: int, threads: int) -> float:
+    from ..kernels import floor
+
+    source, to = (_core.empty((size * threads // 4,), _core.float32) for _ in range(2))
+    _core.zero(source)
+    _core.zero(to)
+    best = 0.0
+    for nontemporal in (False, True) if size >= 1 << 20 else (False,):
+
+        def turns(count: int, address: int = floor.stream(nontemporal)) -> None:
+            _core.launch(address, (to, source), (size, count), threads, 1)
+
+        seconds = _best(turns, 0.06)
+        best = max(best, 2 * size * threads / seconds)
+    return best
+
+
+def _tile_rate(threads: int) -> float:
+    from ..kernels import floor
+    from ..kernels.gemm import tile_shape
+
+    shape, lanes, k = tile_shape(host().vector_bytes), host().vector_bytes // 4, 64
+    out = _core.empty((threads * shape.rows * shape.vectors * lanes,), _core.float32)
+    a, b = (
+        _core.empty((k * shape.pitch + lanes,), _core.float32),
+        _core.empty((k * shape.vectors * lanes,), _core.float32),
+    )
+    for t in (out, a, b):
+        _core.zero(t)
+    address = floor.tile_rate("float32")
+    seconds = _best(lambda turns: _core.launch(address, (out, a, b), (k, turns), threads, 1), 0.25)
+    return 2 * shape.rows * shape.vectors * lanes * k * threads / seconds
+
+
+def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
+    """What this machine can do with so many threads (default: those that ops use). About a second, then from a file.
+
+    Args:
+        threads: at most ``taeda.get_num_threads()`` work at a time.
+        refresh: measure again although there is a file.
+    """
+    threads = _core.get_num_threads() if threads is None else threads
+    path = build.cache_dir() / "floors.json"
+    key = f"{_VERSION} {_cpu()} {host().key} {threads}"
+    kept: dict = {}
+    try:
+        kept = json.loads(path.read_text())
+        if key in kept and not refresh:
+            found = kept[key]
+            return Floors(found["threads"], tuple(map(tuple, found["copies"])), found["flops"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    before = _core.get_num_threads()
+    if threads != before:
+        _core.set_num_threads(threads)
+    try:
+        copies = tuple((2 * size * threads, _copy_rate(size, threads)) for size in _SIZES)
+        floors = Floors(threads, copies, _tile_rate(threads))
+    finally:
+        if threads != before:
+            _core.set_num_threads(before)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps({**kept, key: asdict(floors)}))
+        os.replace(temporary, path)
+    except OSError:
+        pass
+    return floors
