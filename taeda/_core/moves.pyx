@@ -72,7 +72,7 @@ def copy_transposed(Tensor target, Tensor source):
             column = d
         if ss[d] == 1:
             row = d
-    if row < 0 or column < 0 or row == column:
+    if row < 0 or column < 0 or row == column or ss[column] == 0:  # a repeated column is no matrix to turn
         return False
     arg[0], arg[1] = sizes[row], sizes[column]
     arg[2], arg[3] = ts[row] * item, ss[column] * item
@@ -155,6 +155,11 @@ cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, in
     total = rows * b.chunks
     with nogil:
         parallel_for(copy_block, <char**>&b, NULL, total, n if n > 1 else 1)
+
+
+cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:
+    """Whether `put_block` can copy ``t``, and should: many rows of one item each go faster through registers."""
+    return t.code == code and t.contiguous and (nbytes > ITEMSIZE[code] or rows * nbytes < PARALLEL_BYTES)
 
 
 cdef inline Tensor item_of(object tensors, Py_ssize_t i, str name):
@@ -266,7 +271,7 @@ def cat(tensors, dim=0):
         t = item_of(tensors, i, "cat")
         if t.count == 0:
             continue
-        if t.code == code and t.contiguous and out.contiguous:
+        if out.contiguous and by_rows(t, code, rows, t.sizes[at] * inner):
             put_block(out.ptr + place * inner, t.ptr, rows, t.sizes[at] * inner, along * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, out.strides, place * out.strides[at]), t)
@@ -316,7 +321,7 @@ def stack(tensors, dim=0):
         strides[d] = out.strides[d + (d >= at)]
     for i in range(n):
         t = item_of(tensors, i, "stack")
-        if t.code == code and t.contiguous:
+        if by_rows(t, code, rows, inner):
             put_block(out.ptr + i * inner, t.ptr, rows, inner, n * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, strides, i * out.strides[at]), t)
