@@ -12,11 +12,12 @@ import builtins
 import math
 from typing import Any
 
+from . import _core
 from ._core import Tensor
 from .ops.creation import full_like, ones_like
 from .ops.indexing import where
 from .ops.scatter import _identity_of
-from .ops.table import OPS
+from .ops.table import OPS, expect_tensors
 
 __all__ = [
     "amax",
@@ -45,6 +46,7 @@ def _mask(mask: Tensor | None, input: Tensor, name: str) -> Tensor | None:
     """The mask in the sizes of ``input``."""
     if mask is None:
         return None
+    expect_tensors(f"masked.{name}", input=input, mask=mask)
     if mask.dim() > input.dim():
         raise IndexError(
             f"masked.{name}: expected a mask of at most {input.dim()} dimensions, those of the input, got shape "
@@ -87,7 +89,9 @@ def _total_dtype(input: Tensor, dtype: Any) -> Any:
 def _float_dtype(input: Tensor, dtype: Any) -> Any:
     from . import float32
 
-    dtype = dtype or input.dtype
+    dtype = input.dtype if dtype is None else dtype
+    if not isinstance(dtype, _core.dtype):
+        raise TypeError(f"argument 'dtype' must be taeda.dtype, not {dtype.__class__.__name__}")
     return dtype if dtype.is_floating_point or dtype.is_complex else float32
 
 
@@ -336,6 +340,7 @@ def logaddexp(
     other_mask: Tensor | None = None,
 ) -> Tensor:
     """``log(exp(input) + exp(other))``, in which an element left out counts as ``-inf``."""
+    expect_tensors("masked.logaddexp", input=input, other=other)
     input, other = (x if dtype is None else x.to(dtype) for x in (input, other))
     first = _filled(input, _mask(input_mask, input, "logaddexp"), -math.inf)
     return first.logaddexp(_filled(other, _mask(other_mask, other, "logaddexp"), -math.inf))

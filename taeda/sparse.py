@@ -7,9 +7,18 @@ from typing import Any
 import taeda
 from taeda import Tensor
 
-from .ops.sparse import SparseTensor, make
+from .ops import sparse as _coordinates
+from .ops.sparse import SparseTensor
+from .ops.views import _wrap
 
 __all__ = ["SparseTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "softmax", "sum"]
+
+
+def _expect_sparse(name: str, input: Any) -> None:
+    if not isinstance(input, SparseTensor):
+        what = "a dense tensor" if isinstance(input, Tensor) else type(input).__name__
+        kind = NotImplementedError if isinstance(input, Tensor) else TypeError
+        raise kind(f"sparse.{name}: expected a sparse tensor, got {what}; use taeda.{name}, or input.to_sparse()")
 
 
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
@@ -24,9 +33,10 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: fl
 
 def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum of all elements, or along ``dim``, where it is sparse as long as a sparse dimension is left."""
+    _expect_sparse("sum", input)
     if dim is None:
         return input.sum(dtype=dtype)
-    dims = {d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim)}
+    dims = {_wrap(d, input.dim(), "sparse.sum") for d in ((dim,) if isinstance(dim, int) else dim)}
     kept = [d for d in range(input.sparse_dim()) if d not in dims]
     values = input._values() if dtype is None else input._values().to(dtype)
     inner = [d - input.sparse_dim() + 1 for d in dims if d >= input.sparse_dim()]
@@ -35,18 +45,19 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
         return values.sum(0)
     size = [s for d, s in enumerate(input.shape) if d not in dims]
     same = len(kept) == input.sparse_dim() and input.is_coalesced()
-    return make(input._indices()[kept], values, size, same)
+    return _coordinates.make(input._indices()[kept], values, size, same)
 
 
 def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> SparseTensor:
+    _expect_sparse(function.__name__, input)
     x = input.coalesce()
     x = x if dtype is None else x.to(dtype)
-    dim = dim % x.dim()
+    dim = _wrap(dim, x.dim(), function.__name__)
     if dim >= x.sparse_dim():
-        return make(x._indices(), function(x._values(), dim - x.sparse_dim() + 1), x.shape, True)
+        return _coordinates.make(x._indices(), function(x._values(), dim - x.sparse_dim() + 1), x.shape, True)
     places = tuple(x._indices().unbind(0))
     dense = taeda.full(x.shape, float("-inf"), dtype=x.dtype).index_put(places, x._values())
-    return make(x._indices(), function(dense, dim)[places], x.shape, True)
+    return _coordinates.make(x._indices(), function(dense, dim)[places], x.shape, True)
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:

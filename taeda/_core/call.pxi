@@ -312,11 +312,13 @@ cdef PyObject* composite_entry(PyObject* self, PyObject** args, size_t nargsf, P
 
 
 cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
-    """The call failed: if an argument is of a class that overrides (not of a Tensor), it is asked now."""
+    """The call failed. An argument of a class that overrides (not of a Tensor) is asked now; where it failed because an
+    argument has no attribute that tensors have, that is said."""
     cdef PyObject *kind, *value, *trace
-    cdef object result
+    cdef object result, refused = None
     cdef Py_ssize_t m = 0
-    if DOOR[0] & NO_OVERRIDES or not (PyErr_ExceptionMatches(TypeError) or PyErr_ExceptionMatches(AttributeError)):
+    cdef bint missing = PyErr_ExceptionMatches(AttributeError)
+    if DOOR[0] & NO_OVERRIDES or not (missing or PyErr_ExceptionMatches(TypeError)):
         return NULL
     PyErr_Fetch(&kind, &value, &trace)
     try:
@@ -329,6 +331,11 @@ cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObjec
             Py_XDECREF(value)
             Py_XDECREF(trace)
             return <PyObject*>result
+        if missing and value != NULL:
+            refused = HELPERS["refused"](<object>function, tuple([<object>args[i] for i in range(n + m)]),
+                                         () if kwnames == NULL else <object>kwnames, <object>value)
+            if refused is not None:
+                raise refused
     except BaseException as error:
         Py_XDECREF(kind)
         Py_XDECREF(value)

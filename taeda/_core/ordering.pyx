@@ -169,6 +169,8 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     check_ordered(input, "topk")
     if m < 0 or m > n:
         raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape {list(input.shape)})")
+    if input.nd == 0:  # a scalar has no dimension to take none of: its top is itself
+        m = 1
     rows = as_rows(input, at)
     values, indices = like_rows(rows, rows.code, m), like_rows(rows, I64, m)
     if values.count:

@@ -337,6 +337,9 @@ cdef kernel_t find(int distribution, int code) except NULL:
     cdef kernel_t fn = found[distribution][code]
     if fn != NULL:
         return fn
+    if code >= <int>len(DTYPE_NAMES):
+        raise NotImplementedError(f"\"{NAMES[distribution]}\" not implemented for complex dtypes; draw the parts and join them "
+                                  f"with taeda.complex")
     from ..kernels import random as source
 
     if words_kernel == NULL:

@@ -4,7 +4,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_Check
-from libc.math cimport ceil, exp, fabs, floor, lgamma, log, log1p, pow, sqrt
+from libc.math cimport INFINITY, ceil, exp, fabs, floor, lgamma, log, log1p, pow, sqrt
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
@@ -437,6 +437,8 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
             n, p = (<double*>counts.ptr)[i], (<double*>chances.ptr)[i]
             if n <= 0 or p <= 0:
                 n = 0
+            elif n != n or n == INFINITY:  # no number of trials: the samplers would search for ever
+                pass
             elif p <= 0.5:
                 n = binomial(g, n, p)
             elif p < 1:

@@ -94,6 +94,8 @@ def backward(
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         for i, x in enumerate(inputs):
+            if not isinstance(x, Tensor):
+                raise TypeError(f"backward(): expected Tensor as inputs[{i}], not {type(x).__name__}")
             if not _wants_grad(x):
                 raise RuntimeError(f"One of the differentiated Tensors (inputs[{i}]) does not require grad")
     grads = _initial_gradients(tensors, grad_tensors, "backward")

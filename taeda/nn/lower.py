@@ -25,7 +25,7 @@ from ..ops.conv import (
     conv_transpose3d,
 )
 from ..ops.recurrent import cell as _cell
-from ..ops.table import composite
+from ..ops.table import composite, expect_tensors
 from . import functional as F
 from .modules._recurrent import recurrent as _recurrent
 
@@ -34,12 +34,21 @@ from .modules._recurrent import recurrent as _recurrent
 
 def _network(mode: str, args: tuple) -> tuple[Tensor, Any]:
     """``(input, hx, params, ..., batch_first)`` or ``(data, batch_sizes, hx, params, ...)`` of a packed sequence."""
-    if isinstance(args[2], (list, tuple)) and isinstance(args[3], bool):
+    names = "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first"
+    if len(args) != 9:
+        raise TypeError(f"{mode.lower()}() takes 9 arguments, {names}, but {len(args)} were given")
+    if isinstance(args[3], bool):
         x, hx, params, biases, layers, dropout, train, bidirectional, batch_first = args
         sizes = None
     else:
         x, batch_sizes, hx, params, biases, layers, dropout, train, bidirectional = args
+        expect_tensors(mode.lower(), input=x, batch_sizes=batch_sizes)
         sizes, batch_first = batch_sizes.tolist(), False
+    expect_tensors(mode.lower(), input=x, **dict(zip(("h", "c"), hx if mode == "LSTM" else (hx,), strict=False)))
+    if not isinstance(params, (list, tuple)) or not isinstance(layers, int) or layers < 1 or len(params) < 2 * layers:
+        raise TypeError(
+            f"{mode.lower()}(): expected params, a list of the parameters of {layers} layers; arguments are {names}"
+        )
     count = len(params) // (layers * (2 if bidirectional else 1))
     weights = [list(params[i : i + count]) for i in range(0, len(params), count)]
     return _recurrent(mode, x, hx, weights, biases, layers, dropout, train, bidirectional, batch_first, sizes)

@@ -200,7 +200,7 @@ def scaled_dot_product_attention(
                 f"scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in query, "
                 f"got {key.shape[-3]}, {value.shape[-3]} and {heads}"
             )
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale  # without features all scores are 0
     if _fits(query, key, value, attn_mask, dropout_p) and (enable_gqa or query.shape[:-2] == key.shape[:-2]):
         if query.dim() == 4:
             return _attention(query, key, value, attn_mask, is_causal, scale)[0]

@@ -46,7 +46,7 @@ def to(input, *args, **kwargs):
             device = a
         elif a is not None:
             raise TypeError(
-                f"to() received an invalid combination of arguments: got {type(a).__name__}, expected a dtype, a device or a Tensor"
+                f"to() received an invalid combination of arguments: got {a.__class__.__name__}, expected a dtype, a device or a Tensor"
             )
     if len(flags) > 1:
         copy = flags[1]

@@ -105,6 +105,9 @@ def _listed(tensors, name):
     tensors = tuple(tensors)
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
+    for i, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
     return tensors
 
 
@@ -159,6 +162,9 @@ def block_diag(*tensors):
 
 # ---- splitting -------------------------------------------------------------------------------------------------------
 
+#: Views that one call makes: what asks for more is a mistake, and would take all memory before it fails.
+MOST_VIEWS = 1 << 28
+
 
 @composite()
 def tensor_split(input, indices_or_sections, dim=0):
@@ -177,11 +183,10 @@ def tensor_split(input, indices_or_sections, dim=0):
         sections = indices_or_sections
         if sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        if sections > MOST_VIEWS:
+            raise RuntimeError(f"tensor_split: cannot make {sections} views; at most {MOST_VIEWS} at once")
         short, more = divmod(size, sections)
-        cuts = [0]
-        for i in range(sections):
-            cuts.append(cuts[-1] + short + (i < more))
-        pieces = list(pairwise(cuts))
+        pieces = list(pairwise(i * short + min(i, more) for i in range(sections + 1)))
     else:
         cuts = [int(i) for i in indices_or_sections]
         pieces = list(zip([0, *cuts], [*cuts, size], strict=True))

@@ -13,7 +13,7 @@ from .._core.reduce import ClassLoss, Reducer, Rowwise
 from ..kernels import scalar as s
 from .reduction import _TOTAL, extent
 from .softmax import log_softmax, softmax
-from .table import OPS, composite, pointwise, primitive
+from .table import OPS, composite, expect_tensors, pointwise, primitive
 
 
 def reduction_of(size_average, reduce, reduction):
@@ -329,6 +329,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 @composite(method=False)
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Absolute difference; arguments as :func:`mse_loss`."""
+    expect_tensors("l1_loss", input=input, target=target)
     _warn_broadcast("l1_loss", input, target)
     if input.dtype.is_complex or target.dtype.is_complex:
         return _weighted((input - target).abs(), weight, size_average, reduce, reduction)
@@ -597,6 +598,7 @@ def triplet_margin_loss(
 
 
 def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
+    expect_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))

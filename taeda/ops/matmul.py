@@ -307,6 +307,9 @@ def multi_dot(tensors):
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError("multi_dot(): expected at least 1 tensor but got 0")
+    for i, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"multi_dot(): expected Tensor as element {i} of 'tensors', not {type(x).__name__}")
     if len(tensors) < 3:
         return tensors[0] if len(tensors) == 1 else matmul(*tensors)
     sizes = [1 if tensors[0].dim() == 1 else tensors[0].shape[0], *(x.shape[0] for x in tensors[1:])]

@@ -34,7 +34,8 @@ def _require_float(name, x):
 
 
 def _pointers(*tensors):
-    return tuple(0 if t is None else t for t in tensors)
+    """What a kernel gets, which takes its operands to lie without gaps."""
+    return tuple(0 if t is None else t.contiguous() for t in tensors)
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
@@ -463,8 +464,11 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
         return y, mean, rstd
     address, args, units, grain = plan
     if training:
-        tensors = (y, mean, rstd, running_mean, running_var, x, weight, bias)
-        launch(address, _pointers(*tensors), (*args, float(eps), float(momentum)), units, grain)
+        tensors = _pointers(y, mean, rstd, running_mean, running_var, x, weight, bias)
+        launch(address, tensors, (*args, float(eps), float(momentum)), units, grain)
+        for given, moved in zip((running_mean, running_var), tensors[3:5], strict=True):
+            if given is not None and given is not moved:
+                given.copy_(moved)
     else:
         tensors = (y, x, running_mean, running_var, weight, bias)
         launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)

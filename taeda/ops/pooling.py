@@ -9,7 +9,7 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import pool as kernels
 from .reduction import extent
-from .table import primitive, with_out
+from .table import expect_tensors, primitive, with_out
 from .views import reshape
 
 _COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
@@ -34,6 +34,7 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
 
 
 def _check_input(name: str, n: int, input: Tensor) -> None:
+    expect_tensors(name, input=input)
     if input.dim() not in (n + 1, n + 2) or any(s == 0 for s in input.shape[1 if input.dim() == n + 2 else 0 :]):
         raise RuntimeError(
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
@@ -51,6 +52,11 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
         raise RuntimeError(
             f"{name}: kernel size, stride and dilation should be greater than zero, but got kernel_size={kernel}, "
             f"stride={stride}, dilation={dilation}"
+        )
+    if max(*kernel, *stride, *padding, *dilation) >= 1 << 31:
+        raise RuntimeError(
+            f"{name}: value cannot be converted to type int without overflow: kernel_size={kernel}, stride={stride}, "
+            f"padding={padding}, dilation={dilation}"
         )
     for p, k, d in zip(padding, kernel, dilation, strict=True):
         if p < 0 or p > ((k - 1) * d + 1) // 2:
@@ -107,7 +113,7 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
         outs.append(_core.empty(shape, _core.int64))
     rows = outs[0].numel() // size[-1] if outs[0].numel() else 0
     work = size[-1] * math.prod(args[6:9])
-    _core.launch(kernels.pool(x.dtype.name, kind), (*outs, x), args, rows, max(1, 32768 // work))
+    _core.launch(kernels.pool(x.dtype.name, kind), (*outs, x), args, rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
         outs[0] = outs[0].to(input.dtype)
     return outs
@@ -210,7 +216,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def _adaptive_max(name, n, input, output_size, return_indices):
     size, space = _adaptive_size(name, n, input, output_size)
-    kernel = tuple(i // o if i % o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
+    kernel = tuple(0 if o == 0 else i // o if i % o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
     ones = (1,) * n
     return _max_of(name, input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
 
@@ -350,15 +356,14 @@ def _adaptive_avg(name, n, input, output_size):
         kernel = tuple(i // o for i, o in zip(space, size, strict=True))
         return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
     # A mean over a box is one mean per dimension, each a product with a small matrix.
-    from .exchange import tensor
+    from .creation import arange
 
     x = input
     for d, i, o in zip(dims, space, size, strict=True):
-        rows = []
-        for j in range(o):
-            low, high = j * i // o, -(-(j + 1) * i // o)
-            rows.append([1 / (high - low) if low <= a < high else 0.0 for a in range(i)])
-        matrix = tensor(rows, dtype=input.dtype) if o else _core.empty((0, i), input.dtype)
+        ends = arange(o + 1).unsqueeze(1) * i
+        low, high = ends[:-1] // max(o, 1), -(-ends[1:] // max(o, 1))
+        place = arange(i)
+        matrix = ((place >= low) & (place < high)).to(input.dtype) / (high - low)
         x = (x.transpose(d, -1) @ matrix.t()).transpose(d, -1)
     return x
 
@@ -395,7 +400,7 @@ def _power(name, n, input, norm_type, kernel_size, stride, ceil_mode):
     average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
     out = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
     # As PyTorch: the root is of |sum|, with the sign of the sum.
-    return (out.sign() * out.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type)
+    return (out.sign() * out.abs().relu()).mul(math.prod(kernel)).pow(1.0 / norm_type if norm_type else math.inf)
 
 
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):

@@ -623,6 +623,11 @@ def _race(input: Tensor, count: int, generator: Any) -> Tensor:
 
 def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
     """``value`` with probability ``1 - p``, else 0, for each element or (``feature``) for each channel."""
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(
+            f"dropout: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}; convert "
+            f"the input with .float()"
+        )
     if feature:
         if input.dim() < 2:
             raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input, got {input.dim()}")

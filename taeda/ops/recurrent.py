@@ -7,6 +7,7 @@ number of rows of each step; states of sequences that have ended, or not begun y
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import Any
 
 from .. import _core
 from .._core import Tensor, empty, is_grad_enabled, launch
@@ -115,6 +116,20 @@ def _step_gradient(mode, x, hidden, state, dh, dc):
 
 # ---- fused ----------------------------------------------------------------------------------------------------------
 
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...]]) -> None:
+    """Refuse operands that the kernels, which trust sizes and dtypes, would read beyond their end."""
+    if dtype.name not in ("float32", "float64", "float16", "bfloat16"):
+        raise RuntimeError(f"{what}: expected a floating-point state, got {dtype}")
+    for name, (x, shape) in shapes.items():
+        if x is not None and (x.dtype is not dtype or tuple(x.shape) != shape):
+            raise RuntimeError(
+                f"{what}: expected {name} of shape {list(shape)} and dtype {dtype}, the state's, but got {list(x.shape)}, "
+                f"{x.dtype}"
+            )
+
 
 def _forward_kernel(mode: str, dtype: str, save: bool) -> int:
     if mode == "LSTM":
@@ -145,7 +160,12 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     """
     dtype = h0.dtype
     gates = gates.contiguous()
-    rows, hidden = gates.shape[0], h0.shape[1]
+    rows, hidden = sum(sizes), h0.shape[-1] if h0.dim() else 0
+    _expect(
+        mode, dtype, h0=(h0, (max(0, *h0.shape[:1], *sizes), hidden)),
+        c0=(c0, tuple(h0.shape)), gates=(gates, (rows, _GATES[mode] * hidden)),
+        w_hh=(w_hh, (_GATES[mode] * hidden, hidden)), b_hh=(b_hh, (_GATES[mode] * hidden,)),
+    )  # fmt: skip
     h = h0.clone(memory_format=_core.contiguous_format)
     c = c0.clone(memory_format=_core.contiguous_format) if c0 is not None else empty((0,), dtype)
     out = empty((rows, hidden), dtype)
@@ -229,6 +249,7 @@ def lstm_cell(x, hidden, c, save):
     """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if ``save``."""
     x, hidden, c = x.contiguous(), hidden.contiguous(), c.contiguous()
     n, width = c.shape
+    _expect("lstm_cell", c.dtype, gates=(x, (n, 4 * width)), hidden=(hidden, (n, 4 * width)))
     h_new, c_new = empty((n, width), c.dtype), empty((n, width), c.dtype)
     gates = empty((n, 4 * width if save else 0), c.dtype)
     address = kernels.lstm_cell(c.dtype.name, save)
@@ -259,6 +280,7 @@ def gru_cell(x, hidden, h, save):
     """One step of a GRU from gate inputs ``x`` and ``hidden``: the new h, and what backward needs if ``save``."""
     x, hidden, h = x.contiguous(), hidden.contiguous(), h.contiguous()
     n, width = h.shape
+    _expect("gru_cell", h.dtype, gates=(x, (n, 3 * width)), hidden=(hidden, (n, 3 * width)))
     h_new, saved = empty((n, width), h.dtype), empty((n, 4 * width if save else 0), h.dtype)
     launch(kernels.gru_cell(h.dtype.name, save), (h_new, saved, x, hidden, h), (width,), n, _PIECE // width + 1)
     return h_new, saved

@@ -7,7 +7,7 @@ import math
 
 from .._core import HELPERS, Tensor, get_default_dtype, uint8
 from .._core.reduce import Reducer
-from .table import OPS, composite, primitive, result_type
+from .table import OPS, composite, expect_tensors, primitive, result_type
 
 _NAMES = (
     "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -582,6 +582,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     Raises:
         RuntimeError: integers, or an ``ord`` that has no value over no elements.
     """
+    expect_tensors("linalg.vector_norm", x=x)
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise RuntimeError(
             f"linalg.vector_norm: expected a floating point or complex tensor as input, got {x.dtype} of shape "

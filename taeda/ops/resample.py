@@ -230,6 +230,10 @@ def interpolate(
             "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area, got "
             f"{mode!r}"
         )
+    if input.is_complex():
+        raise NotImplementedError(
+            f"interpolate: not implemented for {input.dtype}; resample the real and imaginary parts"
+        )
     n = input.dim() - 2
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:

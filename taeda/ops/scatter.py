@@ -194,6 +194,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
         reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
         include_self: whether what was there takes part; where nothing is written it stays in either case.
     """
+    if not isinstance(src, Tensor):
+        raise TypeError(f"scatter_reduce(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
     _check_reduce(reduce, input.dtype)
     if not include_self:
         selection.write("scatter_reduce", input, dim, index, _identity_of(reduce, input.dtype), PUT)

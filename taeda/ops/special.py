@@ -8,9 +8,11 @@ from .. import _core
 from .._core import install
 from ..kernels import scalar as s
 from ._lazy import np
+from .creation import arange
 from .elementary import exp, log
 from .pointwise import add, mul, neg, sub, times_itself, true_divide
-from .table import METHODS, alias, composite, no_derivative, pointwise
+from .table import METHODS, alias, composite, is_index, no_derivative, pointwise
+from .views import unsqueeze
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -119,7 +121,8 @@ def polygamma(n, input, *, out=None):
         return digamma(input) if out is None else digamma(input, out=out)
     if n == 1:
         return trigamma(input) if out is None else trigamma(input, out=out)
-    result = mul(zeta(float(n + 1), input), math.factorial(n) * (1.0 if n % 2 else -1.0))
+    factorial = float(math.factorial(n)) if n <= 170 else math.inf  # 171! is beyond float64
+    result = mul(zeta(float(n + 1), input), factorial if n % 2 else -factorial)
     return result if out is None else out.copy_(result)
 
 
@@ -146,13 +149,13 @@ for _name, _method in (("polygamma", _polygamma_method), ("polygamma_", _polygam
 @composite(inplace=True, out=True)
 def mvlgamma(input, p):
     """The logarithm of the multivariate gamma function of dimension ``p``."""
+    if not is_index(p):
+        raise TypeError(f"mvlgamma(): argument 'p' (position 2) must be int, not {type(p).__name__}")
+    p = int(p)
     if p < 1:
         raise RuntimeError(f"mvlgamma: p has to be greater than or equal to 1, got {p}")
     constant = 0.25 * p * (p - 1) * math.log(math.pi)
-    total = lgamma(input)
-    for j in range(1, p):
-        total = add(total, lgamma(sub(input, j / 2)))
-    return add(total, constant)
+    return add(lgamma(sub(unsqueeze(input, -1), arange(p) / 2)).sum(-1), constant)
 
 
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))

@@ -239,6 +239,8 @@ def _copy_back(function: Callable, name: str) -> None:
 
     form.__name__ = form.__qualname__ = name + "_"
     form.__doc__ = f"In-place form of :func:`{name}`."
+    form.__module__ = function.__module__
+    form.__wrapped__ = inspect.unwrap(function)  # type: ignore[attr-defined]
     _register(name + "_", form, True)
 
 
@@ -443,6 +445,31 @@ def expect_tensors(op: str, **arguments: Any) -> None:
             raise TypeError(f"{op}(): argument '{name}' (position {i + 1}) must be Tensor, not {type(x).__name__}")
 
 
+def refused(op: Any, values: tuple, keywords: tuple, error: AttributeError) -> TypeError | None:
+    """What is wrong with a call that failed with ``error``: the argument that has no attribute which tensors have.
+
+    Args:
+        values: the arguments, those given by keyword last.
+        keywords: their names.
+    Returns:
+        None where ``error`` is not about an argument.
+    """
+    lacking = error.obj
+    if isinstance(lacking, Tensor) or not hasattr(Tensor, error.name or ""):
+        return None
+    label = getattr(op, "name", None) or op.__name__
+    names = [*inspect.signature(op).parameters]
+    names += names[-1:] * (len(values) - len(names))  # `*tensors` takes all that are left
+    names[len(values) - len(keywords) :] = keywords
+    for i, (name, x) in enumerate(zip(names, values, strict=False)):
+        what = f"{label}(): argument '{name}' (position {i + 1})"
+        if x is lacking:
+            return TypeError(f"{what} must be Tensor, not {type(x).__name__}")
+        if isinstance(x, (tuple, list)) and any(item is lacking for item in x):
+            return TypeError(f"{what} must be a sequence of Tensors, but has a {type(lacking).__name__}")
+    return None
+
+
 def no_derivative(op: str, param: str) -> Callable:
     """The derivative with respect to ``param`` of an op that has none: asking for it is an error."""
 
@@ -550,6 +577,8 @@ def can_cast(from_: Any, to: Any) -> bool:
     order = {"b": 0, "i": 1, "f": 2, "c": 3}
 
     def kind(d):
+        if not isinstance(d, _core.dtype):
+            raise TypeError(f"can_cast(): expected two dtypes, got {type(d).__name__}; of a tensor it is x.dtype")
         return order["c" if d.is_complex else "f" if d.is_floating_point else "b" if d.name == "bool" else "i"]
 
     return kind(from_) <= kind(to)
@@ -560,4 +589,6 @@ def find_op(name: str) -> Any:
     return OPS[name]
 
 
-HELPERS.update(vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, write_out=write_out, find_op=find_op)
+HELPERS.update(
+    vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, write_out=write_out, find_op=find_op, refused=refused
+)

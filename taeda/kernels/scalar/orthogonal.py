@@ -96,35 +96,47 @@ shifted_chebyshev_v = _shifted("v", "Chebyshev's polynomial of the third kind at
 shifted_chebyshev_w = _shifted("w", "Chebyshev's polynomial of the fourth kind at ``2 x - 1``.")
 
 
-def _limit(n: Value, value: Value, middle: bool) -> Value:
-    """NaN beyond the degrees for which Hermite's polynomials are of any use in the type."""
-    return select(n > (128.0 if middle else 512.0), like(n, NAN), value)
+HERMITE, HERMITE_MIDDLE = 512.0, 128.0  # beyond these degrees Hermite's polynomials are of no use in the type
+HIGHEST = 2.0**20  # beyond this one a recurrence would not end in any useful time
+
+
+def _up_to(n: Value, highest: float) -> Value:
+    """The degree, 0 beyond the highest."""
+    return select(n > highest, like(n, 0.0), n)
+
+
+def _limit(n: Value, highest: float, value: Value) -> Value:
+    """NaN beyond the highest degree."""
+    return select(n > highest, like(n, NAN), value)
 
 
 @in_double
 def hermite_h(x: Value, n: Value, middle: bool = False) -> Value:
     """The physicists' Hermite polynomial."""
     n = trunc(n)
-    low = select(n > 512.0, like(n, 0.0), n)
-    return _limit(n, _recurrence(x, low, x + x, lambda k, p, q: (x + x) * p - (k + k) * q), middle)
+    value = _recurrence(x, _up_to(n, HERMITE), x + x, lambda k, p, q: (x + x) * p - (k + k) * q)
+    return _limit(n, HERMITE_MIDDLE if middle else HERMITE, value)
 
 
 @in_double
 def hermite_he(x: Value, n: Value, middle: bool = False) -> Value:
     """The probabilists' Hermite polynomial."""
     n = trunc(n)
-    low = select(n > 512.0, like(n, 0.0), n)
-    return _limit(n, _recurrence(x, low, x, lambda k, p, q: x * p - k * q), middle)
+    value = _recurrence(x, _up_to(n, HERMITE), x, lambda k, p, q: x * p - k * q)
+    return _limit(n, HERMITE_MIDDLE if middle else HERMITE, value)
 
 
 @in_double
 def laguerre_l(x: Value, n: Value, middle: bool = False) -> Value:
     """Laguerre's polynomial."""
-    first = 1.0 - x
-    return _recurrence(x, trunc(n), first, lambda k, p, q: ((k + k + first) * p - k * q) / (k + 1.0), -x)
+    n, first = trunc(n), 1.0 - x
+    value = _recurrence(x, _up_to(n, HIGHEST), first, lambda k, p, q: ((k + k + first) * p - k * q) / (k + 1.0), -x)
+    return _limit(n, HIGHEST, value)
 
 
 @in_double
 def legendre_p(x: Value, n: Value, middle: bool = False) -> Value:
     """Legendre's polynomial."""
-    return _recurrence(x, trunc(n), x, lambda k, p, q: ((k + k + 1.0) * x * p - k * q) / (k + 1.0))
+    n = trunc(n)
+    value = _recurrence(x, _up_to(n, HIGHEST), x, lambda k, p, q: ((k + k + 1.0) * x * p - k * q) / (k + 1.0))
+    return _limit(n, HIGHEST, value)

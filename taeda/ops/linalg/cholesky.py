@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from ... import _core
+from ..._core import Tensor
 from ..._core.lapack import SMALL, small_cholesky
 from ..matmul import matmul
 from ..table import composite, no_derivative, primitive, result_type
@@ -17,6 +20,7 @@ from .lapack import (
     ints,
     raise_failed,
 )
+from .lu import check_pivots
 from .triangular import linalg_solve_triangular
 
 CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
@@ -121,6 +125,19 @@ def linalg_ldl_factor(A, *, hermitian=False):
     return LdlFactor(made.LD, made.pivots)
 
 
+def _check_exchanges(pivots: Tensor, n: int) -> None:
+    """Refuse pivots that are none of LAPACK's: rows from 1 to ``n``, negative ones, of 2 x 2 blocks, in pairs."""
+    if pivots.numel() == 0:
+        return
+    check_pivots("torch.linalg.ldl_solve", pivots.abs(), n)
+    if int(pivots.min()) < 0:
+        for row in pivots.reshape(-1, n).tolist():
+            if any(len(list(run)) % 2 for negative, run in groupby(row, lambda p: p < 0) if negative):
+                raise RuntimeError(
+                    f"torch.linalg.ldl_solve: negative pivots come in pairs, one for each 2 x 2 block, got {row}"
+                )
+
+
 @primitive(method=False)
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_ldl_factor` gave it.
@@ -146,6 +163,7 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
         raise RuntimeError(
             f"torch.linalg.ldl_solve: Incompatible shapes of LD {list(LD.shape)} and B {list(B.shape)}: B must have {n} rows"
         )
+    _check_exchanges(pivots, n)
     batch = batch_of(LD, B)
     X = columns(B, batch)
     if X.numel():

@@ -17,7 +17,8 @@ from ..._core.lapack import empty_columns as empty_columns
 from ..._core.lapack import zero_ints as ints  # noqa: F401
 
 _DTYPES = ("float32", "float64", "complex64", "complex128")
-_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+#: LAPACK's letter for each dtype that it computes in.
+LAPACK_DTYPES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 #: What the routines of real orthogonal and symmetric matrices are called for complex ones.
 _COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
@@ -49,7 +50,7 @@ def _routine(name: str, dtype: str) -> int:
     """The address of a routine for a dtype."""
     import ctypes
 
-    letter = _LETTERS[dtype]
+    letter = LAPACK_DTYPES[dtype]
     name = _COMPLEX_NAMES.get(name, name) if letter in "cz" else name
     address = ctypes.cast(getattr(_library(), f"scipy_{letter}{name}_"), ctypes.c_void_p).value
     assert address is not None

@@ -216,6 +216,8 @@ def lobpcg(
     m = A.shape[-1]
     n = (X.shape[-1] if X is not None else 1 if k is None else k) if n is None else n
     k = n if k is None else k
+    if n < 1:
+        raise ValueError(f"lobpcg: expected at least one requested eigenpair, got {n}")
     if m < 3 * n:
         raise ValueError(
             f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "

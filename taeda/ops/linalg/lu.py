@@ -10,7 +10,19 @@ from ..._core import Tensor
 from ..._core.lapack import SMALL, small_lu, small_substitution
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
-from .lapack import H, batch_of, call, check, check_same_dtype, columns, count_of, ints, raise_failed, readable
+from .lapack import (
+    LAPACK_DTYPES,
+    H,
+    batch_of,
+    call,
+    check,
+    check_same_dtype,
+    columns,
+    count_of,
+    ints,
+    raise_failed,
+    readable,
+)
 
 LuFactor = result_type("linalg_lu_factor", "LU", "pivots")
 LuFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
@@ -70,6 +82,15 @@ def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
     return L, LU[..., :k, :].triu()
 
 
+def check_pivots(name: str, pivots: Tensor, n: int) -> None:
+    """Refuse row exchanges with rows that there are not: LAPACK would touch memory beyond the matrix."""
+    if pivots.numel() and not (int(pivots.min()) >= 1 and int(pivots.max()) <= n):
+        raise RuntimeError(
+            f"{name}: expected pivots between 1 and {n}, the rows of LU, but got {int(pivots.min())} to {int(pivots.max())}. "
+            f"Did you properly pass the result of lu_factor?"
+        )
+
+
 @primitive(method=False, batch="leading")
 def _permutation(pivots, m, dtype):
     """The permutation matrices ``P`` of LAPACK's row exchanges: ``A = P L U``."""
@@ -77,6 +98,9 @@ def _permutation(pivots, m, dtype):
 
     k = pivots.shape[-1]
     batch = pivots.shape[:-1]
+    check_pivots("lu_unpack", pivots, m)
+    if dtype.name not in LAPACK_DTYPES:
+        return _permutation(pivots, m, _core.float32).to(dtype)
     P = columns(eye(m, dtype=dtype), batch)
     if P.numel():
         call("laswp", dtype, count_of(batch), m, P, m, 1, k, pivots.contiguous(), -1)
@@ -141,6 +165,11 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
         raise RuntimeError(
             f"torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got {LU_pivots.dtype}"
         )
+    if LU_pivots.dim() == 0 or LU_data.dim() < 2:
+        raise RuntimeError(
+            f"lu_unpack: expected LU_data (*, m, n) and LU_pivots (*, min(m, n)), got shapes {list(LU_data.shape)} and "
+            f"{list(LU_pivots.shape)}"
+        )
     empty = LU_data.new_empty((0,))
     L, U = triangles(LU_data) if unpack_data else (empty, empty)
     P = _permutation(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else empty
@@ -185,6 +214,7 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
             f"linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix: got pivots of shape "
             f"{list(pivots.shape)} for LU of shape {list(LU.shape)}"
         )
+    check_pivots("linalg.lu_solve", pivots, n)
     return substitute(LU, pivots, B, left, adjoint)
 
 
