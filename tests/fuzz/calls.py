@@ -1,44 +1,20 @@
-"""Random calls of the ops in the table: shapes with zeros and ones, every dtype, strides of every sign, arguments in and
-out of range. Call ``i`` of a family under a seed is always the same call."""
+"""Random calls of what is public: shapes with zeros and ones, every dtype, strides of every sign, arguments in and out of
+range and of the wrong type. Call ``i`` of a family under a seed is always the same call."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import random
+import re
+
+import numpy as np
+from families import members, public
+from recipes import RECIPES
 
 import taeda
 from taeda._core import REQUIRED
-from taeda.ops.table import OPS
-
-#: Which files of ``taeda/ops`` make a family, by the beginning of their names.
-FAMILIES = {
-    "pointwise": ("pointwise", "elementary", "comparison", "activation", "special", "bessel", "zeta", "gamma", "poly"),
-    "reduction": ("reduction", "statistics", "scan", "softmax", "histogram"),
-    "shape": ("views", "shape", "joining", "view_copies", "conversion"),
-    "indexing": ("indexing",),
-    "scatter": ("scatter", "segment"),
-    "sort": ("sorting", "unique", "selection"),
-    "linalg": ("linalg", "matmul", "einsum", "lu", "lowrank", "least"),
-    "fft": ("fft", "stft", "window", "signal"),
-    "functional": (
-        "loss",
-        "conv",
-        "pooling",
-        "resample",
-        "normalization",
-        "attention",
-        "embedding",
-        "ctc",
-        "recurrent",
-        "grid",
-    ),
-    "creation": ("creation",),
-    "random": ("random", "variates", "sampling"),
-}
-
-#: Ops that are not functions of their arguments alone, or change settings of the process.
-LEFT_OUT = {"from_dlpack", "from_file", "share_memory_", "pin_memory", "cuda", "set_", "frombuffer"}
 
 DTYPES = "float32 float64 float16 bfloat16 complex64 complex128 int64 int32 int16 int8 uint8 uint16 uint32 uint64 bool"
 DTYPES = [getattr(taeda, name) for name in DTYPES.split()]
@@ -64,6 +40,7 @@ INDICES = {
     "pivots",
     "batch_sizes",
 }
+NOT_GIVEN = {"out", "device", "layout", "generator", "pin_memory", "requires_grad", "memory_format"}
 LISTS = {"tensors", "arrays", "operands", "matrices"}
 WORDS = [
     "none", "mean", "sum", "constant", "reflect", "replicate", "circular", "nearest", "linear", "bilinear", "bicubic",
@@ -94,41 +71,45 @@ NUMBERS = [
     False,
     1j,
 ]
+ODD = [
+    None,
+    "",
+    "cpu",
+    b"x",
+    object(),
+    ...,
+    taeda.float32,
+    np.float32(1.5),
+    np.int64(1),
+    np.ones(2),
+    [[1], [2, 3]],
+    {},
+    1j,
+    print,
+]
 HUGE = [2**31, -(2**31), 2**40, 2**62, -(2**63), 2**63, 2**70]
 
 
-def is_public(name: str) -> bool:
-    """Whether users call it: what only derivatives and composites use may trust its arguments."""
-    if name in LEFT_OUT or name.startswith("_") or name.endswith("_backward"):
-        return False
-    short = name.removeprefix("linalg_").removeprefix("fft_").removeprefix("special_")
-    homes = (taeda, taeda.nn.functional, taeda.linalg, taeda.fft, taeda.special)
-    return any(hasattr(home, short) for home in homes) or (name.endswith("_") and hasattr(taeda.Tensor, name))
-
-
-def ops_of(family: str) -> list[str]:
-    """The names of a family's ops, in order."""
-    found = []
-    for name, op in OPS.items():
-        module = getattr(op, "__module__", "") or ""
-        if module.startswith("taeda.ops.") and module[10:].startswith(FAMILIES[family]) and is_public(name):
-            found.append(name)
-    return sorted(found)
+#: What depends on strides, or on more than its arguments.
+BY_LAYOUT = "_$|slice_inverse|strided|view|contiguous|dim_order|empty|resize|drop|rrelu|gumbel|fractional|lowrank|lobpcg|get_device"
 
 
 class Call:
-    """One random call: the op's name and its arguments; ``str`` tells them."""
+    """One random call: the function's name and its arguments; ``str`` tells them."""
 
     def __init__(self, family: str, seed: int, index: int):
         self.rng = random.Random(f"{family} {seed} {index}")
-        names = ops_of(family)
+        names = members(family)
         self.name = names[index % len(names)]
-        self.op = OPS[self.name]
+        self.function = public()[self.name]
         self.shape = self.a_shape()
         if family == "linalg" and self.rng.random() < 0.6:  # square matrices
             side = self.rng.choice((0, 1, 2, 3, 3, 5))
             self.shape = (*self.shape[:-2][:2], side, side)
         self.dtype = self.a_dtype()
+        self.sizes: dict[str, int] = {}
+        self.compare = family not in ("random", "creation", "tensor") and not re.search(BY_LAYOUT, self.name)
+        self.compare = self.compare and self.rng.random() < 0.3
         self.args: list = []
         self.kwargs: dict = {}
         self.fill()
@@ -217,9 +198,44 @@ class Call:
             return self.small()
         return [self.small() for _ in range(r.choice((0, 1, 2, 2, 3, 4, 6)))]
 
+    def a_key(self):
+        """What stands between brackets."""
+        r = self.rng
+        parts: list = []
+        for _ in range(r.choice((0, 1, 1, 1, 2, 2, 3, 5))):
+            pick = r.random()
+            if pick < 0.25:
+                parts.append(self.small())
+            elif pick < 0.5:
+                parts.append(slice(*(r.choice((None, self.small())) for _ in range(3))))
+            elif pick < 0.65:
+                parts.append(self.index())
+            elif pick < 0.75:
+                parts.append(self.tensor(dtype=taeda.bool))
+            else:
+                parts.append(
+                    r.choice((None, ..., True, [0, 0], [[0], [0]], np.zeros(2, dtype=np.int64), self.anything()))
+                )
+        return parts[0] if len(parts) == 1 and r.random() < 0.7 else tuple(parts)
+
+    def anything(self):
+        """An argument of whatever type."""
+        r = self.rng
+        pick = r.random()
+        if pick < 0.75:
+            return self.tensor()
+        if pick < 0.9:
+            return r.choice(NUMBERS)
+        choices = (self.lengths, lambda: r.choice(WORDS), lambda: r.choice(ODD), lambda: [self.tensor(), self.tensor()])
+        return r.choice(choices)()
+
     def argument(self, name: str, default):
         """Something for the parameter ``name``."""
         r = self.rng
+        if r.random() < 0.02:
+            return r.choice(ODD)
+        if name == "key":
+            return self.a_key()
         if name in LISTS:
             count = r.choice((0, 1, 2, 2, 3, 3))
             shape = self.shape
@@ -246,37 +262,67 @@ class Call:
         if default is None:
             return None if r.random() < 0.6 else r.choice((self.tensor, self.lengths, lambda: r.choice(NUMBERS)))()
         if default is REQUIRED or default is inspect.Parameter.empty:
-            pick = r.random()
-            if pick < 0.75:
-                return self.tensor()
-            if pick < 0.9:
-                return r.choice(NUMBERS)
-            return r.choice(
-                (self.lengths, lambda: r.choice(WORDS), lambda: None, lambda: [self.tensor(), self.tensor()])
-            )()
+            return self.anything()
         return default
+
+    # ---- recipes ---------------------------------------------------------------------------------------------------------
+    def size_of(self, letter: str) -> int:
+        r = self.rng
+        return self.sizes.setdefault(letter, r.choice(SIZES[3:]) if r.random() < 0.9 else r.choice(SIZES))
+
+    def word(self, text: str):
+        """The argument that a word of a recipe stands for."""
+        if "|" in text:
+            return [self.word(part) for part in text.split("|") if part]
+        if re.fullmatch(r"(([a-z]|\[\d+\])+)(<[a-z]|[+?])?", text) is None:
+            return ast.literal_eval(text)
+        body, below, kind = re.fullmatch(r"((?:[a-z]|\[\d+\])+)(?:<([a-z])|([+?]))?", text).groups()
+        shape = [int(n) if n else self.size_of(c) for n, c in re.findall(r"\[(\d+)\]|([a-z])", body)]
+        if below:
+            return self.tensor(shape, taeda.int64, 0, max(self.size_of(below), 1))
+        if kind == "?":
+            return self.tensor(shape, taeda.bool)
+        dtype = self.dtype if self.dtype.is_floating_point or self.rng.random() < 0.3 else taeda.float32
+        if kind == "+" and len(shape) > 1 and shape[-1] == shape[-2]:
+            x = self.tensor(shape, taeda.float64)
+            return (x @ x.mT + 8 * taeda.eye(shape[-1], dtype=taeda.float64)).to(dtype)
+        return self.tensor(shape, dtype).abs() if kind == "+" and dtype.is_floating_point else self.tensor(shape, dtype)
+
+    def follow(self, recipe: str) -> None:
+        """Arguments that fit together; now and then one of them is replaced."""
+        for text in recipe.split():
+            name, found, value = text.rpartition("=")
+            if found and name.isidentifier():
+                self.kwargs[name] = self.word(value)
+            else:
+                self.args.append(self.word(text))
+        if self.rng.random() < 0.3:
+            i = self.rng.randrange(len(self.args))
+            x = self.args[i]
+            if isinstance(x, taeda.Tensor) and self.rng.random() < 0.7:
+                change = self.rng.choice((self.tensor, lambda: x.to(self.a_dtype()), lambda: self.tensor(x.shape)))
+                self.args[i] = change()
+            else:
+                self.args[i] = self.argument("", REQUIRED) if self.rng.random() < 0.5 else self.small()
 
     def fill(self) -> None:
         r = self.rng
-        function = getattr(self.op, "__wrapped__", self.op)
+        self.differentiate = r.random() < 0.25
+        recipes = RECIPES.get(self.name)
+        if recipes is not None and r.random() < 0.6:
+            self.follow(r.choice(recipes.split("; ")))
+            return
         try:
-            parameters = list(inspect.signature(function).parameters.values())
+            parameters = list(inspect.signature(self.function).parameters.values())
         except (TypeError, ValueError):
             parameters = []
         for i, p in enumerate(parameters):
-            if p.kind is p.VAR_KEYWORD or p.name in (
-                "out",
-                "device",
-                "layout",
-                "generator",
-                "pin_memory",
-                "requires_grad",
-            ):
+            if p.kind is p.VAR_KEYWORD or p.name in NOT_GIVEN:
                 continue
             if p.kind is p.VAR_POSITIONAL:
                 for _ in range(r.randrange(4)):
-                    whole = p.name in ("size", "sizes", "dims", "args", "repeats", "shape")
-                    self.args.append(self.small() if whole else self.tensor())
+                    whole = p.name in ("size", "sizes", "dims", "args", "repeats", "shape") and r.random() < 0.9
+                    self.args.append(self.small() if whole else self.anything())
                 continue
             if p.default is not p.empty and r.random() < 0.5:
                 continue
@@ -290,16 +336,18 @@ class Call:
                 self.args.append(value)
         if r.random() < 0.05:
             self.kwargs["out"] = self.tensor()
-        self.differentiate = r.random() < 0.25
 
     # ---- running ---------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Call, differentiate where that was drawn, and look at every result."""
+        """Call, differentiate where that was drawn, and look at every result; some calls once more with dense operands."""
+        again = None
+        if self.compare:
+            again = [dense(x) for x in self.args], {k: dense(v) for k, v in self.kwargs.items()}
         if self.differentiate:
             for x in self.args:
                 if isinstance(x, taeda.Tensor) and (x.is_floating_point() or x.is_complex()):
                     x.requires_grad_()
-        results = flatten(self.op(*self.args, **self.kwargs))
+        results = flatten(self.function(*self.args, **self.kwargs))
         if self.differentiate:
             roots = [x for x in results if x.requires_grad and x.grad_fn is not None]
             if roots:
@@ -308,10 +356,33 @@ class Call:
             repr(x)
             if x.numel() <= MOST:
                 x.detach().clone()
+        if again is not None:
+            self.expect_same(results, flatten(self.function(*again[0], **again[1])))
+
+    def expect_same(self, results: list, others: list) -> None:
+        """What comes out may not depend on the strides of what went in."""
+        for x, y in zip(results, others, strict=True):
+            x, y = x.detach(), y.detach()
+            if x.dtype.is_floating_point and x.element_size() == 2:
+                x, y = x.float(), y.float()
+            same = x.shape == y.shape and (
+                x.allclose(y, 1e-2 if x.dtype == taeda.float32 else 1e-4, 1e-3, equal_nan=True)
+                if x.dtype.is_floating_point or x.dtype.is_complex
+                else x.equal(y)
+            )
+            if not same:
+                raise AssertionError(f"another result with dense operands: {x.tolist()} and {y.tolist()}")
 
     def __str__(self) -> str:
         given = [tell(x) for x in self.args] + [f"{k}={tell(v)}" for k, v in self.kwargs.items()]
         return f"{self.name}({', '.join(given)}){' and its gradient' if self.differentiate else ''}"
+
+
+def dense(x):
+    """``x`` with every tensor in it laid out without gaps, and not part of a graph."""
+    if isinstance(x, taeda.Tensor):
+        return x.detach().clone(memory_format=taeda.contiguous_format)
+    return type(x)(dense(item) for item in x) if type(x) in (list, tuple) else x
 
 
 def flatten(x) -> list:

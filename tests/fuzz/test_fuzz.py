@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-FAMILIES = "pointwise reduction shape indexing scatter sort linalg fft functional creation random".split()
+sys.path.insert(0, str(HERE))
+from families import FAMILIES, LEFT_OUT, members, public  # noqa: E402
+
 SECONDS = 60  # one call, kernels compiled on the way
 
 
@@ -44,10 +46,15 @@ def fuzz(family: str, seed: int, count: int, seconds: int = SECONDS) -> list[str
 
 
 def explain(family: str, seed: int, wrong: list[str]) -> str:
-    sys.path.insert(0, str(HERE))
     from calls import Call
 
     return "\n".join(f"{line}\n    {Call(family, seed, int(line.split()[1]))}" for line in wrong)
+
+
+def test_everything_public_is_called_or_left_out_for_a_reason():
+    called = [name for family in FAMILIES for name in members(family)]
+    assert sorted(called) == sorted(set(public()) - set(LEFT_OUT))  # each of them in one family
+    assert set(LEFT_OUT) < set(public())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
