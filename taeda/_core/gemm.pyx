@@ -14,15 +14,21 @@ from .tensor cimport (
 )
 
 cdef enum:
-    PACK_B = 1            # flags of the kernel's argument `packed`
+    PACK_B = 1            # flags of the kernel
     PACKED = 2
     PACK_A = 4
+    TURNED = 8
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     TASK = 1 << 19        # multiplications worth a task of their own
     FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
     FEW_ROWS = 12         # fewer are done along memory, without packing B
+    SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
+    NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
+    NEAR_BYTES = 1 << 20  # of B that is used in place by more rows than those
+    AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied
+    AHEAD_PANELS = 8      # panels for which a task should pack its rows of A, at least
 
 cdef kernel_t _matmul[NDTYPES]
 cdef kernel_t _tiles[NDTYPES]     # what the other kernels call for a panel
@@ -34,6 +40,7 @@ cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
 cdef int64_t _a_tiles            # most tiles of A that a task packs
+cdef int64_t _turned             # most items of C that a task turns
 cdef int64_t _k_block
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
 cdef bint _masks                 # whether the tiles may read a short last panel in place
@@ -43,13 +50,13 @@ cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16",
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _a_tiles, _k_block, _chunk, _masks
+    global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
-    _group, _a_tiles = gemm.PACK_GROUP, gemm.A_TILES
+    _group, _a_tiles, _turned = gemm.PACK_GROUP, gemm.A_TILES, gemm.TURNED_ITEMS
     _k_block = gemm.K_BLOCK
     _chunk = dot.DOT_CHUNK
     _masks = width > 16
@@ -112,7 +119,7 @@ cdef void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grai
 
 
 cdef int multiply(Product* p) except -1:
-    """Choose between sums along memory, B in place, B packed by the task that uses it, and both packed first."""
+    """Choose between sums along memory and the blocked product, of A by B or of B by A."""
     cdef int64_t item = ITEMSIZE[p.code]
     cdef bint along_a = p.a.columns == item or p.k == 1
     cdef bint along_b = p.b.rows == item or p.k == 1
@@ -120,13 +127,24 @@ cdef int multiply(Product* p) except -1:
         return empty_product(p)
     if p.code == BF16 or p.code == I8:
         return short_product(p)
+    p.c.columns = item
     if _panel[p.code] == 0:
         load(p.code)
     if along_a and along_b and (p.m <= FEW_ROWS or p.n <= FEW_ROWS):
         return along_memory(p, p.n < p.m)
     if p.n == 1 and p.a.rows == item and p.c.rows == item:
         swap(p)
+    elif along_a and along_b and p.n0 * p.n1 == 1 and fills_panel(p.code, p.m) and p.n >= 2 * p.m and (
+            not p.init or p.d.rows == 0):
+        swap(p)
+        return packed_first(p, TURNED)
     return blocked(p)
+
+
+cdef bint fills_panel(int code, int64_t rows) noexcept:
+    """Whether so many rows of A, taken for columns, nearly fill a panel or half of one."""
+    cdef int64_t width = _panel[code] // 2 if 2 * rows <= _panel[code] else _panel[code]
+    return rows <= width and 8 * rows >= 7 * width and 2 * width >= _panel[code]
 
 
 cdef void swap(Product* p) noexcept:
@@ -187,112 +205,117 @@ cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil:
 
 
 cdef int blocked(Product* p) except -1:
-    """The blocked product; packs both operands first where each is read often enough to repay it."""
-    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
-    cdef int64_t i, j
+    """The blocked product: either operand in place or packed, by the task that uses it or, B only, before."""
+    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], i, j, flags = 0
+    cdef bint b_by_rows = p.b.columns == item or p.n == 1
     cdef Product q
-    if p.k >= 32 and p.m >= 256 and p.n >= 4 * panel and packable(p):
-        for i in range(p.n0):
-            for j in range(p.n1):
-                q = p[0]
-                q.n0 = q.n1 = 1
-                q.a.ptr += i * p.a.outer + j * p.a.inner
-                q.b.ptr += i * p.b.outer + j * p.b.inner
-                q.c.ptr += i * p.c.outer + j * p.c.inner
-                q.d.ptr += i * p.d.outer + j * p.d.inner
-                packed_first(&q)
-        return 0
     # By columns A is slow to use in place.
     if p.a.columns != item and p.a.rows == item and p.m >= 32 and p.n >= panel and p.k >= 16:
-        in_blocks(p, PACK_A | PACK_B, 0)
-        return 0
-    # In place where B is read by few tiles, or its rows are so short that a panel is contiguous anyway.
-    cdef bint in_place = (p.b.columns == item or p.n == 1) and (p.m <= 4 * ROWS or p.b.rows <= panel * item)
-    if not _masks and p.n % panel:
-        in_place = False
-    in_blocks(p, 0 if in_place else PACK_B, 0)
+        flags = PACK_A
+    # B in place where its rows are near each other or few tiles read it.
+    if b_by_rows and (_masks or p.n % panel == 0) and (
+            p.m <= 4 * ROWS or (p.m <= 96 and not flags) or
+            (p.b.rows <= NEAR and (p.m <= SOME_ROWS or p.k * p.b.rows <= NEAR_BYTES))):
+        return in_blocks(p, flags)
+    if p.m <= SOME_ROWS or p.n < 4 * panel or p.k < 32:
+        return in_blocks(p, flags | PACK_B)
+    if p.n >= AHEAD_PANELS * panel and (p.a.rows == item or p.a.columns == item):
+        flags = PACK_A
+    for i in range(p.n0):
+        for j in range(p.n1):
+            q = p[0]
+            q.n0 = q.n1 = 1
+            q.a.ptr += i * p.a.outer + j * p.a.inner
+            q.b.ptr += i * p.b.outer + j * p.b.inner
+            q.c.ptr += i * p.c.outer + j * p.c.inner
+            q.d.ptr += i * p.d.outer + j * p.d.inner
+            packed_first(&q, flags)
     return 0
 
 
-cdef inline bint packable(Product* p) noexcept:
-    cdef int64_t item = ITEMSIZE[p.code]
-    return p.a.rows == item or p.a.columns == item
-
-
-cdef int packed_first(Product* p) except -1:
-    """Pack all of A and B (one product), then multiply."""
+cdef int packed_first(Product* p, int64_t flags) except -1:
+    """Pack a part of B, multiply by it, and so on (one product)."""
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code]
-    cdef int64_t panels = ceil_div(p.n, panel)
-    cdef int64_t size_a = packed_size(p.code, p.m, p.k), size_b = panels * p.k * panel * item
-    cdef int64_t arg[4]
-    cdef char* ptr[2]
-    cdef char* a
-    cdef char* b
-    cdef kernel_t pack_b = _pack_b[p.code]
-    if pack_b == NULL:
-        pack_b = find(_pack_b, p.code, "pack_b")
-    a = <char*>allocate(size_a)
-    b = <char*>allocate(size_b)
-    if a == NULL or b == NULL:
-        if a != NULL:
-            release(a, size_a)
-        if b != NULL:
-            release(b, size_b)
-        return in_blocks(p, PACK_B, 0)
+    cdef int64_t depth = p.k if p.n <= panel else even_blocks(p.k, 8 * _k_block)
+    cdef int64_t width = min(max(AHEAD // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
+    cdef int64_t size = width * depth * item, at, start
+    cdef Product q
+    cdef char* packed = <char*>allocate(size)
+    if packed == NULL:
+        raise MemoryError(f"matmul: cannot allocate {size} bytes to pack an operand")
     try:
-        pack_left(p.code, a, p.a.ptr, p.m, p.k, p.a.rows, p.a.columns)
-        ptr[0], ptr[1] = b, p.b.ptr
-        arg[0], arg[1], arg[2], arg[3] = p.n, p.k, p.b.columns, p.b.rows
-        run(pack_b, ptr, arg, panels, ceil_div(65536, p.k * panel), FREE_GIL)
-        p.a.ptr, p.a.rows, p.a.columns = a, item, _pitch * item
-        p.b.ptr, p.b.rows, p.b.columns = b, panel * item, p.k * item
-        in_blocks(p, PACKED, p.k * _pitch * item)
+        for at in range(0, p.n, width):
+            for start in range(0, p.k, depth):
+                q = p[0]
+                q.n, q.k = min(width, p.n - at), min(depth, p.k - start)
+                q.a.ptr += start * p.a.columns
+                q.b.ptr += start * p.b.rows + at * p.b.columns
+                q.c.ptr += at * p.c.columns
+                q.d.ptr += at * p.d.columns
+                if start:  # what the parts of k before have given is added to
+                    q.init, q.d = 1, q.c
+                pack_right(&q, packed)
+                in_blocks(&q, flags | PACKED)
     finally:
-        release(a, size_a)
-        release(b, size_b)
+        release(packed, size)
     return 0
 
 
-cdef int in_blocks(Product* p, int64_t packed, int64_t a_tile) except -1:
+cdef int pack_right(Product* p, char* to) except -1:
+    """Pack B, and let it be what was packed."""
+    cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], panels = ceil_div(p.n, panel)
+    cdef int64_t kc = even_blocks(p.k, _k_block)
+    cdef int64_t arg[5]
+    cdef char* ptr[2]
+    cdef kernel_t fn = _pack_b[p.code]
+    if fn == NULL:
+        fn = find(_pack_b, p.code, "pack_b")
+    ptr[0], ptr[1] = to, p.b.ptr
+    arg[0], arg[1], arg[2], arg[3], arg[4] = p.n, p.k, p.b.columns, p.b.rows, kc
+    run(fn, ptr, arg, panels * ceil_div(p.k, kc), ceil_div(32768, kc * panel), <double>p.k * p.n)
+    p.b.ptr, p.b.rows, p.b.columns = to, panels * panel * item, 0
+    return 0
+
+
+cdef inline int64_t even_blocks(int64_t k, int64_t most) noexcept nogil:
+    """The depth of equal blocks of k."""
+    return k if k <= most else min(ceil_div(ceil_div(k, ceil_div(k, most)), 16) * 16, most)
+
+
+cdef int in_blocks(Product* p, int64_t flags) except -1:
     """Cut C into tasks, k into blocks, and launch."""
-    cdef int64_t panel = _panel[p.code], batch = p.n0 * p.n1
-    cdef int64_t panels = ceil_div(p.n, panel), mc = p.m, nc = p.n, kc = p.k, wanted, across, down, init
+    cdef int64_t panel = _panel[p.code], batch = p.n0 * p.n1, item = ITEMSIZE[p.code]
+    cdef int64_t panels = ceil_div(p.n, panel), strips = ceil_div(p.m, ROWS), down = 1, across = 1, wanted, init
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[MATMUL_ARGS]
     cdef char* ptr[5]
     cdef kernel_t fn = _matmul[p.code]
     if fn == NULL:
         fn = find(_matmul, p.code, "matmul")
-    wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
-    if packed == PACKED:
-        down = ceil_div(p.m, 192)
-        across = min(ceil_div(panels, 4), max(ceil_div(min(wanted, 16), down), ceil_div(panels, 8)))
-        mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
-        nc = ceil_div(panels, across) * panel
-    elif packed & PACK_A:
-        down = ceil_div(ceil_div(p.m, ROWS), _a_tiles)
-        mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
+    wanted = ceil_div(<int64_t>(work / TASK) if work < 32.0 * TASK else 32, batch)
+    if flags & TURNED:
+        down = max(ceil_div(strips, _turned // panel // 16 * 16 // ROWS), min(wanted, strips // 8))
+    elif flags & PACKED:
+        down = ceil_div(strips, _a_tiles)
+        across = max(min(ceil_div(16, down), panels // (AHEAD_PANELS if flags & PACK_A else 2)), 1)
+        if down * across < 8:
+            down = min(ceil_div(strips, _a_tiles // 2), ceil_div(8, across))
+    elif flags & PACK_A:
         # Every task packs its rows of A again for each of its runs of panels.
-        across = min(ceil_div(panels, 4), max(ceil_div(wanted, down * batch), 1))
-        nc = ceil_div(panels, across) * panel
-    elif wanted > batch:
-        wanted = ceil_div(wanted, batch)
+        down = ceil_div(strips, _a_tiles)
+        across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), 1))
+    elif wanted > 1:
         across = min(panels, wanted)
-        nc = ceil_div(panels, across) * panel
         # Every task packs its panels of B again, which costs as much as a dozen rows or two.
-        down = max(1, min(ceil_div(wanted, across), p.m // 96))
-        mc = ceil_div(ceil_div(p.m, down), ROWS) * ROWS
-    if p.k > _k_block and (packed or p.m > ROWS):
-        kc = ceil_div(p.k, ceil_div(p.k, _k_block))
-        kc = min(ceil_div(kc, 16) * 16, _k_block)
+        down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 64)))
     init = p.init
     if init and p.n > 1 and p.d.columns == 0:
         init = 2
     ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr, tiles(p.code)
-    arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.d.rows, init, mc, nc, kc, packed,
-              a_tile, p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    cdef int64_t tasks = ceil_div(p.m, mc) * ceil_div(p.n, nc) * batch
-    run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
+    arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, init, down,
+              across, even_blocks(p.k, _k_block if flags else 2 * _k_block), flags, p.n1, p.a.outer, p.a.inner,
+              p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
+    run(fn, ptr, arg, down * across * batch, grain_of(work, down * across * batch), work)
     return 0
 
 

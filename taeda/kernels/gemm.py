@@ -53,14 +53,17 @@ def panel(dtype: str, vector_bytes: int) -> int:
 
 
 #: The arguments of ``matmul``. Strides are in bytes; ``a_m`` is A's along m, and so on. ``d`` is what the product is
-#: added to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). ``mc, nc, kc`` are
-#: the block sizes, ``packed`` a sum of the flags below, ``a_tile`` is the distance between the tiles of a packed
-#: A. There are two batch dimensions; ``n1`` is the size of the inner one.
+#: added to (``init``: 0 nothing, 1 a matrix or row with contiguous columns, 2 one scalar per row). C is cut into ``down``
+#: by ``across`` tasks, k into blocks of ``kc``; ``flags`` is a sum of those below. There are two batch dimensions; ``n1``
+#: is the size of the inner one.
 MATMUL_ARGS = tuple(
-    "m n k a_m a_k b_k b_n c_m d_m init mc nc kc packed a_tile n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
+    "m n k a_m a_k b_k b_n c_m c_n d_m init down across kc flags n1 a_b0 a_b1 b_b0 b_b1 c_b0 c_b1 d_b0 d_b1".split()
 )
-#: The task that uses B packs it; A and B have been packed before; the task packs A too, ``A_TILES`` tiles at most.
-PACK_B, PACKED, PACK_A = 1, 2, 4
+#: The task that uses B packs it; B has been packed before, by ``pack_b``; the task packs A, ``A_TILES`` tiles at most;
+#: C has contiguous columns rather than rows, and a task's part of it, rounded up to panels and vectors, has at most
+#: ``TURNED_ITEMS`` items.
+PACK_B, PACKED, PACK_A, TURNED = 1, 2, 4, 8
+TURNED_ITEMS = 16384
 A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
 
 
@@ -105,9 +108,12 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     steps = (None, a_m, a_m2, a_m3)
     groups = [h.offset(a, a_m * g) for g in range(0, rows, 4)]
     zero = h.const(t, 0, lanes)
-    with h.loop(0, context.get("k"), carry=[b, *groups, *[zero] * (rows * vectors)]) as L:
-        at_b, *rest = L.carry
+    ahead, ahead_step = context.get("ahead", PTR), context.get("step")
+    with h.loop(0, context.get("k"), carry=[b, ahead, *groups, *[zero] * (rows * vectors)]) as L:
+        at_b, ahead, *rest = L.carry
         at_a, acc = rest[: len(groups)], rest[len(groups) :]
+        if rows == tile_shape(h.vector_bytes).rows:
+            h.prefetch(ahead, 2)
         loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
         columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
         for i in range(rows):
@@ -115,8 +121,8 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
             x = h.splat(h.load(at_a[i // 4] if step is None else h.offset(at_a[i // 4], step), t), lanes)
             for v in range(vectors):
                 acc[i * vectors + v] = multiply_add(h, x, columns_of_b[v], acc[i * vectors + v])
-        L.carry = [h.offset(at_b, b_k), *[h.offset(p, a_k) for p in at_a], *acc]
-    _finish(h, t, rows, vectors, L.carry[1 + len(groups) :], context, c, d, masks)
+        L.carry = [h.offset(at_b, b_k), h.offset(ahead, ahead_step), *[h.offset(p, a_k) for p in at_a], *acc]
+    _finish(h, t, rows, vectors, L.carry[2 + len(groups) :], context, c, d, masks)
     return h
 
 
@@ -185,14 +191,14 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     def whole(tile: Helper, start: Value | int, stop: Value, carry) -> tuple[Value, tuple[Value, ...]]:
         with h.loop(start, stop, most, carry=carry) as L:
             at_a, at_c, at_d = L.carry
-            if tile is fast:  # each tile asks for a part of the panel that comes next, until all of it has been
-                upcoming = context.get("next", PTR)
-                more = upcoming < context.get("end", PTR)
-                context.set(
-                    ahead=h.select(more, upcoming, pointer),
-                    step=h.select(more, h.i64(64), h.i64(0)),
-                    next=h.offset(upcoming, context.get("k") / 2 * 64),
-                )
+            # Each tile asks for a part of the panel that comes next, until all of it has been.
+            upcoming = context.get("next", PTR)
+            more = upcoming < context.get("end", PTR)
+            context.set(
+                ahead=h.select(more, upcoming, pointer),
+                step=h.select(more, h.i64(64), h.i64(0)),
+                next=h.offset(upcoming, context.get("k") / (2 if tile is fast else 1) * 64),
+            )
             h.call(tile, pointer, at_a, b, at_c, at_d, columns)
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
@@ -283,6 +289,22 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     return h
 
 
+def _turn_out(f: Function, t: Type) -> Helper:
+    """``turn_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are contiguous."""
+    h = f.helper("turn_out", PTR, I64, PTR, I64, I64, I64)
+    to, step, block, pitch, rows, columns = h.params
+    lanes = h.lanes(t)
+    with h.loop(0, rows, lanes) as R, h.loop(0, columns, lanes) as V:
+        short, left = h.first(rows - R.index, lanes), columns - V.index
+        none = h.const(short.type, 0, lanes)
+        source = h.offset(block, R.index * pitch + V.index * t.bytes)
+        target = h.offset(to, V.index * step + R.index * t.bytes)
+        square = transpose([h.load(h.offset(source, pitch * i), t, lanes) for i in range(lanes)])
+        for i, column in enumerate(square):
+            h.store(h.offset(target, step * i), column, h.select(left > i, short, none))
+    return h
+
+
 def _pack_rows(f: Function, t: Type) -> Helper:
     """``rows(to, a, a_m, m, k)``: one tile of a row-major A as ``k`` times ``pitch`` items, transposed in squares.
 
@@ -339,6 +361,12 @@ def spread(f: Function, t: Type, c: Value, c_m: Value, d: Value, d_m: Value, m: 
             f.store(f.offset(row, V.index * t.bytes), x, f.first(n - V.index, lanes))
 
 
+def _share(f: Function, i: Value, parts: Value, blocks: Value, size: int, whole: Value) -> tuple[Value, Value]:
+    """Where the ``i``-th of equal parts of ``blocks`` blocks of ``size`` begins, and how many of ``whole`` it has."""
+    begin, end = (x * blocks / parts * size for x in (i, i + 1))
+    return begin, smaller(f, whole, end) - begin
+
+
 def smaller(f: Function, a: Value, b: Value | int) -> Value:
     """The smaller of two integers."""
     return f.select(a < b, a, b)
@@ -360,58 +388,64 @@ def matmul(f: Function, dtype: str) -> None:
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
     packing = PackA(f, t)
     slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step)
-    packs_a, packs_b = (g["packed"] & PACK_A) != 0, (g["packed"] & PACK_B) != 0
-    packed = (g["packed"] & PACKED) != 0
-    fast = (packed | packs_a).to(I64)
-    mt = (g["m"] + g["mc"] - 1) / g["mc"]
-    nt = (g["n"] + g["nc"] - 1) / g["nc"]
+    room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t)
+    packs_a, packs_b, packed, turned = ((g["flags"] & flag) != 0 for flag in (PACK_A, PACK_B, PACKED, TURNED))
+    fast = (packs_a & (packs_b | packed)).to(I64)
+    tiles, panels = (g["m"] + (shape.rows - 1)) / shape.rows, (g["n"] + (width - 1)) / width
+    tasks = g["down"] * g["across"]
 
     with f.loop(f.begin, f.end) as T:
-        batch, inside = T.index / (mt * nt), T.index % (mt * nt)
+        batch, inside = T.index / tasks, T.index % tasks
         i, j = batch / g["n1"], batch % g["n1"]
-        row, column = (inside / nt) * g["mc"], (inside % nt) * g["nc"]
-        m, n = smaller(f, g["m"] - row, g["mc"]), smaller(f, g["n"] - column, g["nc"])
+        row, m = _share(f, inside / g["across"], g["down"], tiles, shape.rows, g["m"])
+        column, n = _share(f, inside % g["across"], g["across"], panels, width, g["n"])
         base = {x: i * g[f"{x}_b0"] + j * g[f"{x}_b1"] for x in "abcd"}
         d_n = f.select(g["init"] == 1, f.i64(t.bytes), f.i64(0))
-        a_row = f.select(packed, row / shape.rows * g["a_tile"], row * g["a_m"])
-        a = f.offset(f.data(1), base["a"] + a_row)
+        a = f.offset(f.data(1), base["a"] + row * g["a_m"])
         b = f.offset(f.data(2), base["b"] + column * g["b_n"])
-        c = f.offset(f.data(0), base["c"] + row * g["c_m"] + column * t.bytes)
+        target = f.offset(f.data(0), base["c"] + row * g["c_m"] + column * g["c_n"])
         d = f.offset(f.data(3), base["d"] + row * g["d_m"] + column * d_n)
+        pitch = (n + (width - 1)) / width * (width * t.bytes)
+        c, c_m = f.select(turned, room, target), f.select(turned, pitch, g["c_m"])
         with f.when(g["init"] == 2):
-            spread(f, t, c, g["c_m"], d, g["d_m"], m, n)
+            spread(f, t, c, c_m, d, g["d_m"], m, n)
         with f.loop(0, g["k"], g["kc"]) as K:
             depth = smaller(f, g["k"] - K.index, g["kc"])
             at_a, at_b = f.offset(a, K.index * g["a_k"]), f.offset(b, K.index * g["b_k"])
+            # Packed before, B is all panels of a block of k, then those of the next.
+            at_b = f.offset(at_b, f.select(packed, column * depth * t.bytes, f.i64(0)))
+            b_n = f.select(packed, depth * t.bytes, g["b_n"])
             with f.when(packs_a):
                 packing.pack(
                     slab, at_a, g["a_m"], g["a_k"], m, depth,
                     lambda to, a, rows, depth=depth: f.call(packing.rows, to, a, g["a_m"], rows, depth),
                 )  # fmt: skip
             item, step = f.i64(t.bytes), f.i64(packing.step)
-            block.context.set(k=depth, a_m=f.select(packs_a, item, g["a_m"]), a_k=f.select(packs_a, step, g["a_k"]))
+            a_m, a_k = f.select(packs_a, item, g["a_m"]), f.select(packs_a, step, g["a_k"])
             a_tile = f.select(packs_a, depth * step, g["a_m"] * shape.rows)
-            block.context.set(a_tile=f.select(packed, g["a_tile"], a_tile))
+            block.context.set(k=depth, a_m=a_m, a_k=a_k, a_tile=a_tile)
             use_a = f.select(packs_a, slab, at_a)
-            block.context.set(b_k=f.select(packs_b, f.i64(width * t.bytes), g["b_k"]))
-            block.set_c(K.index == 0, g["init"], c, g["c_m"], d, g["d_m"])
+            block.context.set(b_k=f.select(packs_b | packed, f.i64(width * t.bytes), g["b_k"]))
+            block.set_c(K.index == 0, g["init"], c, c_m, d, g["d_m"])
             with f.loop(0, n, width) as P:
                 columns = smaller(f, n - P.index, width)
-                source = f.offset(at_b, P.index * g["b_n"])
+                source = f.offset(at_b, P.index * b_n)
                 with f.when(packs_b), f.branch(g["b_n"] == t.bytes) as B:
                     f.call(copy, buffer, source, g["b_k"], depth, columns)
                     B.otherwise()
                     f.call(turn, buffer, source, g["b_n"], depth, columns)
-                # Where B was packed before, its next panel follows k rows further on.
-                following = f.offset(source, g["b_n"] * width)
+                following = f.offset(source, b_n * width)
                 reach = f.select(packed & (P.index + width < n), depth * (width * t.bytes), f.i64(0))
                 f.store(block.context.at("next"), following)
                 f.store(block.context.at("end"), f.offset(following, reach))
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
+        with f.when(turned):
+            f.call(turn_out, target, g["c_n"], room, pitch, m, n)
 
 
-#: The arguments of ``pack_a`` and ``pack_b``: A is [m, k], B is [k, n]; ``size`` is m or n and ``x_s`` its stride.
-PACK_ARGS = ("size", "k", "x_s", "x_k")
+#: The arguments of ``pack_a`` and ``pack_b``: A is [m, k], B is [k, n]; ``size`` is m or n and ``x_s`` its stride;
+#: ``kc``, for ``pack_b`` only, is the size of a block of k.
+PACK_ARGS = ("size", "k", "x_s", "x_k", "kc")
 
 
 PACK_GROUP = 8  # tiles of A that ``pack_a`` does at a time
@@ -480,26 +514,28 @@ def pack_a(f: Function, dtype: str) -> None:
 
 @kernel
 def pack_b(f: Function, dtype: str) -> None:
-    """All of B as panels of ``[k, width]``. The range counts panels."""
+    """All of B as panels of ``[depth, width]``, those of the first ``kc`` of k first. The range counts panels."""
     t = TYPES[dtype]
     shape, lanes = tile_shape(f.vector_bytes), f.lanes(t)
     width = shape.vectors * lanes
+    line = width * t.bytes
     copy, turn = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors)
-    n, k, b_n, b_k = (f.size(i) for i in range(4))
-    spare = f.scratch(lanes * width * t.bytes)
+    n, k, b_n, b_k, kc = (f.size(i) for i in range(5))
+    spare = f.scratch(lanes * line)
+    panels = (n + (width - 1)) / width
     with f.loop(f.begin, f.end) as T:
-        columns = smaller(f, n - T.index * width, width)
-        to = f.offset(f.data(0), T.index * k * (width * t.bytes))
-        source = f.offset(f.data(1), T.index * width * b_n)
+        start, panel = T.index / panels * kc, T.index % panels
+        columns, depth = smaller(f, n - panel * width, width), smaller(f, k - start, kc)
+        to = f.offset(f.data(0), (start * panels + panel * depth) * line)
+        source = f.offset(f.data(1), panel * width * b_n + start * b_k)
         with f.branch(b_n == t.bytes) as B:
-            f.call(copy, to, source, b_k, k, columns)
+            f.call(copy, to, source, b_k, depth, columns)
             B.otherwise()
-            whole = k / lanes * lanes
+            whole = depth / lanes * lanes
             f.call(turn, to, source, b_n, whole, columns)
-            with f.when(whole < k):
-                f.call(turn, spare, f.offset(source, whole * t.bytes), b_n, k - whole, columns)
-                row = f.i64(width * t.bytes)
-                f.call(copy, f.offset(to, whole * row), spare, row, k - whole, f.i64(width))
+            with f.when(whole < depth):  # the last square writes past its end, where another thread's panel may be
+                f.call(turn, spare, f.offset(source, whole * t.bytes), b_n, depth - whole, columns)
+                f.call(copy, f.offset(to, whole * line), spare, f.i64(line), depth - whole, f.i64(width))
 
 
 class Block:

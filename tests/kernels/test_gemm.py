@@ -7,6 +7,14 @@ from taeda.kernels import dot, gemm, target
 
 WIDTH = target.host().vector_bytes
 DTYPES = ("float32", "float64", "int32", "int64")
+MODES = (
+    gemm.PACK_B,
+    gemm.PACK_A | gemm.PACK_B,
+    gemm.PACKED,
+    gemm.PACK_A | gemm.PACKED,
+    gemm.PACKED | gemm.TURNED,
+    gemm.PACK_B | gemm.TURNED,
+)
 SHAPES = [(1, 1, 1), (2, 3, 4), (6, 64, 7), (7, 70, 300), (65, 130, 33), (13, 200, 17), (100, 48, 260), (31, 33, 31)]
 
 
@@ -25,33 +33,50 @@ def ceil_div(a, b):
     return -(-a // b)
 
 
-def multiply(run, a, b, d=None, packed=gemm.PACK_B, mc=None, nc=None, kc=None, pieces=1):
-    """``a @ b + d`` by the kernel, in tasks of ``mc`` by ``nc``."""
+def multiply(run, a, b, d=None, flags=gemm.PACK_B, down=None, across=1, kc=None, pieces=1):
+    """``a @ b + d`` by the kernel, in ``down`` by ``across`` tasks."""
     dtype = str(a.dtype)
     item, (m, k), n = a.itemsize, a.shape, b.shape[1]
-    panel, shape = gemm.panel(dtype, WIDTH), gemm.tile_shape(WIDTH)
-    c = np.full((m + 1, n), 7, dtype)  # one row more, to see what is written beyond the end
-    a_m, a_k, b_k, b_n = *a.strides, *b.strides
-    a_tile, left, right = 0, a, b
-    if packed == gemm.PACKED:
-        left = np.zeros((ceil_div(m, shape.rows), k, shape.pitch), dtype)
-        right = np.zeros((ceil_div(n, panel), k, panel), dtype)
-        group = shape.rows * gemm.PACK_GROUP
-        run(gemm.pack_a(dtype), [left, a], [m, k, a_m, a_k], ceil_div(m, group), min(pieces, ceil_div(m, group)))
-        run(gemm.pack_b(dtype), [right, b], [n, k, b_n, b_k], len(right), min(pieces, len(right)))
-        a_m, a_k, a_tile, b_k, b_n = item, shape.pitch * item, k * shape.pitch * item, panel * item, k * item
+    width, shape = gemm.panel(dtype, WIDTH), gemm.tile_shape(WIDTH)
+    turned = bool(flags & gemm.TURNED)
+    c = np.full((n + 1, m) if turned else (m + 1, n), 7, dtype)  # one row more, to see what is written beyond the end
+    c_m, c_n = (item, c.strides[0]) if turned else c.strides
+    b_k, b_n = b.strides
+    right = b
+    kc = kc or (min(k, gemm.K_BLOCK) if flags else k)
+    if flags & gemm.PACKED:
+        panels = ceil_div(n, width)
+        right = np.zeros(panels * k * width, dtype)
+        blocks = panels * ceil_div(k, kc)
+        run(gemm.pack_b(dtype), [right, b], [n, k, b_n, b_k, kc], blocks, min(pieces, blocks))
+        b_k, b_n = panels * width * item, 0
     init, d_m, addend = 0, 0, c
     if d is not None:
         init = 2 if d.shape[-1] == 1 and n > 1 else 1
         d_m, addend = d.strides[0] if d.ndim == 2 and d.shape[0] > 1 else 0, d
-    mc, nc = min(mc or m, gemm.A_TILES * shape.rows), nc or n
-    if kc is None:
-        kc = k if packed == 0 else min(k, gemm.K_BLOCK)
-    args = [m, n, k, a_m, a_k, b_k, b_n, c.strides[0], d_m, init, mc, nc, kc, packed, a_tile, 1, *[0] * 8]
-    tasks = ceil_div(m, mc) * ceil_div(n, nc)
-    run(gemm.matmul(dtype), [c, left, right, addend, gemm.panel_product(dtype)], args, tasks, min(pieces, tasks))
-    assert (c[m] == 7).all(), "wrote past the last row"
-    return c[:m]
+    strips = ceil_div(m, shape.rows)
+    most = gemm.TURNED_ITEMS // (ceil_div(n, width) * width) // 16 * 16 // shape.rows if turned else gemm.A_TILES
+    down = min(max(down or 1, ceil_div(strips, most)), strips)
+    args = [m, n, k, *a.strides, b_k, b_n, c_m, c_n, d_m, init, down, across, kc, flags, 1, *[0] * 8]
+    tasks = down * across
+    run(gemm.matmul(dtype), [c, a, right, addend, gemm.panel_product(dtype)], args, tasks, min(pieces, tasks))
+    assert (c[-1] == 7).all(), "wrote past the last row"
+    return c[:-1].T if turned else c[:-1]
+
+
+def test_pack_a(run):
+    """Tiles of rows, one k after the other, from both layouts."""
+    rng = np.random.default_rng(3)
+    shape = gemm.tile_shape(WIDTH)
+    for m, k in ((6, 16), (100, 33), (7, 1)):
+        for turned in (False, True):
+            a = laid_out(numbers(rng, (m, k), "float32"), turned)
+            tiles = ceil_div(m, shape.rows)
+            packed = np.zeros((tiles, k, shape.pitch), "float32")
+            groups = ceil_div(tiles, gemm.PACK_GROUP)
+            run(gemm.pack_a("float32"), [packed, a], [m, k, *a.strides], groups, min(2, groups))
+            rows = packed[:, :, : shape.rows].transpose(0, 2, 1).reshape(-1, k)
+            assert (rows[:m] == a).all()
 
 
 def close(got, a, b, d=None):
@@ -66,29 +91,32 @@ def close(got, a, b, d=None):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("packed", [0, gemm.PACK_B, gemm.PACK_A | gemm.PACK_B, gemm.PACKED])
-def test_matmul(run, dtype, packed):
+@pytest.mark.parametrize("flags", [0, gemm.PACK_A, *MODES])
+def test_matmul(run, dtype, flags):
     """Every layout of A and B, with and without something to add."""
     rng = np.random.default_rng(0)
     masks = WIDTH > 16
     for m, n, k in SHAPES:
         for turn_a, turn_b in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            if packed == 0 and (turn_b or not (masks or n % gemm.panel(dtype, WIDTH) == 0)):
+            whole = masks or n % gemm.panel(dtype, WIDTH) == 0
+            if not flags & (gemm.PACK_B | gemm.PACKED) and (turn_b or not whole):
                 continue
             a, b = laid_out(numbers(rng, (m, k), dtype), turn_a), laid_out(numbers(rng, (k, n), dtype), turn_b)
             addends = [None, numbers(rng, (n,), dtype), numbers(rng, (m, 1), dtype), numbers(rng, (m, n), dtype)]
+            if flags & gemm.TURNED:
+                del addends[3], addends[1]  # rows of D would have to be turned
             for d in addends if (m, n, k) in SHAPES[1:5] else addends[:1]:
-                close(multiply(run, a, b, d, packed), a, b, d)
+                close(multiply(run, a, b, d, flags), a, b, d)
 
 
-@pytest.mark.parametrize("packed", [gemm.PACK_B, gemm.PACK_A | gemm.PACK_B, gemm.PACKED])
-def test_result_does_not_depend_on_the_cut(run, packed):
+@pytest.mark.parametrize("flags", MODES)
+def test_result_does_not_depend_on_the_cut(run, flags):
     """The same bits however the range of tasks is cut."""
     rng = np.random.default_rng(1)
     a, b = numbers(rng, (100, 300), "float32"), numbers(rng, (300, 330), "float32")
-    whole = multiply(run, a, b, packed=packed, mc=24, nc=gemm.panel("float32", WIDTH), kc=112)
+    whole = multiply(run, a, b, flags=flags, kc=112)
     for pieces in (2, 3, 5):
-        cut = multiply(run, a, b, packed=packed, mc=24, nc=gemm.panel("float32", WIDTH), kc=112, pieces=pieces)
+        cut = multiply(run, a, b, flags=flags, down=5, across=3, kc=112, pieces=pieces)
         assert (whole == cut).all()
 
 
@@ -98,7 +126,7 @@ def test_batches(run):
     a, b = numbers(rng, (3, 1, 10, 20), "float32"), numbers(rng, (3, 4, 20, 30), "float32")
     c = np.empty((3, 4, 10, 30), "float32")
     strides = [a.strides[0], 0, b.strides[0], b.strides[1], c.strides[0], c.strides[1], 0, 0]
-    args = [10, 30, 20, *a.strides[2:], *b.strides[2:], c.strides[2], 0, 0, 10, 30, 20, 1, 0, 4, *strides]
+    args = [10, 30, 20, *a.strides[2:], *b.strides[2:], *c.strides[2:], 0, 0, 1, 1, 20, gemm.PACK_B, 4, *strides]
     run(gemm.matmul("float32"), [c, a, b, c, gemm.panel_product("float32")], args, 12, 5)
     assert np.allclose(c, a @ b, atol=1e-5)
 

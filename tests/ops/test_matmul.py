@@ -189,17 +189,47 @@ def test_errors(call, error, says):
         call()
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [
+        (16, 200, 70),
+        (31, 130, 40),
+        (64, 700, 600),
+        (90, 500, 90),
+        (200, 300, 520),
+        (270, 270, 300),
+        (300, 530, 2100),
+        (280, 4200, 40),
+    ],
+)
+def test_every_way(m, n, k):
+    """The ways of the launcher: operands in place and packed, by rows and by columns, C turned, k in parts."""
+    rng = np.random.default_rng(0)
+    x, y, bias, d = (rng.standard_normal(s).astype("float32") for s in ((m, k), (k, n), (n,), (m, n)))
+    a, b = taeda.from_numpy(x), taeda.from_numpy(y)
+    by_columns, turned = taeda.from_numpy(x.T.copy()).t(), taeda.from_numpy(y.T.copy())
+    want = x.astype("float64") @ y
+    bound = 2e-6 * np.sqrt(k) * np.abs(x).max() * np.abs(y).max()
+    for left in (a, by_columns):
+        for right in (b, turned.t()):
+            assert np.abs((left @ right).numpy() - want).max() <= bound
+            got = taeda.addmm(taeda.from_numpy(d), left, right)
+            assert np.abs(got.numpy() - want - d).max() <= bound
+        assert np.abs(F.linear(left, turned, taeda.from_numpy(bias)).numpy() - want - bias).max() <= bound
+
+
 def test_threads_do_not_change_a_bit():
     """Products large enough to be cut into tasks, packed ahead and not."""
     taeda.manual_seed(0)
     before = taeda.get_num_threads()
     a, b, c = taeda.randn(300, 400), taeda.randn(400, 330), taeda.randn(100, 400)
-    batch = taeda.randn(40, 50, 60)
+    batch, tokens, wide = taeda.randn(40, 50, 60), taeda.randn(64, 2100), taeda.randn(600, 2100)
     results = []
     try:
         for n in (1, 2, 3):
             taeda.set_num_threads(n)
             results.append([a @ b, c @ b, a.t() @ a, batch @ batch.mT, F.linear(a, b.t().contiguous())])
+            results[-1] += [F.linear(tokens, wide), wide @ wide.t(), wide.t() @ wide]
     finally:
         taeda.set_num_threads(before)
     for other in results[1:]:
