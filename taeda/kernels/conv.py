@@ -131,8 +131,6 @@ def conv(f: Function, dtype: str) -> None:
             spread(f, t, c, g["c_m"], d, g["d_m"], m, n)
         block.context.set(a_m=g["a_m"], a_k=g["a_k"], b_k=pitch)
         block.context.set(a_tile=f.select(packed, g["a_tile"], g["a_m"] * rows))
-        f.store(block.context.at("next"), buffer)
-        f.store(block.context.at("end"), buffer)
         with f.loop(0, g["channels"], g["cc"]) as C, f.loop(0, taps, g["tt"]) as K:
             channels, some = smaller(f, g["channels"] - C.index, g["cc"]), smaller(f, taps - K.index, g["tt"])
             block.context.set(k=channels * some)

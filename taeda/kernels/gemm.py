@@ -436,8 +436,7 @@ def matmul(f: Function, dtype: str) -> None:
                     f.call(turn, buffer, source, g["b_n"], depth, columns)
                 following = f.offset(source, b_n * width)
                 reach = f.select(packed & (P.index + width < n), depth * (width * t.bytes), f.i64(0))
-                f.store(block.context.at("next"), following)
-                f.store(block.context.at("end"), f.offset(following, reach))
+                block.comes_next(following, reach)
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
         with f.when(turned):
             f.call(turn_out, target, g["c_n"], room, pitch, m, n)
@@ -551,6 +550,7 @@ class Block:
         self.width = shape.vectors * self.lanes
         self.tiles, self.pointers, self.args = tiles, f.scratch(5 * 8), f.scratch(3 * 8)
         self.context = Context.new(f)
+        self.comes_next(self.context.pointer, f.i64(0))
         self.zeros = f.scratch(self.width * t.bytes)
         for v in range(shape.vectors):
             f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
@@ -562,6 +562,11 @@ class Block:
         self.c, self.d = c, f.select(given, d, f.select(none, self.zeros, c))
         self.d_step = f.select(none, f.i64(0), f.i64(self.t.bytes))
         self.context.set(c_m=c_m, d_m=f.select(given, d_m, f.select(none, f.i64(0), c_m)))
+
+    def comes_next(self, panel: Value, size: Value) -> None:
+        """Have the tiles ask for the cache lines of ``panel``, which takes so many bytes, while they work."""
+        self.f.store(self.context.at("next"), panel)
+        self.f.store(self.context.at("end"), self.f.offset(panel, size))
 
     def multiply(self, a: Value, b: Value, column: Value, columns: Value, m: Value, packed: Value) -> None:
         """The ``m`` rows against one panel ``b``, which has ``columns`` columns and starts at ``column``."""
