@@ -103,7 +103,7 @@ cdef object fit_gradient(object g, tuple meta):
     """Sum over broadcast dimensions and convert to the input's dtype."""
     cdef Tensor t = <Tensor?>g
     if make_size(t.nd, t.sizes) != meta[0]:
-        t = HELPERS["sum_to_size"](t, meta[0])
+        t = HELPERS["sum_to"](t, meta[0])
     if t.code != <int>meta[1]:
         t = HELPERS["grad_cast"](t, DTYPES[<int>meta[1]])
     return t
@@ -184,7 +184,7 @@ cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
     cdef Tensor g
     g = <Tensor?>grad
     if not same_sizes(leaf, g):
-        g = HELPERS["sum_to_size"](g, leaf.shape)
+        g = HELPERS["sum_to"](g, leaf.shape)
     if g.code != leaf.code:
         g = HELPERS["grad_cast"](g, DTYPES[leaf.code])
     with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run

@@ -655,6 +655,8 @@ def linear(Tensor input, Tensor weight, Tensor bias=None):
                                f"expected ({weight.sizes[0]})")
         if weight.nd == 1 and bias.nd > 0:
             raise RuntimeError(f"linear: expected a bias without dimensions beside a weight of one, got ({shape(bias)})")
+    if bias is not None and KIND[input.code] == 3:
+        return product(input, weight, None, weight.nd == 2) + bias
     return product(input, weight, bias, weight.nd == 2)
 
 

@@ -7,7 +7,7 @@ be pickled as any Python object.
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.dict cimport PyDict_GetItem, PyDict_Size
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Size
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 cdef extern from "Python.h":
@@ -66,14 +66,14 @@ def configure(parameter, buffer, tensor, hooked, explainer, list hooks, list reg
 
 cdef inline PyObject* find(dict d, str kind, object name):
     """The entry of a registry, borrowed; NULL where there is none."""
-    cdef PyObject* registry = PyDict_GetItem(d, kind)
+    cdef PyObject* registry = PyDict_GetItemWithError(d, kind)
     if registry == NULL or not isinstance(<object>registry, dict):
         return NULL
-    return PyDict_GetItem(<dict>registry, name)
+    return PyDict_GetItemWithError(<dict>registry, name)
 
 
 cdef inline bint filled(dict d, str kind):
-    cdef PyObject* registry = PyDict_GetItem(d, kind)
+    cdef PyObject* registry = PyDict_GetItemWithError(d, kind)
     return registry != NULL and isinstance(<object>registry, dict) and PyDict_Size(<dict>registry) != 0
 
 
@@ -106,7 +106,7 @@ cdef object run_forward(object self, dict d, tuple args, dict kwargs):
     cdef PyObject* stack[MAX_ARGS + 1]
     cdef Py_ssize_t n = PyTuple_GET_SIZE(args), i
     cdef PyObject* keywords = <PyObject*>kwargs if kwargs is not None and PyDict_Size(kwargs) else NULL
-    if n > MAX_ARGS or function == NULL or TYPE_OF(function) != &PyFunction_Type or PyDict_GetItem(d, FORWARD) != NULL:
+    if n > MAX_ARGS or function == NULL or TYPE_OF(function) != &PyFunction_Type or PyDict_GetItemWithError(d, FORWARD) != NULL:
         return PyObject_Call(self.forward, args, keywords)
     stack[0] = <PyObject*>self
     for i in range(n):
@@ -142,7 +142,7 @@ cdef class ModuleBase:
                     raise
                 return value
         d = PyObject_GenericGetDict(self, NULL)
-        found = PyDict_GetItem(d, name)
+        found = PyDict_GetItemWithError(d, name)
         if found != NULL:
             return <object>found
         value = lookup_registered(d, name)
@@ -247,7 +247,7 @@ cdef int discard(dict d, object name, str first, str second, str third) except -
 
 
 cdef int set_parameter(self, dict d, name, value) except -1:
-    if PyDict_GetItem(d, PARAMETERS) == NULL:
+    if PyDict_GetItemWithError(d, PARAMETERS) == NULL:
         raise AttributeError("cannot assign parameters before Module.__init__() call")
     if isinstance(value, parameter_class):
         discard(d, name, None, BUFFERS, MODULES)
@@ -261,7 +261,7 @@ cdef int set_parameter(self, dict d, name, value) except -1:
 
 
 cdef int set_module(self, dict d, name, value) except -1:
-    cdef PyObject* modules = PyDict_GetItem(d, MODULES)
+    cdef PyObject* modules = PyDict_GetItemWithError(d, MODULES)
     if modules == NULL:
         raise AttributeError("cannot assign module before Module.__init__() call")
     if isinstance(value, ModuleBase):
@@ -279,7 +279,7 @@ cdef int set_module(self, dict d, name, value) except -1:
 
 
 cdef int set_buffer(self, dict d, name, value) except -1:
-    if PyDict_GetItem(d, BUFFERS) == NULL:
+    if PyDict_GetItemWithError(d, BUFFERS) == NULL:
         raise AttributeError("cannot assign buffers before Module.__init__() call")
     if value is not None and not isinstance(value, tensor_class):
         raise TypeError(

@@ -13,57 +13,65 @@ from .graph import GradientEdge
 
 
 def _as_tuple(x: Any) -> tuple:
+    if isinstance(x, Tensor):
+        return (x,)
     return tuple(x) if isinstance(x, (tuple, list)) and not isinstance(x, GradientEdge) else (x,)
 
 
 def _wants_grad(x: Any) -> bool:
-    return isinstance(x, GradientEdge) or x.requires_grad
+    return x.requires_grad if isinstance(x, Tensor) else isinstance(x, GradientEdge) or x.requires_grad
 
 
 def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
     """One gradient per output, checked against it; ones for scalars where none is given."""
-    grads = (None,) * len(outputs) if grads is None else _as_tuple(grads)
+    if grads is None:
+        return [_implicit_gradient(out, name) for out in outputs]
+    grads = _as_tuple(grads)
     if len(grads) != len(outputs):
         raise RuntimeError(f"{name}: got {len(outputs)} tensors and {len(grads)} gradients")
-    made = []
-    for out, g in zip(outputs, grads, strict=True):
-        if isinstance(out, GradientEdge):
-            if not isinstance(g, Tensor):
-                raise RuntimeError(f"{name}: a GradientEdge has no sizes: pass its gradient, got {type(g).__name__}")
-            made.append(g)
-            continue
-        if g is None:
-            if not out.requires_grad:
-                made.append(None)
-                continue
-            if out.numel() != 1:
-                raise RuntimeError(
-                    f"grad can be implicitly created only for scalar outputs, got an output of shape {list(out.shape)}; "
-                    f"pass its gradient, or reduce it first, as with out.sum()"
-                )
-            if not out.is_floating_point():
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-            made.append(_one(out))
-            continue
-        if not isinstance(g, Tensor):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        if g.shape != out.shape:
-            raise RuntimeError(
-                f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
-                f"{out.shape}."
-            )
-        if g.is_complex() != out.is_complex():
-            raise RuntimeError(
-                f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-                f"grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype of {out.dtype}."
-            )
-        made.append(g)
-    return made
+    return [
+        _implicit_gradient(out, name) if grads[i] is None else _given_gradient(out, grads[i], i, name)
+        for i, out in enumerate(outputs)
+    ]
 
 
-def _one(out: Tensor) -> Tensor:
-    one = _core.empty(out.shape, out.dtype)
-    return one.fill_(1)
+def _implicit_gradient(out: Any, name: str) -> Tensor | None:
+    """One, the gradient that a real scalar starts with; None where nothing was recorded, which is refused later."""
+    if isinstance(out, GradientEdge):
+        return _edge_gradient(None, name)
+    if not out.requires_grad:
+        return None
+    if out.numel() != 1:
+        raise RuntimeError(
+            f"grad can be implicitly created only for scalar outputs, got an output of shape {list(out.shape)}; "
+            f"pass its gradient, or reduce it first, as with out.sum()"
+        )
+    if not out.is_floating_point():
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+    return _core.empty(out.shape, out.dtype).fill_(1)
+
+
+def _given_gradient(out: Any, g: Any, i: int, name: str) -> Tensor:
+    if isinstance(out, GradientEdge):
+        return _edge_gradient(g, name)
+    if not isinstance(g, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if g.shape != out.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}."
+        )
+    if g.is_complex() != out.is_complex():
+        raise RuntimeError(
+            f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {out.dtype}."
+        )
+    return g
+
+
+def _edge_gradient(g: Any, name: str) -> Tensor:
+    if not isinstance(g, Tensor):
+        raise RuntimeError(f"{name}: a GradientEdge has no sizes: pass its gradient, got {type(g).__name__}")
+    return g
 
 
 def _check_outputs(outputs: tuple) -> None:

@@ -5,25 +5,16 @@ from __future__ import annotations
 from .._core import Tensor, bool_, gemm
 from . import flops
 from .table import alias, composite, primitive
-from .views import reshape, transpose, unsqueeze
+from .views import reshape, sum_to, transpose, unsqueeze
 
 
 def _conj(x: Tensor) -> Tensor:
     return x.conj() if x.is_complex() else x
 
 
-def _sum_to(g: Tensor, shape) -> Tensor:
-    """``g`` summed over the dimensions that ``shape`` was broadcast along."""
-    lead = g.dim() - len(shape)
-    dims = [*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)]
-    if not dims:
-        return g
-    return reshape(g.sum(dims), shape)
-
-
 def _turned(x: Tensor) -> Tensor:
     """The conjugate transpose of the last two dimensions."""
-    return transpose(_conj(x), -2, -1)
+    return transpose(x.conj() if x.is_complex() else x, -2, -1)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -52,7 +43,7 @@ def _linear_name(saved):
     return "View" if "bias_shape" in saved else "UnsafeView"
 
 
-@primitive(node=_product_name, flops=flops.product)
+@primitive(gemm.matmul, node=_product_name, flops=flops.product)
 def matmul(input, other):
     """Matrix product by the rank of the operands.
 
@@ -64,7 +55,6 @@ def matmul(input, other):
     Raises:
         RuntimeError: the inner sizes or dtypes differ, leading dimensions do not broadcast, or an operand has rank 0.
     """
-    return gemm.matmul(input, other)
 
 
 @composite(method=False)
@@ -74,26 +64,30 @@ def rmatmul(input, other):
 
 
 def _matmul_input(g, input_shape, other):
+    if other.dim() == 2 and g.dim() > 1:
+        return matmul(g, _turned(other))
     if other.dim() == 1:
         if len(input_shape) == 1:
             return g * _conj(other)
         return unsqueeze(g, -1) * _conj(other)
     if len(input_shape) == 1:
         r = reshape(matmul(_conj(other), unsqueeze(g, -1)), (*other.shape[:-2], *input_shape))
-        return _sum_to(r, input_shape)
-    return _sum_to(matmul(g, _turned(other)), input_shape)
+        return sum_to(r, input_shape)
+    return sum_to(matmul(g, _turned(other)), input_shape)
 
 
 def _matmul_other(g, input, other_shape):
+    if len(other_shape) == 2 and input.dim() == 2:
+        return matmul(_turned(input), g)
     if len(other_shape) == 1:
         if input.dim() == 1:
             return g * _conj(input)
         return matmul(transpose(_rows(_conj(input)), 0, 1), reshape(g, (-1,)))
     if input.dim() == 1:
-        return _sum_to(unsqueeze(_conj(input), -1) * unsqueeze(g, -2), other_shape)
+        return sum_to(unsqueeze(_conj(input), -1) * unsqueeze(g, -2), other_shape)
     if len(other_shape) == 2:  # one product over all rows, rather than a sum of products
         return matmul(_turned(_rows(input)), _rows(g))
-    return _sum_to(matmul(_turned(input), g), other_shape)
+    return sum_to(matmul(_turned(input), g), other_shape)
 
 
 matmul.vjp(input=_matmul_input, other=_matmul_other)
@@ -125,7 +119,7 @@ def _int_mm(input, mat2):
     return gemm.multiply_bytes(input, mat2)
 
 
-@primitive(method=False, node=_linear_name, flops=flops.product)
+@primitive(gemm.linear, method=False, node=_linear_name, flops=flops.product)
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
@@ -138,9 +132,6 @@ def linear(input, weight, bias=None):
     Raises:
         RuntimeError: sizes or dtypes do not match.
     """
-    if bias is not None and input.is_complex():
-        return gemm.linear(input, weight) + bias
-    return gemm.linear(input, weight, bias)
 
 
 def _linear_input(g, weight):
@@ -150,13 +141,13 @@ def _linear_input(g, weight):
 def _linear_weight(g, input, weight_shape):
     if len(weight_shape) == 1:
         return _matmul_other(g, input, weight_shape)
-    return matmul(transpose(_rows(g), 0, 1), _conj(_rows(input)))
+    return matmul(transpose(_rows(g), 0, 1), _rows(_conj(input)))
 
 
 linear.vjp(
     input=_linear_input,
     weight=_linear_weight,
-    bias=lambda g, bias_shape: _sum_to(g, bias_shape),
+    bias=lambda g, bias_shape: sum_to(g, bias_shape),
 )
 
 
@@ -409,7 +400,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 
 addmm.vjp(
-    input=lambda g, input_shape, beta: _sum_to(_scaled(g, beta), input_shape),
+    input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
     mat1=lambda g, mat2, alpha: _scaled(mm(g, _turned(mat2)), alpha),
     mat2=lambda g, mat1, alpha: _scaled(mm(_turned(mat1), g), alpha),
 )
@@ -427,7 +418,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
 
 
 addmv.vjp(
-    input=lambda g, input_shape, beta: _sum_to(_scaled(g, beta), input_shape),
+    input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
     mat=lambda g, vec, alpha: _scaled(outer(g, _conj(vec)), alpha),
     vec=lambda g, mat, alpha: _scaled(mv(_turned(mat), g), alpha),
 )
@@ -442,7 +433,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 baddbmm.vjp(
-    input=lambda g, input_shape, beta: _sum_to(_scaled(g, beta), input_shape),
+    input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
     batch1=lambda g, batch2, alpha: _scaled(bmm(g, _turned(batch2)), alpha),
     batch2=lambda g, batch1, alpha: _scaled(bmm(_turned(batch1), g), alpha),
 )

@@ -92,7 +92,7 @@ def expand(input, size, *, implicit=False):
     """A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
 
 
-expand.vjp(input=lambda g, input_shape: sum_to_size(g, input_shape))
+expand.vjp(input=lambda g, input_shape: sum_to(g, input_shape))
 
 
 @composite()
@@ -143,15 +143,22 @@ def sum_to_size(input, *size):
     if tuple(input.shape) == shape:
         return input if shape else input.sum()
     lead = input.dim() - len(shape)
-    dims = list(range(lead)) + [lead + i for i, n in enumerate(shape) if n == 1 and input.shape[lead + i] != 1]
     if lead < 0 or any(n != 1 and n != input.shape[lead + i] for i, n in enumerate(shape)):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(input.shape)}}}.")
-    if dims:
-        input = input.sum(dims, keepdim=True)
-    return reshape(input, shape) if lead else input
+    return sum_to(input, shape)
 
 
 sum_to_size = composite()(sum_to_size)
+
+
+def sum_to(g, shape):
+    """``g`` summed over the dimensions that sizes ``shape`` were broadcast along: for derivatives, nothing is checked."""
+    sizes = g.shape
+    lead = len(sizes) - len(shape)
+    if sizes[lead:] == shape:  # as of a bias
+        return g if not lead else g.sum(0) if lead == 1 else g.sum(tuple(range(lead)))
+    dims = [*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and sizes[i + lead] != 1)]
+    return reshape(g.sum(dims), shape)
 
 
 # ---- sizes --------------------------------------------------------------------------------------------------------------
@@ -709,7 +716,7 @@ def _assign(place, value):
 
 
 HELPERS.update(
-    sum_to_size=sum_to_size,
+    sum_to=sum_to,
     grad_cast=convert,
     clone=clone,
     zeros=zeros,
