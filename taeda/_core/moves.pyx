@@ -328,6 +328,48 @@ def stack(tensors, dim=0):
     return out
 
 
+def adjoining(tensors, int dim, bint stacked):
+    """A view that joins tensors which lie side by side in one storage already; None where they do not.
+
+    For derivatives, whose pieces nobody else writes to. ``stacked``: along a new dimension, else along one they have.
+    """
+    cdef Tensor first, before, t
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef Py_ssize_t i, n = len(tensors)
+    cdef int d, at, nd
+    cdef int64_t step, distance
+    if n < 2 or type(tensors[0]) is not Tensor or type(tensors[1]) is not Tensor:
+        return None
+    first, t = <Tensor>tensors[0], <Tensor>tensors[1]
+    nd = first.nd
+    at = dim + nd + stacked if dim < 0 else dim
+    distance = t.ptr - first.ptr
+    if distance <= 0 or distance % ITEMSIZE[first.code] or nd + stacked > MAXDIM:
+        return None
+    step = 0
+    before = first
+    for i in range(n):
+        if type(tensors[i]) is not Tensor:
+            return None
+        t = <Tensor>tensors[i]
+        if t.storage is not first.storage or t.code != first.code or t.nd != nd:
+            return None
+        for d in range(nd):
+            if t.strides[d] != first.strides[d] or t.sizes[d] != first.sizes[d] and (stacked or d != at):
+                return None
+        if i and t.ptr - before.ptr != (distance if stacked else before.sizes[at] * first.strides[at] * ITEMSIZE[t.code]):
+            return None
+        step += 1 if stacked else t.sizes[at]
+        before = t
+    for d in range(nd):
+        sizes[d + (stacked and d >= at)], strides[d + (stacked and d >= at)] = first.sizes[d], first.strides[d]
+    sizes[at] = step
+    if stacked:
+        strides[at] = distance // ITEMSIZE[first.code]
+    return alias_tensor(first, nd + stacked, sizes, strides, 0)
+
+
 # ---- within a tensor -------------------------------------------------------------------------------------------------
 
 cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t rows, int64_t row_bytes) except -1:

@@ -12,11 +12,14 @@ import math
 
 from . import scalar as s
 from .build import kernel
+from .dot import fold, rows_at_once, sums_along
 from .gemm import Block, _pack_copy, _pack_transpose, smaller
 from .ir import BOOL, I64, PTR, TYPES, Function, Helper, Type, Value
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
 QUERIES, KEYS = 64, 64
+#: Rows of a block of queries (as where one token follows another) that are not worth packing keys for.
+FEW_QUERIES = 4
 #: Most numbers per head that the kernels take: a packed block of keys is that deep.
 MAX_HEAD = 256
 
@@ -67,6 +70,18 @@ class _Tiles:
         with f.loop(0, n, self.width) as P:
             at = f.offset(b, P.index * (depth + self.lanes) * self.t.bytes)
             self.block.multiply(a, at, P.index, smaller(f, n - P.index, self.width), m, f.i64(0))
+
+    def times_rows(
+        self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, b_m: Value, n: Value
+    ) -> None:
+        """``c = a @ b.T`` for few rows of ``a``, both along memory. Columns past ``n`` are rubbish."""
+        f, together = self.f, rows_at_once(self.lanes)
+        with f.loop(0, n, together) as J:
+            last = n - J.index - 1
+            rows = [f.offset(b, (J.index + smaller(f, f.i64(i), last)) * b_m) for i in range(together)]
+            with f.loop(0, m) as I:
+                sums = sums_along(f, self.t, [f.offset(a, I.index * a_m)], rows, depth)
+                f.store(f.offset(c, I.index * c_m + J.index * self.item), fold(sums))
 
     def add_product(
         self,
@@ -209,8 +224,12 @@ def attention(f: Function, dtype: str, kind: str) -> None:
         with f.loop(0, end, KEYS) as K:
             keys = smaller(f, end - K.index, KEYS)
             first = K.index == 0
-            tiles.pack_turned(keys_turned, f.offset(k, K.index * g["k_s"]), g["k_s"], g["e"], keys)
-            tiles.times_packed(scores, tiles.row, q, g["q_l"], rows, g["e"], keys_turned, keys)
+            block = f.offset(k, K.index * g["k_s"])
+            with f.branch(rows <= FEW_QUERIES) as B:
+                tiles.times_rows(scores, tiles.row, q, g["q_l"], rows, g["e"], block, g["k_s"], keys)
+                B.otherwise()
+                tiles.pack_turned(keys_turned, block, g["k_s"], g["e"], keys)
+                tiles.times_packed(scores, tiles.row, q, g["q_l"], rows, g["e"], keys_turned, keys)
             mask_at = f.offset(mask, K.index * (1 if kind == "bool" else item))
             with f.loop(0, rows) as R:
                 f.call(

@@ -36,7 +36,7 @@ def fold(vectors: list[Value]) -> Value:
     return vectors[0]
 
 
-def _sums(f: Function, t: Type, x: list[Value], w: list[Value], k: Value) -> list[Value]:
+def sums_along(f: Function, t: Type, x: list[Value], w: list[Value], k: Value) -> list[Value]:
     """``x[i] . w[j]`` for all pairs, a vector of partial sums each, x-major."""
     lanes = f.lanes(t)
     zero = f.const(t, 0, lanes)
@@ -87,10 +87,10 @@ def matmul_dot(f: Function, dtype: str) -> None:
         add = f.offset(d, i * g["d_i"] + j * g["d_j"])
         if rows * q > 16:  # too many accumulators for one pass
             half = q // 2
-            first, second = (_sums(f, t, xs, part, g["k"]) for part in (ws[:half], ws[half:]))
+            first, second = (sums_along(f, t, xs, part, g["k"]) for part in (ws[:half], ws[half:]))
             sums = [s for n in range(rows) for part in (first, second) for s in part[n * half : (n + 1) * half]]
         else:
-            sums = _sums(f, t, xs, ws, g["k"])
+            sums = sums_along(f, t, xs, ws, g["k"])
         finish(sums, rows, to, add, left)
 
     with f.loop(f.begin, f.end) as T:

@@ -6,12 +6,12 @@ import math
 
 from .. import _core
 from .._core import Tensor, bool_
+from .._core import attention as core
 from ..kernels import attention as kernels
-from ..kernels import gemm
 from . import flops
 from .table import composite, primitive
 
-_FUSED = {"float32": "float32", "float64": "float64", "float16": "float32", "bfloat16": "float32"}
+_FUSED = ("float32", "float64", "float16", "bfloat16")
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool) -> None:
@@ -44,79 +44,28 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
 # ---- the fused op: queries, keys and values of shape [batch, heads, positions, numbers] ---------------------------------
 
 
-def _along(x: Tensor, dtype) -> Tensor:
-    """``x`` in the kernels' dtype, its last dimension along memory."""
-    x = x.to(dtype)
-    return x if x.stride(3) == 1 or x.shape[3] == 1 else x.contiguous()
-
-
-def _positions_first(b: int, h: int, n: int, e: int, dtype) -> Tensor:
-    """A new ``[b, h, n, e]`` whose memory is ``[b, n, h, e]``: heads are joined again without a copy."""
-    return _core.strided_view(_core.empty((b, n, h, e), dtype), (b, h, n, e), (n * h * e, e, h * e, 1))
-
-
-def _strides(x: Tensor) -> tuple[int, int, int]:
-    item = x.element_size()
-    return x.stride(0) * item, x.stride(1) * item, x.stride(2) * item
-
-
-def _mask(mask: Tensor | None, dtype, shape: tuple) -> tuple[str, Tensor | None, tuple]:
-    """The kernels' kind of mask, the mask over every score, and its strides."""
-    if mask is None:
-        return "none", None, (0, 0, 0)
-    kind = "bool" if mask.dtype is bool_ else "add"
-    mask = mask if kind == "bool" else mask.to(dtype)
-    if mask.stride(-1) != 1 or mask.shape[-1] != shape[-1]:
-        mask = mask.expand((*mask.shape[:-1], shape[-1])).contiguous()
-    mask = mask.expand(shape)
-    return kind, mask, _strides(mask)
-
-
-def _arguments(q, k, v, out, mask_strides, causal, scale) -> tuple:
-    (_, h, n, e), (_, kh, s, _) = q.shape, k.shape
-    sizes = (n, s, e, v.shape[3], h, h // kh)
-    return (*sizes, *_strides(q), *_strides(k), *_strides(v), *_strides(out), *mask_strides, int(causal), float(scale))
+@primitive(
+    core.attention,
+    method=False,
+    out=False,
+    outputs=("out", "log"),
+    differentiable=[0],
+    node="ScaledDotProductFlashAttentionForCpu",
+    flops=flops.attention,
+)
+def _attention(query, key, value, mask, causal, scale):
+    """Attention, and the logarithm of each row's sum of exponentials."""
 
 
 @primitive(
-    method=False, out=False, outputs=("out", "log"), differentiable=[0], node="ScaledDotProductFlashAttentionForCpu",
-    flops=flops.attention,
-)  # fmt: skip
-def _attention(query, key, value, mask, causal, scale):
-    """Attention, and the logarithm of each row's sum of exponentials."""
-    dtype = getattr(_core, _FUSED[query.dtype.name])
-    q, k, v = (_along(x, dtype) for x in (query, key, value))
-    (b, h, n, _), s, ev = q.shape, k.shape[2], v.shape[3]
-    out, log = _positions_first(b, h, n, ev, dtype), _core.empty((b, h, n), dtype)
-    kind, mask, mask_strides = _mask(mask, dtype, (b, h, n, s))
-    args = _arguments(q, k, v, out, mask_strides, causal, scale)
-    blocks = b * h * -(-n // kernels.QUERIES)
-    grain = max(1, (1 << 20) // (min(n, kernels.QUERIES) * s * (q.shape[3] + ev)))
-    address = kernels.attention(dtype.name, kind)
-    _core.launch(
-        address, (out, log, q, k, v, 0 if mask is None else mask, gemm.panel_product(dtype.name)), args, blocks, grain
-    )
-    return out.to(query.dtype), log
-
-
-@primitive(method=False, out=False, outputs=("query_grad", "key_grad", "value_grad"), flops=flops.attention_backward)
+    core.attention_backward,
+    method=False,
+    out=False,
+    outputs=("query_grad", "key_grad", "value_grad"),
+    flops=flops.attention_backward,
+)
 def _attention_backward(grad, query, key, value, mask, out, log, causal, scale):
     """Gradients of :func:`_attention` by its kernel. Not differentiable: see ``_attention_gradients``."""
-    dtype = getattr(_core, _FUSED[query.dtype.name])
-    g, q, k, v, o = (_along(x, dtype) for x in (grad, query, key, value, out))
-    (b, h, n, e), (_, kh, s, _), ev = q.shape, k.shape, v.shape[3]
-    dq, dk, dv = (_positions_first(*size, dtype) for size in ((b, h, n, e), (b, kh, s, e), (b, kh, s, ev)))
-    if causal and s > n:  # keys that no query sees
-        _core.zero(dk)
-        _core.zero(dv)
-    kind, mask, mask_strides = _mask(mask, dtype, (b, h, n, s))
-    args = _arguments(q, k, v, o, mask_strides, causal, scale)
-    args += (*_strides(g), *_strides(dq), *_strides(dk), *_strides(dv))
-    grain = max(1, (1 << 20) // (n * s * (e + ev) * (h // kh)))
-    room, product = _core.empty((b, h, n), dtype), gemm.panel_product(dtype.name)
-    tensors = (dq, dk, dv, room, q, k, v, 0 if mask is None else mask, o, g, log, product)
-    _core.launch(kernels.attention_backward(dtype.name, kind), tensors, args, b * kh, grain)
-    return dq.to(query.dtype), dk.to(query.dtype), dv.to(query.dtype)
 
 
 @_attention.vjp_all("query", "key", "value")
@@ -192,6 +141,9 @@ def scaled_dot_product_attention(
     Raises:
         RuntimeError: shapes or dtypes do not match, or both a mask and ``is_causal`` are given.
     """
+    if core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
+        scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
+        return _attention(query, key, value, attn_mask, is_causal, scale)[0]
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         heads = query.shape[-3]

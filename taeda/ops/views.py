@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import HELPERS, Tensor
+from .._core import HELPERS, Tensor, moves
 from .._core import tensor as core
 from .table import alias, composite, pointwise, primitive, spread, view
 
@@ -341,7 +341,17 @@ def unbind(input, dim=0):
 def _unbind_backward(g, dim):
     from .joining import stack
 
-    return unsqueeze(g, dim) if isinstance(g, Tensor) else stack(g, dim)
+    if isinstance(g, Tensor):
+        return unsqueeze(g, dim)
+    joined = _adjoining(g, dim, True)
+    return stack(g, dim) if joined is None else joined
+
+
+def _adjoining(pieces, dim, stacked):
+    """The view that joins gradients which lie side by side (attention makes such), unless it is to be recorded."""
+    if _core.is_grad_enabled() or _core.is_mode_active():
+        return None
+    return moves.adjoining(pieces, dim, stacked)
 
 
 unbind.vjp(input=_unbind_backward)
@@ -355,7 +365,10 @@ def split_with_sizes(input, split_sizes, dim=0):
 def _split_backward(g, dim):
     from .joining import cat
 
-    return g if isinstance(g, Tensor) else cat(g, dim)
+    if isinstance(g, Tensor):
+        return g
+    joined = _adjoining(g, dim, False)
+    return cat(g, dim) if joined is None else joined
 
 
 split_with_sizes.vjp(input=_split_backward)
@@ -717,6 +730,7 @@ def _assign(place, value):
 
 HELPERS.update(
     sum_to=sum_to,
+    sum_to_size=sum_to_size,
     grad_cast=convert,
     clone=clone,
     zeros=zeros,

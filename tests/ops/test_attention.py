@@ -142,3 +142,42 @@ def test_threads_do_not_change_a_bit():
         taeda.set_num_threads(before)
     for other in results[1:]:
         assert all(taeda.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("queries", [1, 3, 4, 5])
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+def test_few_queries(queries, dtype):
+    """A token after many, with the keys and values of a longer cache: no block of keys is packed for so few rows."""
+    taeda.manual_seed(0)
+    cache = taeda.randn(2, 2, 3, 200, 70, dtype=dtype)
+    q, (k, v) = taeda.randn(2, 6, queries, 70, dtype=dtype), cache[:, :, :, :137]
+    out = F.scaled_dot_product_attention(q, k, v, enable_gqa=True).numpy()
+    want = attention(q.double().numpy(), *(np.repeat(x.double().numpy(), 2, 1) for x in (k, v)))
+    assert np.allclose(out, want, atol=1e-6 if dtype is taeda.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("layout", ["unbind", "split", "apart"])
+def test_gradients_of_one_tensor(layout):
+    """Queries, keys and values that are parts of one tensor get gradients that are parts of one: joined without a copy."""
+    taeda.manual_seed(0)
+    b, t, h, e = 3, 9, 2, 5
+    x = taeda.randn(b, t, 3 * h * e, dtype=taeda.float64, requires_grad=True)
+    g = taeda.randn(b, t, h, e, dtype=taeda.float64).transpose(1, 2)
+    if layout == "unbind":
+        q, k, v = x.view(b, t, 3, h, e).permute(2, 0, 3, 1, 4).unbind(0)
+    elif layout == "split":
+        q, k, v = (part.view(b, t, h, e).transpose(1, 2) for part in x.split(h * e, 2))
+    else:
+        q, k, v = (part.transpose(1, 2).clone() for part in x.view(b, t, 3, h, e).unbind(2))
+    parts = []
+    if layout != "apart":
+        for part in (q, k, v):
+            part.register_hook(parts.append)
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    out.backward(g)
+    assert len({part.untyped_storage().data_ptr() for part in parts}) == (layout != "apart")
+    got, x.grad = x.grad, None
+    a, c, d = (x.view(b, t, 3, h, e)[:, :, i].transpose(1, 2) for i in range(3))
+    scores = (a @ c.mT / e**0.5).masked_fill(taeda.ones(t, t, dtype=taeda.bool).triu(1), float("-inf"))
+    (scores.softmax(-1) @ d).backward(g)
+    assert np.allclose(got.numpy(), x.grad.numpy(), atol=1e-12)
