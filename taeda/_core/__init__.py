@@ -35,6 +35,7 @@ from .tensor import (
     from_storage,
     get_default_dtype,
     install,
+    is_any_mode_active,
     is_dense_tensor,
     is_grad_enabled,
     is_inference_mode_enabled,

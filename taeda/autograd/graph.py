@@ -153,6 +153,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
             state = passes.get(task)
             if state is None:
                 reached = [_core.task_reaches(*edge[:2]) for edge in edges]
+                reached[index] = True  # the node that runs is no longer among those to come
                 state = passes[task] = [[None] * len(edges), sum(reached)]
                 _core.at_end_of_task(functools.partial(passes.pop, task, None))
             first = all(g is None for g in state[0])

@@ -245,3 +245,16 @@ def test_error_in_a_hook_leaves_everything_usable():
     handle.remove()
     (x * 3).sum().backward()
     assert x.grad.item() == 3.0
+
+
+def test_multi_grad_hook_waits_for_all_and_comes_for_one():
+    from taeda.autograd.graph import register_multi_grad_hook
+
+    x = taeda.ones(3, requires_grad=True)
+    y, z, unused = x * 2, x * 3, x * 4
+    seen = []
+    register_multi_grad_hook([y], lambda grads: seen.append(("one", len(grads))))
+    register_multi_grad_hook([y, z, unused], lambda grads: seen.append(("all", [g is None for g in grads])))
+    (y.sum() + z.sum()).backward()
+    assert seen.count(("one", 1)) == 1
+    assert seen.count(("all", [False, False, True])) == 1 and len(seen) == 2
