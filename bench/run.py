@@ -1,13 +1,16 @@
 """Times taeda against PyTorch: the same programs, in separate processes that take turns, and the medians of the ratios.
 
-    python bench/run.py                       # everything; writes bench/RESULTS.md
+    python bench/run.py                       # all cases, workloads and costs; writes bench/RESULTS.md
     python bench/run.py --only small_ops rows # groups or parts of names; prints, writes nothing
     python bench/run.py --ops                 # every op at three sizes, one and two threads; --only, --threads, --write
     python bench/run.py --workloads           # training and inference of whole models; --only, --threads, --write
+    python bench/run.py --costs               # peak memory of the workloads, start, size; --only, --write
+    python bench/run.py --profile char-GPT    # a case by op and kernel, against its floor; --threads
     python bench/run.py --list
 
 Each case is timed in turn by a process with taeda and one with torch, ``--rounds`` times; a round's time is the fastest
-of five batches. Ratios below 1 mean that taeda is faster. Quiet the machine first.
+of five batches. Ratios below 1 mean that taeda is faster. "of floor" is how many per cent of taeda's time the machine needs
+at least (``docs/profiling.md``). Quiet the machine first.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from cases import CASES, Case
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = ("taeda", "torch")
 IMPORT_BAR, SMALL_BAR = 0.12, 0.30
+#: Groups whose cases are compared with what the machine needs at least.
+FLOORED = ("unary", "memory", "rows", "matmul", "conv", "models", "workloads")
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -62,11 +67,13 @@ class Worker:
             return json.loads(line)
         return {"error": f"the process ended with code {self.process.wait()}"}
 
-    def time(self, case: Case, batch_seconds: float = 0.02) -> dict[str, Any]:
-        """``{"seconds": ...}`` or ``{"error": ...}``, from batches of about ``batch_seconds``."""
+    def time(self, case: Case, batch_seconds: float = 0.02, floor: bool = False) -> dict[str, Any]:
+        """``{"seconds": ...}`` or ``{"error": ...}``, from batches of about ``batch_seconds``; with the ``"floor"``."""
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps({"name": case.name, "batch_seconds": batch_seconds}) + "\n")
+            self.process.stdin.write(
+                json.dumps({"name": case.name, "batch_seconds": batch_seconds, "floor": floor}) + "\n"
+            )
             self.process.stdin.flush()
         except BrokenPipeError:
             return {"error": f"the process ended with code {self.process.wait()}"}
@@ -85,12 +92,14 @@ class Row:
         self.name, self.group, self.bar = name, group, bar
         self.seconds: dict[str, list[float]] = {f: [] for f in FRAMEWORKS}
         self.error = ""
+        self.floor = 0.0
 
     def add(self, framework: str, answer: dict[str, Any]) -> None:
         if "error" in answer:
             self.error = self.error or f"{framework}: {answer['error']}"
         else:
             self.seconds[framework].append(answer["seconds"])
+            self.floor = answer.get("floor", self.floor)
 
     @property
     def ratio(self) -> float:
@@ -101,7 +110,8 @@ class Row:
     def cells(self) -> list[str]:
         times = [_seconds(statistics.median(self.seconds[f])) if self.seconds[f] else "-" for f in FRAMEWORKS]
         ratio = "failed" if math.isnan(self.ratio) else f"{self.ratio:.2f}"
-        return [self.name, *times, ratio, *_verdict(self.ratio, self.bar)]
+        share = f"{100 * self.floor / min(self.seconds['taeda']):.0f}%" if self.floor else ""
+        return [self.name, *times, ratio, *_verdict(self.ratio, self.bar), share]
 
 
 def _verdict(ratio: float, bar: float | None) -> list[str]:
@@ -128,7 +138,8 @@ def run_cases(cases: list[Case], rounds: int, batch_seconds: float = 0.02) -> tu
             row = Row(case.name, case.group, case.bar)
             for i in range(rounds):
                 for framework in FRAMEWORKS if i % 2 == 0 else FRAMEWORKS[::-1]:
-                    row.add(framework, workers[framework].time(case, batch_seconds))
+                    floor = framework == "taeda" and i == 0 and case.group in FLOORED
+                    row.add(framework, workers[framework].time(case, batch_seconds, floor))
                 if row.error:
                     break
             rows.append(row)
@@ -175,8 +186,8 @@ def _flags() -> str:
 
 def table(rows: list[list[str]]) -> str:
     """Markdown, columns padded so that the source can be read too."""
-    head = [["what", "taeda", "torch", "ratio", "at most", "met"]]
-    widths = [max(len(r[i]) for r in head + rows) for i in range(6)]
+    head = [["what", "taeda", "torch", "ratio", "at most", "met", "of floor"]]
+    widths = [max(len(r[i]) for r in head + rows) for i in range(7)]
     lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in head + rows]
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
 
@@ -188,7 +199,7 @@ def small_ops_mean(rows: list[Row]) -> list[str]:
     mean = math.exp(sum(map(math.log, good)) / len(good)) if good else math.nan
     failed = f", {len(ratios) - len(good)} FAILED" if len(good) < len(ratios) else ""
     verdict = _verdict(math.nan if failed else mean, SMALL_BAR)
-    return [f"geometric mean over {len(ratios)} small ops (8x8){failed}", "", "", f"{mean:.2f}", *verdict]
+    return [f"geometric mean over {len(ratios)} small ops (8x8){failed}", "", "", f"{mean:.2f}", *verdict, ""]
 
 
 def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) -> str:
@@ -205,7 +216,9 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
         f"Measured {datetime.date.today().isoformat()} on {_cpu()}{_flags()}, {len(os.sched_getaffinity(0))} CPUs, "
         f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
         "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch: "
-        f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. The command of this page:",
+        f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. Of floor: the time that the machine "
+        "needs at least (bytes at the rate of a copy of that size, products at the rate of the inner tile, both measured in "
+        "the same run), in per cent of taeda's best. The command of this page:",
         f"    {args.command}",
         f"{met} of {len(main)} bars met.",
         table(main),
@@ -226,13 +239,21 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="list groups and cases")
     parser.add_argument("--ops", action="store_true", help="the sweep over single ops")
     parser.add_argument("--workloads", action="store_true", help="whole models")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these two")
+    parser.add_argument("--costs", action="store_true", help="peak memory, start, size")
+    parser.add_argument("--profile", metavar="TEXT", help="profile the case with this in its name")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these")
     args = parser.parse_args()
     args.command = " ".join(["python bench/run.py", *sys.argv[1:]])
     if args.ops or args.workloads:
         import sweep
 
         (sweep.run if args.ops else sweep.run_workloads)(args)
+        return
+    if args.costs or args.profile:
+        import bykernel
+        import costs
+
+        (costs if args.costs else bykernel).run(args)
         return
     if args.list:
         print("import")
@@ -256,6 +277,13 @@ def main() -> None:
         (HERE / "RESULTS.md").write_text(page)
         for heading, text in zip(sweep.HEADINGS, kept, strict=True):
             sweep.put(heading, text)
+    if not args.only:
+        import costs
+        import sweep
+
+        args.write = True
+        sweep.run_workloads(args)
+        costs.run(args)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
@@ -34,6 +35,20 @@ def seconds_per_call(fn: Callable[[], Any], batches: int = 5, batch_seconds: flo
     return best
 
 
+@functools.cache
+def floors_of(T: Any) -> Any:
+    """The machine's rates, measured now."""
+    return T.profiler.measure_floors(refresh=True)
+
+
+def floor_of(T: Any, fn: Callable[[], Any]) -> float:
+    """Seconds that the machine needs for a call at least: its bytes at the rate of a copy, its products at the tile's."""
+    fn()
+    with T.profiler.profile(with_flops=True) as prof:
+        fn()
+    return prof.events().floor_seconds(floors_of(T))
+
+
 def main() -> None:
     name, threads = sys.argv[1], int(sys.argv[2])
     T = importlib.import_module(name)
@@ -55,6 +70,8 @@ def main() -> None:
             gc.disable()
             fn = ready[request["name"]]
             answer: dict[str, Any] = {"seconds": seconds_per_call(fn, batch_seconds=request["batch_seconds"])}
+            if request.get("floor"):
+                answer["floor"] = floor_of(T, fn)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
         finally:

@@ -19,7 +19,7 @@ def _run(name: str, monkeypatch, *args: str) -> None:
     runpy.run_path(str(ROOT / name), run_name="__main__")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md", "docs/profiling.md"])
 def test_code_in_pages(page):
     names: dict = {}
     blocks = _blocks(page)

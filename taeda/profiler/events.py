@@ -319,6 +319,14 @@ class EventList(list):
         total.key = "Total"
         return total
 
+    def floor_seconds(self, floors: Any) -> float:
+        """The sum of the floors of what was recorded, each op counted once: how long the machine would need at least.
+
+        Args:
+            floors: what :func:`measure_floors` gave. Arithmetic counts where ``with_flops`` was set.
+        """
+        return sum(_floor(event, floors) for event in self if event.cpu_parent is None)
+
     def export_chrome_trace(self, path: str) -> None:
         """Write the events for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in .gz."""
         from .trace import write_trace
@@ -345,6 +353,13 @@ class EventList(list):
                 value = int(getattr(event, name))
                 if event.stack and value > 0:
                     file.write(";".join(line.translate(clean) for line in reversed(event.stack)) + f" {value}\n")
+
+
+def _floor(event: Any, floors: Any) -> float:
+    """Of an event: its own where a formula counted it or it calls nothing, else the sum of those below it."""
+    if event.flops or not event.cpu_children:
+        return floors.seconds(event.moved, event.flops) if event.moved or event.flops else 0.0
+    return sum(_floor(child, floors) for child in event.cpu_children)
 
 
 class KernelSum(NamedTuple):

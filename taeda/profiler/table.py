@@ -27,10 +27,10 @@ def _share(part: float, whole: float) -> str:
 
 
 def _scale_flops(values: Sequence[float]) -> tuple[float, str]:
-    """A power of 1000 that suits the smallest value, and its name."""
-    smallest, scale = min(values), 1.0
+    """A power of 1000 that suits the value in the middle, and its name."""
+    middle, scale = sorted(values)[len(values) // 2], 1.0
     for name in ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs"):
-        if smallest < 1000 * scale or name == "TFLOPs":
+        if middle < 1000 * scale or name == "TFLOPs":
             return scale, name
         scale *= 1000
     raise AssertionError
