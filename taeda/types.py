@@ -24,7 +24,7 @@ class finfo:
     }
 
     def __init__(self, type: Any = None) -> None:
-        dtype = _core.get_default_dtype() if type is None else type
+        dtype = _core.get_default_dtype() if type is None else _core.PYTHON_TYPES.get(type, type)
         if not isinstance(dtype, _core.dtype):
             raise TypeError(f"finfo(): argument 'type' (position 1) must be a dtype, not {_name(dtype)}")
         if not (dtype.is_floating_point or dtype.is_complex):
@@ -246,8 +246,6 @@ BoolTensor = _typed("BoolTensor", _core.bool_)
 HELPERS["legacy_tensor"] = legacy_tensor
 
 
-#: Layouts that tensors are asked about (``x.layout == sparse_coo``); all tensors are strided.
+#: Layouts that tensors are asked about (``x.layout == sparse_coo``).
 sparse_coo = _core.sparse_coo
-sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
-    _core.layout, "sparse_csr sparse_csc sparse_bsr sparse_bsc jagged".split()
-)
+sparse_bsr, sparse_bsc, jagged = map(_core.layout, "sparse_bsr sparse_bsc jagged".split())

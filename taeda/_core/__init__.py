@@ -5,6 +5,7 @@ from .pool import get_num_threads, set_num_threads
 from .tensor import (
     HELPERS,
     OVERRIDING,
+    PYTHON_TYPES,
     REQUIRED,
     Composite,
     HookHandle,

@@ -296,6 +296,20 @@ cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* 
     return HELPERS["overrides"](function, positional, kwargs)
 
 
+cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with dtypes for Python's number types among its arguments; NotImplemented where there are none."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    cdef list values = [<object>args[i] for i in range(n + m)]
+    cdef bint found = False
+    for i in range(n + m):
+        if isinstance(values[i], type) and values[i] in PYTHON_TYPES:
+            values[i] = PYTHON_TYPES[values[i]]
+            found = True
+    if not found:
+        return NotImplemented
+    return function(*values[:n], **(dict(zip(<tuple>kwnames, values[n:])) if m else {}))
+
+
 cdef PyObject* op_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
     """`op_call`, and where it failed a look for arguments that override it."""
     cdef PyObject* result = (<call_t><void*>op_call)(self, args, nargsf, kwnames)
@@ -312,8 +326,9 @@ cdef PyObject* composite_entry(PyObject* self, PyObject** args, size_t nargsf, P
 
 
 cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
-    """The call failed. An argument of a class that overrides (not of a Tensor) is asked now; where it failed because an
-    argument has no attribute that tensors have, that is said."""
+    """The call failed. An argument of a class that overrides (not of a Tensor) is asked now; Python's `float`, `int`, `bool`
+    or `complex`, meant as a dtype, is made one; where it failed because an argument has no attribute that tensors have, that
+    is said."""
     cdef PyObject *kind, *value, *trace
     cdef object result, refused = None
     cdef Py_ssize_t m = 0
@@ -326,6 +341,13 @@ cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObjec
             m = len(<tuple>kwnames)
         if may_override(args, n + m, 2):
             result = hand_over(<object>function, args, n, kwnames)
+            Py_INCREF(result)
+            Py_XDECREF(kind)
+            Py_XDECREF(value)
+            Py_XDECREF(trace)
+            return <PyObject*>result
+        result = with_dtypes(<object>function, args, n, kwnames)
+        if result is not NotImplemented:
             Py_INCREF(result)
             Py_XDECREF(kind)
             Py_XDECREF(value)
@@ -933,10 +955,11 @@ def set_namespace(str name):
 
 
 cdef int _prepare_tensor_type() except -1:
-    """Give Tensor a lazily made instance dict, which Cython would make for every object."""
+    """Give Tensor a lazily made instance dict, which Cython would make for every object, and let programs set its methods."""
     cdef Tensor probe = <Tensor>Tensor.__new__(Tensor)
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
     t.tp_name = "taeda.Tensor"  # where users find it, and pickle too
+    t.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE
     t.tp_dictoffset = <char*>attributes_slot(probe) - <char*><void*>probe
     install("__dict__", property(lambda self: PyObject_GenericGetDict(self, NULL)))
     return 0

@@ -1,6 +1,7 @@
 # dtype, device, Size, layout and memory formats, and the promotion rules.
 
 cdef list DTYPES = []          # dtype objects by code
+PYTHON_TYPES = {}              # what Python's types of numbers mean as a dtype
 cdef signed char PROMOTE[16][16]
 cdef int DEFAULT_FLOAT = F32   # set_default_dtype
 cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
@@ -64,6 +65,7 @@ cdef void _make_dtypes():
         d.is_complex = KIND[i] == 3
         d.is_signed = KIND[i] >= 2 or i in (I8, I16, I32, I64)
         DTYPES.append(d)
+    PYTHON_TYPES.update({bool: DTYPES[BOOL], int: DTYPES[I64], float: DTYPES[F64], complex: DTYPES[C128]})
     for i in range(NDTYPES):
         for j in range(NDTYPES):
             PROMOTE[i][j] = _promote_rule(i, j)

@@ -25,7 +25,7 @@ from .tensor cimport (
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
-from .tensor import HELPERS, from_storage, promote_types, install
+from .tensor import HELPERS, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types
 from .tensor import _dtype_by_name as dtype_by_name
 
 cdef extern from "Python.h":
@@ -357,14 +357,8 @@ cdef int code_of(object d) except -2:
         return -1
     if isinstance(d, dtype):
         return (<dtype>d).code
-    if d is float:
-        return scalar_code(0.0)
-    if d is int:
-        return I64
-    if d is bool:
-        return BOOL
-    if d is complex:
-        return scalar_code(0j)
+    if isinstance(d, type) and d in PYTHON_TYPES:
+        return (<dtype>PYTHON_TYPES[d]).code
     raise TypeError(f"dtype: expected a taeda.dtype, got {type(d).__name__}")
 
 
@@ -646,11 +640,11 @@ def numpy_(self, *, force=False):
     Args:
         force: also give an array (possibly of a copy) where the tensor is part of a graph.
     Raises:
-        RuntimeError: the tensor requires a gradient, and ``force`` is false.
+        RuntimeError: the tensor requires a gradient, which is recorded, and ``force`` is false.
         TypeError: it is bfloat16, which NumPy does not have.
     """
     if self.requires_grad:
-        if not force:
+        if not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         self = self.detach()
     return make_array(self)

@@ -231,7 +231,10 @@ taeda_prepare(<PyTypeObject*>ModuleBase, <PyObject*>_own_getattribute, <PyObject
 
 
 def quicken(cls):
-    """Give a new subclass of Module its fast attribute access."""
+    """Give a new subclass of Module its fast attribute access; one with a ``__getattr__`` of its own is asked by that for
+    parameters, buffers and children, as in PyTorch."""
+    if cls.__getattr__ is not _own_getattr and cls.__getattribute__ is _own_getattribute:
+        cls.__getattribute__ = object.__getattribute__
     taeda_quicken(<PyTypeObject*>cls, <PyObject*>GETATTRIBUTE, <PyObject*>GETATTR)
 
 

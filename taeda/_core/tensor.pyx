@@ -40,6 +40,7 @@ cdef extern from "Python.h":
         PyObject* tp_dict
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
+    unsigned long Py_TPFLAGS_IMMUTABLETYPE
     void PyType_Modified(PyTypeObject*)
     object PyVectorcall_Call(object, object, object)
     object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)

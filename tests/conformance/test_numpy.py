@@ -271,3 +271,12 @@ def test_wrapped_results():
     assert isinstance(np.add.reduce(taeda.ones(3)), taeda.Tensor)
     made = np.sqrt(taeda.tensor(4.0))
     assert made.shape == () and made.item() == 2
+
+
+def test_where_nothing_is_recorded_a_parameter_has_an_array():
+    for framework in (torch, taeda):
+        x = framework.ones(2, requires_grad=True)
+        with pytest.raises(RuntimeError):
+            x.numpy()
+        with framework.no_grad():
+            assert x.numpy().tolist() == [1.0, 1.0] and np.asarray(x).sum() == 2.0

@@ -29,3 +29,35 @@ def test_statistics_may_move_between_two_forwards_and_the_derivative():
     x = taeda.randn(4, 2)
     (norm(x) * norm(x + 1)).sum().backward()
     assert norm.weight.grad is not None
+
+
+def test_a_getattr_of_its_own_is_asked_for_parameters():
+    class Noting(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.seen = []
+            self.inner = inner
+            self.scale = nn.Parameter(taeda.ones(1))
+
+        def __getattr__(self, name):
+            if name not in ("inner", "seen"):
+                self.seen.append(name)
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.inner, name)
+
+    class Further(Noting):
+        pass
+
+    for kind in (Noting, Further):
+        module = kind(nn.Linear(2, 3))
+        del module.seen[:]
+        assert module.scale.shape == (1,) and module.weight.shape == (3, 2) and module.training is True
+        assert module.seen == ["scale", "weight"]
+
+
+def test_compiling_in_place_changes_nothing():
+    layer = nn.Linear(2, 2)
+    before = layer(taeda.ones(2))
+    assert layer.compile(mode="max-autotune") is None and taeda.equal(layer(taeda.ones(2)), before)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import taeda
 from taeda import Tensor
+from taeda._core import PYTHON_TYPES
 from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
 
 from ..parameter import Buffer, Parameter, is_lazy
@@ -344,6 +345,12 @@ class Module(StateMixin, ModuleBase):
         """Move to ``device`` without copying: the values are uninitialised."""
         return self._apply(lambda t: taeda.empty_like(t, device=device), recurse=recurse)
 
+    def compile(self, *args, **kwargs) -> None:
+        """:func:`taeda.compile` in place; what that does, calling the module does already."""
+        from taeda.compiler import compile
+
+        compile(self, *args, **kwargs)
+
     def cpu(self) -> Self:
         """Move to the CPU."""
         return self._apply(lambda t: t.cpu())
@@ -509,7 +516,7 @@ def _parse_to(*args, **kwargs):
         device = rest.pop(0)
     if other is not None:
         device, dtype = other.device, other.dtype
-    if rest and isinstance(rest[0], taeda.dtype):
+    if rest and (isinstance(rest[0], taeda.dtype) or rest[0] in PYTHON_TYPES):
         dtype = rest.pop(0)
     elif rest and rest[0] is None:
         rest.pop(0)
@@ -517,7 +524,7 @@ def _parse_to(*args, **kwargs):
         non_blocking = rest.pop(0)
     if device is not None and not isinstance(device, taeda.device):
         device = taeda.device(device)
-    return device, dtype, non_blocking, memory_format
+    return device, PYTHON_TYPES.get(dtype, dtype), non_blocking, memory_format
 
 
 def is_lazy_module(module: Module) -> bool:

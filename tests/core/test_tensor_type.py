@@ -1,0 +1,27 @@
+"""Programs add methods to Tensor and replace some."""
+
+import taeda
+
+
+def test_methods_of_tensor_may_be_set():
+    taeda.Tensor.doubled = lambda self: self * 2
+    try:
+        assert taeda.ones(2).doubled().tolist() == [2.0, 2.0]
+        assert taeda.nn.Parameter(taeda.ones(1)).doubled().item() == 2.0
+    finally:
+        del taeda.Tensor.doubled
+    assert not hasattr(taeda.ones(1), "doubled")
+
+
+def test_methods_and_operators_may_be_replaced_and_put_back():
+    matmul, add = taeda.Tensor.matmul, taeda.Tensor.__add__
+    calls = []
+    try:
+        taeda.Tensor.matmul = lambda self, other: calls.append("matmul") or matmul(self, other)
+        taeda.Tensor.__add__ = lambda self, other: calls.append("add") or add(self, other)
+        x = taeda.ones(2)
+        assert x.matmul(x).item() == 2.0 and (x + 1).tolist() == [2.0, 2.0]
+        assert calls == ["matmul", "add"]
+    finally:
+        taeda.Tensor.matmul, taeda.Tensor.__add__ = matmul, add
+    assert (taeda.ones(1) + 1).item() == 2.0 and calls == ["matmul", "add"]
