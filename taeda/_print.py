@@ -13,7 +13,7 @@ from typing import Any
 
 from ._core import HELPERS, get_default_dtype
 
-__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_repr"]
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
 
 
 class _Options:
@@ -189,14 +189,15 @@ def _body(t: Any, indent: int) -> str:
     return _layout(nested, t.dim(), _Column(flat, "float" in kind), indent)
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append ``, suffix`` for each suffix and the closing bracket, on a new line where the line would grow too long."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """Append ``, suffix`` for each suffix and the closing bracket, on a new line where the line would grow too long
+    (the first suffix always, if ``new_line``)."""
     length = len(text) - text.rfind("\n") + 1  # as PyTorch counts: two more than the line has
     parts = [text]
     for suffix in suffixes:
-        if length + len(suffix) + 2 > _options.linewidth:
+        if new_line or length + len(suffix) + 2 > _options.linewidth:
             parts.append(",\n" + " " * indent + suffix)
-            length = indent + len(suffix)
+            length, new_line = indent + len(suffix), False
         else:
             parts.append(", " + suffix)
             length += len(suffix) + 2
@@ -246,6 +247,32 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     return _with_suffixes(prefix + body, suffixes, indent)
+
+
+def sparse_repr(t: Any, new_line: bool, **parts: Any) -> str:
+    """The text of a sparse tensor.
+
+    Args:
+        t: the tensor, of which sizes, dtype, layout and graph are shown.
+        new_line: whether its sizes begin a line.
+        parts: the dense tensors that it consists of, in the order in which they are shown.
+    """
+    indent = len("tensor(")
+    texts = []
+    for name, part in parts.items():
+        empty = part.numel() == 0
+        body = "[]" if empty else _body(part, indent + len(name) + len("=tensor("))
+        texts.append(f"{name}=tensor({body}{f', size={tuple(part.shape)}' if empty else ''})")
+    suffixes = [f"size={tuple(t.shape)}", f"nnz={t._nnz()}"]
+    if not _is_default(t, get_default_dtype()):
+        suffixes.append(f"dtype={t.dtype}")
+    suffixes.append(f"layout={t.layout}")
+    values = parts["values"]
+    if values.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{values.grad_fn.name().rpartition('::')[2]}>")
+    elif values.requires_grad:
+        suffixes.append("requires_grad=True")
+    return _with_suffixes("tensor(" + (",\n" + " " * indent).join(texts), suffixes, indent, new_line)
 
 
 HELPERS["repr"] = tensor_repr

@@ -1,4 +1,4 @@
-"""Functions of sparse tensors in coordinate form, under PyTorch's names; see :func:`taeda.sparse_coo_tensor`."""
+"""Functions of sparse tensors, under PyTorch's names; see :func:`taeda.sparse_coo_tensor`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import taeda
 from taeda import Tensor
 
 from .ops import sparse as _coordinates
+from .ops.compressed import CompressedTensor
 from .ops.sparse import SparseTensor
 from .ops.views import _wrap
 
-__all__ = ["SparseTensor", "addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "softmax", "sum"]
+__all__ = [
+    "CompressedTensor", "SparseTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm",
+    "sampled_addmm", "softmax", "spdiags", "sum",
+]  # fmt: skip
 
 
 def _expect_sparse(name: str, input: Any) -> None:
@@ -68,6 +72,64 @@ def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """The logarithm of :func:`softmax`."""
     return _normalised(taeda.log_softmax, input, dim, dtype)
+
+
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """``input @ mat`` as a sparse tensor."""
+    return mm(input, mat).to_sparse()
+
+
+def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``alpha * (mat1 @ mat2) + beta * input`` at the places that the sparse ``input`` has."""
+    layout = input.layout
+    coo: Any = input.to_sparse(layout=taeda.sparse_coo)
+    coo = coo.coalesce()
+    rows, columns = coo._i.unbind(0)
+    products = (mat1[rows] * mat2.t()[columns]).sum(-1)
+    return _coordinates.make(coo._i, products * alpha + coo._v * beta, coo.shape, True).to_sparse(layout=layout)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix of ``shape`` whose diagonal ``offsets[k]`` is row ``k`` of ``diagonals``, read from column 0 on.
+
+    Raises:
+        ValueError: the sizes do not fit, or an offset occurs twice.
+    """
+    offsets = taeda.atleast_1d(offsets)
+    diagonals = diagonals if diagonals.dim() == 2 else diagonals.unsqueeze(0)
+    if len(offsets) != len(diagonals):
+        raise ValueError(f"spdiags: expected one offset for each of {len(diagonals)} diagonals, got {len(offsets)}")
+    if len(offsets.unique()) != len(offsets):
+        raise ValueError(f"spdiags: offset tensor contains duplicate values: {offsets.tolist()}")
+    height, width = shape
+    columns = taeda.arange(min(diagonals.shape[1], width)).repeat(len(offsets))
+    rows = columns - offsets.long().repeat_interleave(min(diagonals.shape[1], width))
+    values = diagonals[:, :width].flatten()
+    inside = (rows >= 0) & (rows < height)
+    made = _coordinates.make(taeda.stack((rows[inside], columns[inside])), values[inside], (height, width))
+    return made if layout is None else made.to_sparse(layout=layout)
+
+
+def as_sparse_gradcheck(gradcheck: Any) -> Any:
+    """``gradcheck``: gradients with respect to the values need no other."""
+    return gradcheck
+
+
+def _legacy(dtype: Any) -> Any:
+    """``torch.sparse.FloatTensor(indices, values, size)`` and its like: what old programs call."""
+
+    def make_sparse(indices: Any = None, values: Any = None, size: Any = None) -> Tensor:
+        if indices is None or values is None:
+            return taeda.sparse_coo_tensor(indices or (0,), dtype=dtype)
+        return taeda.sparse_coo_tensor(indices, values, size, dtype=dtype)
+
+    return make_sparse
+
+
+FloatTensor, DoubleTensor, HalfTensor = _legacy(taeda.float32), _legacy(taeda.float64), _legacy(taeda.float16)
+LongTensor, IntTensor, ShortTensor = _legacy(taeda.int64), _legacy(taeda.int32), _legacy(taeda.int16)
+CharTensor, ByteTensor, BFloat16Tensor = _legacy(taeda.int8), _legacy(taeda.uint8), _legacy(taeda.bfloat16)
+spmm = dsmm = mm
 
 
 class check_sparse_tensor_invariants:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._print import sparse_repr
 from .exchange import tensor
 from .indexing import index_put
 from .joining import cat
@@ -30,6 +31,21 @@ _NO_SUBCLASSES = 4  # of change_overrides: subclasses are not asked
 RULES: dict[str, Callable] = {}
 
 
+def is_shell(name: str) -> bool:
+    """Whether ``name`` is a method that asks for no element and has no rule: sizes, dtype and the like."""
+    return name in _SHELL and name not in RULES
+
+
+def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
+    """What ``func`` gives for a dense tensor of the same sizes and dtype."""
+    before = _core.change_overrides(_NO_SUBCLASSES, 0)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        if not before & _NO_SUBCLASSES:
+            _core.change_overrides(0, _NO_SUBCLASSES)
+
+
 class SparseTensor(Tensor):
     """A tensor of which only some elements are kept.
 
@@ -44,13 +60,8 @@ class SparseTensor(Tensor):
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
         rule = RULES.get(name)
-        if rule is None and name in _SHELL:  # sizes, dtype and the like are those of the dense tensor
-            before = _core.change_overrides(_NO_SUBCLASSES, 0)
-            try:
-                return func(*args, **(kwargs or {}))
-            finally:
-                if not before & _NO_SUBCLASSES:
-                    _core.change_overrides(0, _NO_SUBCLASSES)
+        if is_shell(name):
+            return of_dense(func, args, kwargs or {})
         if rule is None:
             raise NotImplementedError(
                 f"{name}(): not for sparse tensors; convert them first, as in x.to_dense(), or compute with x.values()"
@@ -139,7 +150,11 @@ class SparseTensor(Tensor):
         dense = index_put(dense, tuple(self._i.unbind(0)), self._v, True) if self.sparse_dim() else self._v.sum(0)
         return dense if dtype is None else dense.to(dtype)
 
-    def to_sparse(self, *args: Any, **kwargs: Any) -> SparseTensor:
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, **kwargs: Any) -> Tensor:
+        """Itself, or in another sparse layout."""
+        return self if layout is None or layout is _core.sparse_coo else _in_layout(self, layout)
+
+    def to_sparse_coo(self) -> SparseTensor:
         """Itself."""
         return self
 
@@ -148,14 +163,7 @@ class SparseTensor(Tensor):
         raise NotImplementedError("sparse_resize_and_clear_: make a new one with sparse_coo_tensor")
 
     def __repr__(self, **kwargs: Any) -> str:
-        def part(x: Tensor, indent: int) -> str:
-            return repr(x.detach()).replace("\n", "\n" + " " * indent)
-
-        more = "" if self.dtype is _core.get_default_dtype() else f", dtype={self.dtype}"
-        return (
-            f"tensor(indices={part(self._i, 15)},\n       values={part(self._v, 14)},\n       size={tuple(self.shape)}, "
-            f"nnz={self._nnz()}, layout={self.layout}{more})"
-        )
+        return sparse_repr(self, True, indices=self._i, values=self._v)
 
     __str__ = __repr__
 
@@ -249,17 +257,26 @@ def sparse_coo_tensor(
     return make(indices, values, size, bool(is_coalesced) or indices.shape[1] == 0)
 
 
+def _in_layout(input: Tensor, layout: Any) -> Tensor:
+    """``input`` in a compressed layout."""
+    from .compressed import compress, sparse_csc, sparse_csr
+
+    if layout not in (sparse_csr, sparse_csc):
+        raise NotImplementedError(f"to_sparse: expected layout sparse_coo, sparse_csr or sparse_csc, got {layout}")
+    return compress(input, layout is sparse_csr)
+
+
 @composite()
 def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """``input`` as a sparse tensor of its elements that are not 0.
 
     Args:
         sparse_dim: how many dimensions are sparse (default: all); the others stay dense.
-        layout: ``taeda.sparse_coo`` is what there is.
-        blocksize, dense_dim: for other layouts.
+        layout: ``taeda.sparse_coo`` (the default), ``taeda.sparse_csr`` or ``taeda.sparse_csc``.
+        blocksize, dense_dim: for layouts of blocks, which are not here.
     """
     if layout is not None and layout is not _core.sparse_coo:
-        raise NotImplementedError(f"to_sparse: expected layout taeda.sparse_coo, got {layout}")
+        return _in_layout(input, layout)
     n = input.dim() if sparse_dim is None else int(sparse_dim)
     if not 0 < n <= input.dim():
         raise RuntimeError(f"to_sparse: expected sparse_dim between 1 and {input.dim()}, got {n}")
@@ -268,6 +285,25 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
         mask = mask.flatten(n).any(-1)
     rows = mask.nonzero().t()
     return make(rows.contiguous(), input[tuple(rows.unbind(0))], input.shape, True)
+
+
+@composite()
+def to_sparse_coo(input):
+    """``input`` as a sparse tensor in coordinate form."""
+    return to_sparse(input)
+
+
+@composite()
+def sparse_mask(input, mask):
+    """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
+    mask = mask.to_sparse_coo().coalesce()
+    if input.shape != mask.shape:
+        raise RuntimeError(
+            f"sparse_mask(): operands have incompatible sizes; self has size {list(input.shape)} but mask has size "
+            f"{list(mask.shape)}"
+        )
+    values = to_dense(input)[tuple(mask._i.unbind(0))] if mask.sparse_dim() else to_dense(input)
+    return make(mask._i, values, mask.shape, True)
 
 
 @composite()
@@ -299,6 +335,9 @@ def _with(x: SparseTensor, values: Tensor) -> SparseTensor:
 def _become(x: SparseTensor, new: SparseTensor) -> SparseTensor:
     x._i, x._v, x._coalesced = new._i, new._v, new._coalesced
     return x
+
+
+RULES["sparse_mask"] = sparse_mask.__wrapped__
 
 
 @_rule("add")
@@ -344,6 +383,8 @@ def _scaled(name: str) -> None:
 
     def form(input: Any, other: Any, **kwargs: Any) -> SparseTensor:
         x, number = (input, other) if _is_sparse(input) else (other, input)
+        if name == "mul" and _is_sparse(number) and number.shape == x.shape:
+            x, number = x.coalesce(), number.to_dense()  # where one of them has no entry, the product has none
         if isinstance(number, Tensor) and number.dim():
             if name == "mul" and not _is_sparse(number) and number.shape == x.shape:
                 return _with(x, x._v * number[tuple(x._i.unbind(0))])
@@ -464,6 +505,53 @@ def _mm(input, mat2, *, out=None):
     return to_sparse(result) if _is_sparse(mat2) else result
 
 
+@_rule("smm")
+def _smm(input, mat):
+    return to_sparse(_mm(input, mat))
+
+
+@_rule("cat", "concat", "concatenate")
+def _cat(tensors, dim=0):
+    """Entries side by side, moved along ``dim``."""
+    tensors = [x.to_sparse_coo() for x in tensors]
+    dim, n = dim % tensors[0].dim(), tensors[0].sparse_dim()
+    size, indices, start = list(tensors[0].shape), [], 0
+    if dim >= n:
+        raise NotImplementedError(f"cat(): of sparse tensors along a dense dimension ({dim}); use .to_dense()")
+    for x in tensors:
+        moved = x._i.clone()
+        moved[dim] += start
+        indices.append(moved)
+        start += x.shape[dim]
+    size[dim] = start
+    return make(cat(indices, 1), cat([x._v for x in tensors]), size, False)
+
+
+def _by_dense(name: str) -> None:
+    """An op that is rare enough to go by way of the dense tensor."""
+
+    def form(input: SparseTensor, *args: Any, **kwargs: Any) -> Tensor:
+        result = getattr(input.to_dense(), name)(*args, **kwargs)
+        return to_sparse(result, min(input.sparse_dim(), result.dim())) if result.dim() else result
+
+    RULES[name] = form
+
+
+for _name in (
+    "select",
+    "__getitem__",
+    "index_select",
+    "narrow",
+    "narrow_copy",
+    "unsqueeze",
+    "squeeze",
+    "permute",
+    "reshape",
+    "slice",
+):
+    _by_dense(_name)
+
+
 @_rule("addmm")
 def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     return input * beta + _mm(mat1, mat2) * alpha
@@ -492,8 +580,3 @@ def _refused(input):
 @_rule("equal")
 def _equal(input, other):
     return bool(_is_sparse(input) and _is_sparse(other)) and input.to_dense().equal(other.to_dense())
-
-
-@_rule("index_select")
-def _index_select(input, dim, index):
-    return to_sparse(input.to_dense().index_select(dim, index), input.sparse_dim())

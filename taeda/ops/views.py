@@ -375,8 +375,15 @@ split_with_sizes.vjp(input=_split_backward)
 
 
 @composite()
-def split(tensor, split_size_or_sections, dim=0):
-    """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
+    """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list.
+
+    ``split_size`` is what the method calls ``split_size_or_sections``.
+    """
+    if split_size_or_sections is None:
+        if split_size is None:
+            raise TypeError('split() missing 1 required positional arguments: "split_size"')
+        split_size_or_sections = split_size
     if tensor.dim() == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     at = _wrap(dim, tensor.dim(), "split")
