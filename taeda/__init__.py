@@ -78,8 +78,6 @@ from .types import (
     sparse_bsc,
     sparse_bsr,
     sparse_coo,
-    sparse_csc,
-    sparse_csr,
 )
 from .ops.activation import celu, celu_, hardshrink, prelu, relu, rrelu, rrelu_, selu, selu_, threshold
 from .ops.bessel import i0
@@ -601,6 +599,15 @@ from .ops.windows import bartlett_window, blackman_window, hamming_window, hann_
 from ._print import get_printoptions, printoptions, set_printoptions
 from . import overrides  # before the first subclass of Tensor
 from .ops.sparse import sparse_coo_tensor
+from .ops.compressed import (
+    _convert_indices_from_coo_to_csr,
+    _convert_indices_from_csr_to_coo,
+    sparse_compressed_tensor,
+    sparse_csc,
+    sparse_csc_tensor,
+    sparse_csr,
+    sparse_csr_tensor,
+)
 from . import autograd, fft, functional, linalg, random, signal, special
 from .autograd import (
     enable_grad,

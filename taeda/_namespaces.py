@@ -9,7 +9,7 @@ from typing import Any
 #: Modules of taeda.
 MODULES = frozenset(
     "amp backends compiler cuda distributed distributions export fx hub jit library mps "
-    "multiprocessing onnx profiler sparse standin testing xpu accelerator".split()
+    "multiprocessing nested onnx profiler quasirandom sparse standin testing xpu accelerator".split()
 )
 
 #: Functions and classes that live in one of them, by public name.
@@ -27,6 +27,7 @@ NAMES = {
         "taeda.func": "vmap",
         "taeda.overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
         "taeda.accelerator": "Event Stream",
+        "taeda.sparse": "dsmm smm spmm",
     }.items()
     for name in names.split()
 }
@@ -38,7 +39,12 @@ def lazy(name: str) -> Any:
     Raises:
         AttributeError: there is no such thing.
     """
-    if name in NAMES:
+    if name.startswith("_foreach_"):
+        foreach = vars(importlib.import_module("taeda._foreach"))
+        if name not in foreach:
+            raise AttributeError(f"module 'taeda' has no attribute '{name}'", name=name)
+        value = foreach[name]
+    elif name in NAMES:
         value = getattr(importlib.import_module(NAMES[name]), name)
     elif name in MODULES:
         try:

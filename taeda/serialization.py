@@ -14,8 +14,11 @@ from .io.pickling import UnpicklingError, allow, allowed, forget
 #: Types of ``map_location`` and of what names a file, for annotations.
 MAP_LOCATION = Any
 FILE_LIKE = Any
+#: The version of pickle's format that files have.
+DEFAULT_PROTOCOL = 2
 
 __all__ = [
+    "DEFAULT_PROTOCOL",
     "add_safe_globals",
     "clear_safe_globals",
     "get_crc32_options",

@@ -66,17 +66,17 @@ class TransformedDistribution(Distribution):
     def has_rsample(self) -> Any:
         return self.base_dist.has_rsample
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _transformed(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
-            return self._apply(self.base_dist.sample(sample_shape))
+            return self._transformed(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self._apply(self.base_dist.rsample(sample_shape))
+        return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -105,4 +105,4 @@ class TransformedDistribution(Distribution):
         return self._monotonize_cdf(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._apply(self.base_dist.icdf(self._monotonize_cdf(value)))
+        return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))

@@ -111,6 +111,11 @@ def _inside_unit(x: Tensor) -> Tensor:
     return x.clamp(min=limits.tiny, max=1.0 - limits.eps)
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """The sigmoid of ``x``, kept away from 0 and 1; packages use it under this name."""
+    return _inside_unit(x.sigmoid())
+
+
 class SigmoidTransform(_Plain):
     """``1 / (1 + exp(-x))``."""
 
@@ -120,7 +125,7 @@ class SigmoidTransform(_Plain):
     sign = +1
 
     def _call(self, x: Any) -> Any:
-        return _inside_unit(x.sigmoid())
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         y = _inside_unit(y)
@@ -318,7 +323,7 @@ class StickBreakingTransform(_Plain):
         return (n - x.new_ones(n - 1).cumsum(-1)).log()
 
     def _call(self, x: Any) -> Any:
-        share = _inside_unit((x - self._offset(x, x.shape[-1] + 1)).sigmoid())
+        share = _clipped_sigmoid(x - self._offset(x, x.shape[-1] + 1))
         return pad(share, [0, 1], value=1) * pad((1 - share).cumprod(-1), [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:

@@ -25,6 +25,9 @@ RENAMED = {
     "autograd.anomaly_mode": "taeda.autograd.anomaly",
     "autograd.grad_mode": "taeda.autograd.modes",
     "_functorch.vmap": "taeda.func.vmap",
+    "optim.adamw": "taeda.optim.adam",
+    "optim._adafactor": "taeda.optim.adafactor",
+    "optim._muon": "taeda.optim.muon",
     "types": "taeda.standin.overlay.types",
     "version": "taeda.standin.overlay.version",
 }

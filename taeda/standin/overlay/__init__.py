@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda._refuse import refused_class
 
 from . import _ops, torch_version, version
@@ -27,6 +29,26 @@ class SymBool:
     """A truth that is not known yet: nothing is one."""
 
 
+def _assert(condition: Any, message: str) -> None:
+    """``assert`` as a function.
+
+    Raises:
+        AssertionError: ``condition`` is false.
+    """
+    if not condition:
+        raise AssertionError(message)
+
+
+def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Require that a tensor of one element is not 0.
+
+    Raises:
+        RuntimeError: it is.
+    """
+    if not input:
+        raise RuntimeError(assert_msg)
+
+
 __all__ = [
     "PyTorchFileReader",
     "PyTorchFileWriter",
@@ -34,6 +56,8 @@ __all__ = [
     "SymFloat",
     "SymInt",
     "__version__",
+    "_assert",
+    "_assert_async",
     "_ops",
     "classes",
     "finfo",

@@ -1,0 +1,134 @@
+"""``taeda._foreach_add`` and its like: an op on each tensor of a list, under the names that optimisers outside use.
+
+They are loops: an op on a small tensor costs little here, and taeda's own optimisers go over all parameters in one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+_UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round
+rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
+_BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub".split()
+_OP = {"clamp_max": "minimum", "clamp_min": "maximum"}  # of tensors; numbers go to the op of that name
+_NAMES_OF_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}
+
+
+def _each(other: Any, n: int, name: str) -> Sequence:
+    """``other`` for each of ``n`` tensors: a number or tensor for all, or a list with one for each."""
+    if not isinstance(other, (list, tuple)):
+        return [other] * n
+    if len(other) != n:
+        raise RuntimeError(
+            f"_foreach_{name}: Tensor lists must have the same number of tensors, got {n} and {len(other)}"
+        )
+    return other
+
+
+def _unary(name: str) -> None:
+    def new(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        op = getattr(taeda, name)
+        return tuple(op(x) for x in self)
+
+    def inplace(self: Sequence[Tensor]) -> None:
+        for x in self:
+            getattr(x, name + "_")()
+
+    _publish(name, new, inplace)
+
+
+def _binary(name: str) -> None:
+    def apply(x: Any, y: Any, suffix: str, **kwargs: Any) -> Any:
+        if isinstance(y, Tensor) and isinstance(x, Tensor):
+            method = _OP.get(name, name)
+        else:
+            method = _NAMES_OF_NUMBERS.get(name, name)
+        if not isinstance(x, Tensor):  # only _foreach_pow has a number for its base
+            return taeda.pow(x, y)
+        if not suffix:
+            return getattr(x, method)(y, **kwargs)
+        if hasattr(x, method + "_"):
+            return getattr(x, method + "_")(y, **kwargs)
+        return x.copy_(getattr(x, method)(y))
+
+    def new(self: Any, other: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        if not isinstance(self, (list, tuple)):
+            self = [self] * len(other)
+        return tuple(apply(x, y, "", **kwargs) for x, y in zip(self, _each(other, len(self), name), strict=True))
+
+    def inplace(self: Sequence[Tensor], other: Any, **kwargs: Any) -> None:
+        for x, y in zip(self, _each(other, len(self), name), strict=True):
+            apply(x, y, "_", **kwargs)
+
+    _publish(name, new, inplace)
+
+
+def _ternary(name: str) -> None:
+    def calls(self: Sequence[Tensor], first: Any, second: Any, value: Any, suffix: str) -> list[Tensor]:
+        n = len(self)
+        values = value.tolist() if isinstance(value, Tensor) and value.dim() else value
+        rows = zip(self, _each(first, n, name), _each(second, n, name), _each(values, n, name), strict=True)
+        return [getattr(x, name + suffix)(a, b, value=v) for x, a, b, v in rows]
+
+    def new(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> tuple[Tensor, ...]:
+        return tuple(calls(self, tensor1, tensor2, value if scalars is None else scalars, ""))
+
+    def inplace(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> None:
+        calls(self, tensor1, tensor2, value if scalars is None else scalars, "_")
+
+    _publish(name, new, inplace)
+
+
+def _publish(name: str, new: Callable, inplace: Callable | None = None) -> None:
+    new.__doc__ = f"``{name}`` of each tensor of a list; a tuple."
+    new.__name__ = new.__qualname__ = f"_foreach_{name}"
+    globals()[new.__name__] = new
+    if inplace is not None:
+        inplace.__doc__ = f"``{name}_`` of each tensor of a list."
+        inplace.__name__ = inplace.__qualname__ = f"_foreach_{name}_"
+        globals()[inplace.__name__] = inplace
+
+
+for _name in _UNARY:
+    _unary(_name)
+for _name in _BINARY:
+    _binary(_name)
+for _name in ("addcdiv", "addcmul"):
+    _ternary(_name)
+
+
+def _foreach_lerp(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any) -> tuple[Tensor, ...]:
+    """``lerp`` of each pair of tensors; ``weights`` is a number or a list."""
+    return tuple(x.lerp(y, w) for x, y, w in zip(self, tensors1, _each(weights, len(self), "lerp"), strict=True))
+
+
+def _foreach_lerp_(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any) -> None:
+    """``lerp_`` of each pair of tensors; ``weights`` is a number or a list."""
+    for x, y, w in zip(self, tensors1, _each(weights, len(self), "lerp"), strict=True):
+        x.lerp_(y, w)
+
+
+def _foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The vector norm of each tensor of a list."""
+    return tuple(taeda.linalg.vector_norm(x, ord, dtype=dtype) for x in self)
+
+
+def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The largest element of each tensor of a list."""
+    return tuple(x.max() for x in self)
+
+
+def _foreach_zero_(self: Sequence[Tensor]) -> None:
+    """``zero_`` of each tensor of a list."""
+    for x in self:
+        x.zero_()
+
+
+def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: bool = False) -> None:
+    """Copy each tensor of ``src`` into its place in ``self``."""
+    for x, y in zip(self, _each(src, len(self), "copy_"), strict=True):
+        x.copy_(y, non_blocking)
