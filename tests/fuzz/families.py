@@ -30,7 +30,7 @@ FAMILIES = {
     ),
     "reduction": ("ops.reduction", "ops.statistics", "ops.scan", "ops.softmax", "ops.histogram", "masked"),
     "shape": ("ops.shape", "ops.joining", "ops.views", "ops.view_copies", "ops.view_scatters"),
-    "indexing": ("ops.indexing", "items", "ops.sparse", "sparse"),
+    "indexing": ("ops.indexing", "items", "ops.sparse", "ops.compressed", "sparse"),
     "scatter": ("ops.scatter", "ops.segments"),
     "sort": ("ops.sorting",),
     "linalg": ("ops.linalg", "ops.matmul", "ops.einsum", "ops.contraction", "linalg"),
