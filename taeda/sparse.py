@@ -10,6 +10,7 @@ from taeda import Tensor
 from .ops import sparse as _coordinates
 from .ops.compressed import CompressedTensor
 from .ops.sparse import SparseTensor
+from .ops.table import expect_tensors
 from .ops.views import _wrap
 
 __all__ = [
@@ -76,12 +77,23 @@ def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTe
 
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """``input @ mat`` as a sparse tensor."""
+    expect_tensors("sparse.smm", input=input, mat=mat)
     return mm(input, mat).to_sparse()
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """``alpha * (mat1 @ mat2) + beta * input`` at the places that the sparse ``input`` has."""
+    expect_tensors("sparse.sampled_addmm", input=input, mat1=mat1, mat2=mat2)
     layout = input.layout
+    if layout is taeda.strided or mat1.dim() != 2 or mat2.dim() != 2:
+        raise RuntimeError(
+            "sparse.sampled_addmm: expected a sparse matrix and two dense ones; make input.to_sparse_csr()"
+        )
+    if (mat1.shape[0], mat2.shape[1]) != tuple(input.shape) or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"sparse.sampled_addmm: sizes {tuple(mat1.shape)} and {tuple(mat2.shape)} have no product of size "
+            f"{tuple(input.shape)}"
+        )
     coo: Any = input.to_sparse(layout=taeda.sparse_coo)
     coo = coo.coalesce()
     rows, columns = coo._i.unbind(0)
@@ -95,7 +107,15 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     Raises:
         ValueError: the sizes do not fit, or an offset occurs twice.
     """
+    expect_tensors("sparse.spdiags", diagonals=diagonals, offsets=offsets)
     offsets = taeda.atleast_1d(offsets)
+    if not 1 <= diagonals.dim() <= 2 or offsets.dim() != 1 or offsets.is_floating_point() or offsets.is_complex():
+        raise ValueError(
+            f"spdiags: expected diagonals of one or two dimensions and whole offsets of one, got sizes "
+            f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}"
+        )
+    if len(shape) != 2:
+        raise ValueError(f"spdiags: expected a shape of two sizes, got {tuple(shape)}")
     diagonals = diagonals if diagonals.dim() == 2 else diagonals.unsqueeze(0)
     if len(offsets) != len(diagonals):
         raise ValueError(f"spdiags: expected one offset for each of {len(diagonals)} diagonals, got {len(offsets)}")

@@ -18,7 +18,7 @@ from .exchange import tensor
 from .joining import cat, stack
 from .sparse import RULES, SparseTensor, is_shell, make, of_dense
 from .sparse import to_sparse as to_coordinates
-from .table import composite
+from .table import composite, expect_tensors
 
 sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
 
@@ -182,6 +182,7 @@ def _expanded(starts: Tensor) -> Tensor:
 
 def compress(input: Tensor, by_rows: bool) -> CompressedTensor:
     """A matrix, dense or sparse, in compressed form."""
+    expect_tensors("to_sparse_csr" if by_rows else "to_sparse_csc", input=input)
     if isinstance(input, CompressedTensor):
         if input._by_rows is by_rows:
             return input

@@ -18,7 +18,7 @@ from .exchange import tensor
 from .indexing import index_put
 from .joining import cat
 from .scatter import index_add
-from .table import composite
+from .table import composite, expect_tensors
 
 #: Methods, and access to attributes, that ask for no element.
 _SHELL = frozenset(
@@ -290,13 +290,18 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
 @composite()
 def to_sparse_coo(input):
     """``input`` as a sparse tensor in coordinate form."""
+    expect_tensors("to_sparse_coo", input=input)
     return to_sparse(input)
+
+
+RULES["to_sparse_coo"] = lambda input: input.to_sparse_coo()
 
 
 @composite()
 def sparse_mask(input, mask):
     """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
-    mask = mask.to_sparse_coo().coalesce()
+    expect_tensors("sparse_mask", input=input, mask=mask)
+    mask = to_sparse_coo(mask).coalesce()
     if input.shape != mask.shape:
         raise RuntimeError(
             f"sparse_mask(): operands have incompatible sizes; self has size {list(input.shape)} but mask has size "
