@@ -13,7 +13,7 @@ from . cimport atomics
 from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
-from .tensor cimport BOOL, C64, F32, I32, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .tensor cimport BOOL, C64, F32, I32, I64, ITEMSIZE, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
 from .pool import get_num_threads
 
 cdef enum:
@@ -94,6 +94,10 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     cdef int64_t k = channels * g.taps, size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
     cdef double work = <double>images * groups * m * k * g.pixels
     cdef Blocks b = blocks(code)
+    cdef Rows r
+    cdef Geometry steady
+    cdef Packed places
+    cdef Tensor packed
     cdef char* ptr[5]
     cdef char* a
     cdef kernel_t fn
@@ -108,6 +112,12 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return as_product(g, x, w, bias, out, groups)
     if is_winograd(g, code, images, groups, channels, m):
         return winograd(g, x, w.ptr, k, g.taps, bias, out)
+    r = rows_of(g, images, channels, item, &b, BLOCK_PIXELS)
+    if by_pixels(g, &r, groups, channels, m):
+        steady = g[0]
+        steady.s[1] = steady.s[2] = 1  # all taps meet every output
+        packed = packed_weights(code, w.ptr, k, g.taps, m, channels, &steady, &places)
+        return convolve_pixels(g, &r, x, packed.ptr, bias, out)
     # Weights that do not stay in the second-level cache should meet more than a panel or two at a time.
     if images > 1 and g.i[0] == 1 and g.k[0] == 1 and (
             g.pixels < b.panel or (m * k * item > 524288 and g.pixels < 8 * b.panel)):
@@ -156,7 +166,9 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
 
 
 include "depthwise.pxi"
+include "slots.pxi"
 include "winograd.pxi"
+include "pixels.pxi"
 
 
 cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
@@ -396,8 +408,11 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef int64_t every[3]
     cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], offset, k, phases = 1, index
     cdef Tensor x = spatial(cast(grad, inner), 2), w = grouped(spatial(cast(weight, inner), 2), groups), out, part, turned
-    cdef Tensor w5 = spatial(weight, 2)
-    cdef bint some, direct
+    cdef Tensor w5 = spatial(weight, 2), packed = None
+    cdef Blocks b = blocks(inner)
+    cdef Packed places
+    cdef Rows r
+    cdef bint direct
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -405,8 +420,10 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     if bias is not None:
         bias = contiguous_tensor(cast(bias, inner))
     sizes[0], sizes[1] = x.sizes[0], groups * c
+    whole.taps = 1
     for n in range(3):
         whole.k[n] = w5.sizes[2 + n]
+        whole.taps *= whole.k[n]
         sizes[2 + n] = whole.i[n]
         phases *= whole.s[n]
     out = empty_tensor(inner, 5, sizes)
@@ -416,7 +433,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         phase[0] = index // (whole.s[1] * whole.s[2])
         phase[1], phase[2] = index // whole.s[2] % whole.s[1], index % whole.s[2]
         g.taps = g.pixels = 1
-        offset, some = 0, True
+        offset = 0
         strides[0], strides[1] = out.strides[0], out.strides[1]
         for n in range(3):
             # Positions phase, phase + s, ... meet the taps k with (phase + p - k d) divisible by s.
@@ -437,14 +454,19 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             offset += phase[n] * out.strides[2 + n]
         if g.pixels == 0:
             continue
+        r = rows_of(&g, x.sizes[0], m, ITEMSIZE[inner], &b, BLOCK_PIXELS)
         part = out
         direct = phases == 1 or (is_depthwise(m, c) and g.taps > 0)
         if phases > 1:
             part = alias_tensor(out, 5, sizes, strides, offset) if direct else empty_tensor(inner, 5, sizes)
         if g.taps == 0:
             fill(part, bias)
-        elif is_winograd(&g, inner, x.sizes[0], groups, m, c):
+        elif phases == 1 and is_winograd(&g, inner, x.sizes[0], groups, m, c):
             winograd(&g, x, w.ptr, g.taps, c * g.taps, bias, part)
+        elif phases <= PHASES and by_pixels(&g, &r, groups, m, c):
+            if packed is None:
+                packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, c, m, &whole, &places)
+            convolve_pixels(&g, &r, x, packed.ptr + places.begin[index], bias, part)
         else:
             turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
             convolve(&g, x, turned, bias, part, groups)
@@ -481,6 +503,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     cdef int64_t item = ITEMSIZE[inner], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
     cdef Blocks b = blocks(inner)
+    cdef Rows r
     cdef double work
     cdef kernel_t fn
     take(kernel, g.k, nd, 1)
@@ -502,6 +525,9 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         return depthwise_weight_gradient(&g, x, y, groups, m)
     if is_winograd(&g, inner, images, groups, channels, m):
         return winograd_gradient(&g, x, y)
+    r = rows_of(&g, images, channels, item, &b, max(<int64_t>BLOCK_PIXELS, 256 // g.taps))
+    if by_pixels(&g, &r, groups, channels, m):
+        return pixels_gradient(&g, &r, x, y)
     fn = _weight[inner]
     if fn == NULL:
         fn = find(_weight, inner, "conv_weight")

@@ -10,7 +10,6 @@ cdef enum:
     DEPTH = 128            # channels summed at a time: more would round worse, and leave the second-level cache
     WEIGHT_TILES = 48      # of a block of the gradient's sum
     WEIGHT_ROWS = 64       # output channels of a task of the gradient
-    MOST_SLOT = 1 << 23    # bytes
     INPUT_READY = 1
     WEIGHTS_READY = 2
 
@@ -32,52 +31,6 @@ cdef kernel_t find_winograd(kernel_t* table, int code, str name) except NULL:
         address = getattr(winograd, name)(NAMES[code])
         table[code] = <kernel_t>address
     return table[code]
-
-
-# ---- slots: memory that a thread has for the time of a piece ------------------------------------------------------------
-
-cdef char* working(int64_t size) except NULL:
-    cdef char* data = <char*>allocate(size)
-    if data == NULL:
-        raise MemoryError(f"convolution: no memory for {size} bytes of working space")
-    return data
-
-
-cdef struct Slots:
-    char* data         # a line per slot that tells whether it is taken, then the slots
-    int64_t count, size, bytes
-
-
-cdef int make_slots(Slots* s, int64_t size, int64_t tasks) except -1:
-    s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
-    s.bytes = s.count * (s.size + 64)
-    s.data = working(s.bytes)
-    memset(s.data, 0, s.count * 64)
-    return 0
-
-
-cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer; what it is given follows."""
-    cdef char* own[8]
-    cdef int64_t slot = 0, i
-    for i in range(arg[2]):
-        own[i] = ptr[2 + i]
-    while not atomics.swap_if(<int64_t*>(ptr[1] + 64 * slot), 0, 1):
-        slot = (slot + 1) % arg[0]
-    own[arg[2]] = ptr[1] + 64 * arg[0] + slot * arg[1]
-    (<kernel_t>ptr[0])(own, arg + 3, begin, end)
-    atomics.store(<int64_t*>(ptr[1] + 64 * slot), 0)
-
-
-cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
-                       int64_t tasks, double work) noexcept:
-    cdef char* ptr[9]
-    cdef int64_t more[WINOGRAD_ARGS + 3]
-    memcpy(ptr + 2, given, pointers * sizeof(char*))
-    memcpy(more + 3, arg, args * 8)
-    ptr[0], ptr[1] = <char*>fn, s.data
-    more[0], more[1], more[2] = s.count, s.size, pointers
-    run(in_slot, ptr, more, tasks, grain_of(work, tasks), work)
 
 
 # ---- sizes --------------------------------------------------------------------------------------------------------------
@@ -121,13 +74,6 @@ cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m,
     arg[19], arg[20], arg[21] = t.v_b, t.v_x, t.v_t
 
 
-cdef Tensor whole_planes(Tensor x):
-    """``x``, copied unless the rows of its images follow one another."""
-    if (x.strides[4] == 1 or x.sizes[4] == 1) and (x.strides[3] == x.sizes[4] or x.sizes[3] == 1):
-        return x
-    return contiguous_tensor(x)
-
-
 # ---- launches -----------------------------------------------------------------------------------------------------------
 
 cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias, Tensor out) except -1:
@@ -136,18 +82,15 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
     cdef int code = x.code
     cdef Blocks b = blocks(code)
     cdef int64_t arg[WINOGRAD_ARGS]
-    cdef int64_t c = x.sizes[1], m = out.sizes[1], panels = ceil_div(m, b.panel), tasks, sums, size_u, size_v, cc, ready
+    cdef int64_t c = x.sizes[1], m = out.sizes[1], panels = ceil_div(m, b.panel), c_panels, tasks, cc, ready
     cdef Tiles t = tiles_of(g, x.sizes[0], c, BLOCK_TILES, b.panel)
     cdef double work = <double>m * c * t.rows * t.across * POSITIONS
     cdef Slots slots
-    cdef char* u = NULL
-    cdef char* v = NULL
+    cdef Tensor memory, u, v
     cdef char* ptr[5]
     ready = 0 if t.blocks >= FEW_BLOCKS else INPUT_READY
     if t.blocks > 2:  # each block would transform them again
         ready |= WEIGHTS_READY
-    size_u = POSITIONS * panels * c * b.panel * 4 if ready & WEIGHTS_READY else 0
-    size_v = t.blocks * t.v_b if ready & INPUT_READY else 0
     cc = even(c, DEPTH)
     winograd_shape(g, &t, x, out, w_m, w_c, arg)
     arg[22], arg[23], arg[24], arg[25] = 1 if ready & INPUT_READY else panels, cc, bias is not None, ready
@@ -155,41 +98,23 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
     arg[27] = arg[26] + POSITIONS * t.block * t.across * b.panel * 4
     arg[28] = arg[27] + (0 if ready & WEIGHTS_READY else POSITIONS * cc * b.panel * 4)
     arg[29] = arg[28] + t.pixels
-    tasks = t.blocks * ceil_div(panels, arg[22])
-    make_slots(&slots, arg[29] + t.pixels, max(tasks, t.blocks * ceil_div(c, b.panel)))
-    try:
-        ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, w, tile_kernel(code)
-        ptr[3] = out.ptr if bias is None else bias.ptr
-        if size_u:
-            u = transformed_weights(code, w, size_u, arg, panels)
-            ptr[2] = u
-        if size_v:
-            v = transformed_input(code, x.ptr, size_v, arg, &slots, t.blocks * ceil_div(c, b.panel))
-            ptr[1] = v
-        run_in_slots(&slots, find_winograd(_winograd, code, "winograd"), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
-    finally:
-        release(slots.data, slots.bytes)
-        if u != NULL:
-            release(u, size_u)
-        if v != NULL:
-            release(v, size_v)
+    tasks, c_panels = t.blocks * ceil_div(panels, arg[22]), ceil_div(c, b.panel)
+    memory = make_slots(&slots, arg[29] + t.pixels, max(tasks, t.blocks * c_panels))
+    if ready & WEIGHTS_READY:
+        u = working(POSITIONS * panels * c * b.panel * 4)
+        ptr[0], ptr[1] = u.ptr, w
+        run(find_winograd(_winograd_weights, code, "winograd_weights"), ptr, arg, panels, 1, u.count)
+        w = u.ptr
+    ptr[1] = x.ptr
+    if ready & INPUT_READY:
+        v = working(t.blocks * t.v_b)
+        ptr[0] = v.ptr
+        run_in_slots(&slots, find_winograd(_winograd_input, code, "winograd_input"), ptr, 2, arg, WINOGRAD_ARGS,
+                     t.blocks * c_panels, v.count)
+        ptr[1] = v.ptr
+    ptr[0], ptr[2], ptr[3], ptr[4] = out.ptr, w, out.ptr if bias is None else bias.ptr, tile_kernel(code)
+    run_in_slots(&slots, find_winograd(_winograd, code, "winograd"), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
     return 0
-
-
-cdef char* transformed_weights(int code, char* w, int64_t size, int64_t* arg, int64_t panels) except NULL:
-    cdef kernel_t fn = find_winograd(_winograd_weights, code, "winograd_weights")
-    cdef char* ptr[2]
-    ptr[0], ptr[1] = working(size), w
-    run(fn, ptr, arg, panels, 1, size)
-    return ptr[0]
-
-
-cdef char* transformed_input(int code, char* x, int64_t size, int64_t* arg, Slots* slots, int64_t tasks) except NULL:
-    cdef kernel_t fn = find_winograd(_winograd_input, code, "winograd_input")
-    cdef char* ptr[2]
-    ptr[0], ptr[1] = working(size), x
-    run_in_slots(slots, fn, ptr, 2, arg, WINOGRAD_ARGS, tasks, size)
-    return ptr[0]
 
 
 cdef Tensor winograd_gradient(Geometry* g, Tensor x, Tensor y):
@@ -218,10 +143,7 @@ cdef Tensor winograd_gradient(Geometry* g, Tensor x, Tensor y):
     arg[26] = t.v_b
     arg[27] = arg[26] + POSITIONS * arg[24]
     arg[28] = arg[27] + POSITIONS * mc * b.panel * 4
-    make_slots(&slots, arg[28] + t.pixels, tasks * parts)
-    try:
-        ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tile_kernel(code)
-        run_in_slots(&slots, fn, ptr, 4, arg, WINOGRAD_WEIGHT_ARGS, tasks * parts, work)
-    finally:
-        release(slots.data, slots.bytes)
+    cdef Tensor memory = make_slots(&slots, arg[28] + t.pixels, tasks * parts)
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tile_kernel(code)
+    run_in_slots(&slots, fn, ptr, 4, arg, WINOGRAD_WEIGHT_ARGS, tasks * parts, work)
     return out

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .build import kernel
-from .gemm import Block, _pack_transpose, smaller, tile_shape, transpose
+from .gemm import Block, smaller, transpose
+from .images import each_image, row_bytes, to_channels, to_pixels
 from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 from .pool import larger
 
@@ -70,11 +71,6 @@ def _twice(fn: Callable, square: Sequence[Sequence[Value]]) -> list[list[Value]]
     return [list(fn(row)) for row in zip(*columns, strict=True)]
 
 
-def _pitch(f: Function) -> int:
-    """Bytes of a row of a panel."""
-    return tile_shape(f.vector_bytes).vectors * f.vector_bytes
-
-
 # ---- between memory and positions -----------------------------------------------------------------------------------
 def _windows(f: Function, t: Type, turn: Helper, name: str, window: int, fn: Callable) -> Helper:
     """Transform the windows of some rows of tiles of one image, for one panel of channels.
@@ -84,7 +80,7 @@ def _windows(f: Function, t: Type, turn: Helper, name: str, window: int, fn: Cal
     """
     h = f.helper(name, PTR, I64, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, PTR, PTR)
     to, v_x, v_t, x, x_c, channels, first, rows, height, width, ph, pw, across, pixels, zeros = h.params
-    lanes, pitch = h.lanes(t), _pitch(h)
+    lanes, pitch = h.lanes(t), row_bytes(h)
     shared = window - 2
     top = first * 2 - ph
     begin, end = larger(h, top, 0), smaller(h, top + rows * 2 + shared, height)
@@ -126,7 +122,7 @@ def _weights(f: Function, t: Type) -> Helper:
     """``weights(to, u_x, w, w_m, w_c, m, c, flip)``: U, at most a panel of ``m`` channels along the registers."""
     h = f.helper("weights", PTR, I64, PTR, I64, I64, I64, I64, I64)
     to, u_x, w, w_m, w_c, m, c, flip = h.params
-    lanes, pitch = h.lanes(t), _pitch(h)
+    lanes, pitch = h.lanes(t), row_bytes(h)
     # A kernel turned round has the outer ones of its four positions exchanged.
     order = [h.select(flip != 0, h.i64(3 - i if i % 3 == 0 else i), h.i64(i)) for i in range(4)]
     # Along what is nearer in memory first: channels apart are pages apart.
@@ -162,7 +158,7 @@ def _outputs(f: Function, t: Type) -> Helper:
     """
     h = f.helper("outputs", PTR, PTR, I64, I64, PTR, I64, I64, I64, I64, PTR)
     to, sums, m_x, channels, bias, rows, left, width, across, spare = h.params
-    lanes, pitch = h.lanes(t), _pitch(h)
+    lanes, pitch = h.lanes(t), row_bytes(h)
     with h.loop(0, rows) as R, h.loop(0, across) as T:
         source = h.offset(sums, (R.index * across + T.index) * pitch)
         row, column = R.index * 2, T.index * 2
@@ -181,27 +177,11 @@ def _outputs(f: Function, t: Type) -> Helper:
     return h
 
 
-def _turn_back(f: Function, t: Type) -> Helper:
-    """``turn_back(y, y_c, from, pixels, channels)``: ``[pixel, channel]`` to ``[channel, pixel]``."""
-    h = f.helper("turn_back", PTR, I64, PTR, I64, I64)
-    y, y_c, source, pixels, channels = h.params
-    lanes, pitch = h.lanes(t), _pitch(h)
-    with h.loop(0, channels, lanes) as V, h.loop(0, pixels, lanes) as P:
-        start = h.offset(source, P.index * pitch + V.index * t.bytes)
-        target = h.offset(y, V.index * y_c + P.index * t.bytes)
-        rows = transpose([h.load(h.offset(start, i * pitch), t, lanes) for i in range(lanes)])
-        left, some = channels - V.index, h.first(pixels - P.index, lanes)
-        none = h.const(some.type, 0, lanes)
-        for i, row in enumerate(rows):
-            h.store(h.offset(target, y_c * i), row, h.select(left > i, some, none))
-    return h
-
-
 def _gradients(f: Function, t: Type) -> Helper:
     """``gradients(to, w_m, sums, m_x, m, c)``: the sums of the positions ``[m, panel of c]`` as weights ``[m, c, tap]``."""
     h = f.helper("gradients", PTR, I64, PTR, I64, I64, I64)
     to, w_m, sums, m_x, m, c = h.params
-    lanes, pitch = h.lanes(t), _pitch(h)
+    lanes, pitch = h.lanes(t), row_bytes(h)
     with h.loop(0, m) as M, h.loop(0, c, lanes) as V:
         source = h.offset(sums, M.index * pitch + V.index * t.bytes)
         square = [[h.load(h.offset(source, m_x * (4 * i + j)), t, lanes) for j in range(4)] for i in range(4)]
@@ -218,25 +198,13 @@ def _gradients(f: Function, t: Type) -> Helper:
     return h
 
 
-def _each_image(f: Function, g: dict[str, Value], first: Value, rows: Value, fn: Callable) -> None:
-    """``fn(image, its first row of tiles, rows of tiles, tiles before these)`` for the rows of a block."""
-    last = first + rows
-    with f.while_([first]) as L:
-        (row,) = L.carry
-        L.test(row < last)
-        image, inside = row / g["th"], row % g["th"]
-        count = smaller(f, g["th"] - inside, last - row)
-        fn(image, inside, count, (row - first) * g["tw"])
-        L.carry = (row + count,)
-
-
 class _Transform:
     """Windows of images to positions within a kernel: of the input, or of the output's gradient (``gradient``)."""
 
     def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper, gradient: bool):
         self.f, self.t, self.g = f, t, g
-        self.zeros, zero = f.scratch(_pitch(f)), f.i64(0)
-        for at in range(0, _pitch(f), f.vector_bytes):
+        self.zeros, zero = f.scratch(row_bytes(f)), f.i64(0)
+        for at in range(0, row_bytes(f), f.vector_bytes):
             f.store(f.offset(self.zeros, at), f.const(t, 0, f.lanes(t)))
         if gradient:
             self.helper = _windows(f, t, turn, "of_gradient", 2, _of_gradient)
@@ -247,7 +215,7 @@ class _Transform:
 
     def block(self, to, v_x, v_t, source, channels, first, rows, pixels) -> None:
         """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` takes a turned image."""
-        f, g, width = self.f, self.g, _pitch(self.f) // self.t.bytes
+        f, g, width = self.f, self.g, row_bytes(self.f) // self.t.bytes
         with f.loop(0, channels, width) as C:
             some = smaller(f, channels - C.index, width)
 
@@ -257,7 +225,7 @@ class _Transform:
                 args = (target, v_x, v_t, start, self.c, some, row, count, *self.sizes, g["tw"], pixels, self.zeros)
                 f.call(self.helper, *args)
 
-            _each_image(f, g, first, rows, one)
+            each_image(f, first, rows, g["th"], g["tw"], one)
 
 
 # ---- kernels --------------------------------------------------------------------------------------------------------
@@ -265,7 +233,7 @@ class _Transform:
 def winograd_weights(f: Function, dtype: str) -> None:
     """U ``[panel of m, position, c, m]`` from the weights. Pointers: U, weights. The range counts panels of ``m``."""
     t = TYPES[dtype]
-    helper, pitch = _weights(f, t), _pitch(f)
+    helper, pitch = _weights(f, t), row_bytes(f)
     g = {name: f.size(i) for i, name in enumerate(SHAPE)}
     with f.loop(f.begin, f.end) as T:
         row, u_x = T.index * (pitch // t.bytes), g["c"] * pitch
@@ -282,8 +250,8 @@ def winograd_input(f: Function, dtype: str) -> None:
     """
     t = TYPES[dtype]
     g = {name: f.size(i) for i, name in enumerate(SHAPE)}
-    transform = _Transform(f, t, g, _pack_transpose(f, t, tile_shape(f.vector_bytes).vectors), False)
-    width = _pitch(f) // t.bytes
+    transform = _Transform(f, t, g, to_channels(f, t), False)
+    width = row_bytes(f) // t.bytes
     panels = (g["c"] + width - 1) / width
     with f.loop(f.begin, f.end) as T:
         block, channel = T.index / panels, T.index % panels * width
@@ -303,10 +271,10 @@ def winograd(f: Function, dtype: str) -> None:
     t = TYPES[dtype]
     block = Block(f, t, f.data(4))
     g = {name: f.size(i) for i, name in enumerate(WINOGRAD_ARGS)}
-    transform = _Transform(f, t, g, _pack_transpose(f, t, block.shape.vectors), False)
-    weights, outputs, turn_back = _weights(f, t), _outputs(f, t), _turn_back(f, t)
-    level, spare = f.scratch(_pitch(f)), f.scratch(_pitch(f))
-    pitch, width = f.i64(_pitch(f)), block.width
+    transform = _Transform(f, t, g, to_channels(f, t), False)
+    weights, outputs, back = _weights(f, t), _outputs(f, t), to_pixels(f, t)
+    level, spare = f.scratch(row_bytes(f)), f.scratch(row_bytes(f))
+    pitch, width = f.i64(row_bytes(f)), block.width
     input_ready, weights_ready = (g["ready"] & INPUT) != 0, (g["ready"] & WEIGHTS) != 0
     slot, zero = f.data(5), f.i64(0)
     sums, pixels, out = (f.offset(slot, g[name]) for name in ("at_m", "at_pixels", "at_out"))
@@ -345,9 +313,9 @@ def winograd(f: Function, dtype: str) -> None:
                 source, left = f.offset(sums, before * pitch), g["oh"] - row * 2
                 f.call(outputs, out, source, m_x, channels, level, count, left, g["ow"], g["tw"], spare)
                 target = f.offset(f.data(0), image * g["y_n"] + m * g["y_c"] + row * 2 * g["ow"] * t.bytes)
-                f.call(turn_back, target, g["y_c"], out, smaller(f, count * 2, left) * g["ow"], channels)
+                f.call(back, target, g["y_c"], out, smaller(f, count * 2, left) * g["ow"], channels)
 
-            _each_image(f, g, first, rows, put)
+            each_image(f, first, rows, g["th"], g["tw"], put)
 
 
 @kernel
@@ -359,10 +327,10 @@ def winograd_gradient(f: Function, dtype: str) -> None:
     t = TYPES[dtype]
     block = Block(f, t, f.data(3))
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
-    turn = _pack_transpose(f, t, block.shape.vectors)
+    turn = to_channels(f, t)
     of_input, of_gradient = _Transform(f, t, g, turn, False), _Transform(f, t, g, turn, True)
     gradients = _gradients(f, t)
-    pitch, width = f.i64(_pitch(f)), block.width
+    pitch, width = f.i64(row_bytes(f)), block.width
     v, zero = f.data(4), f.i64(0)
     y, sums, pixels = (f.offset(v, g[name]) for name in ("at_g", "at_sum", "at_pixels"))
     m_x = g["mc"] * pitch

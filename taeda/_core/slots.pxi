@@ -1,0 +1,55 @@
+# Slots: memory that a thread has for the time of a piece, for kernels that lay out much.
+
+cdef enum:
+    MOST_SLOT = 1 << 23    # bytes that a kernel should ask for at most
+    MOST_SLOT_ARGS = 32
+
+
+cdef struct Slots:
+    char* data         # a line per slot that tells whether it is taken, then the slots
+    int64_t count, size
+
+
+cdef Tensor working(int64_t size):
+    """Memory for the time of an op."""
+    return empty_tensor(U8, 1, &size)
+
+
+cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
+    """Slots of ``size`` bytes for what runs at most ``tasks``; they live as long as the result."""
+    s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
+    cdef Tensor memory = working(s.count * (s.size + 64))
+    s.data = memory.ptr
+    memset(s.data, 0, s.count * 64)
+    return memory
+
+
+cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """The kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer; what it is given follows."""
+    cdef char* own[8]
+    cdef int64_t slot = 0, i
+    for i in range(arg[2]):
+        own[i] = ptr[2 + i]
+    while not atomics.swap_if(<int64_t*>(ptr[1] + 64 * slot), 0, 1):
+        slot = (slot + 1) % arg[0]
+    own[arg[2]] = ptr[1] + 64 * arg[0] + slot * arg[1]
+    (<kernel_t>ptr[0])(own, arg + 3, begin, end)
+    atomics.store(<int64_t*>(ptr[1] + 64 * slot), 0)
+
+
+cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
+                       int64_t tasks, double work) noexcept:
+    cdef char* ptr[9]
+    cdef int64_t more[MOST_SLOT_ARGS + 3]
+    memcpy(ptr + 2, given, pointers * sizeof(char*))
+    memcpy(more + 3, arg, args * 8)
+    ptr[0], ptr[1] = <char*>fn, s.data
+    more[0], more[1], more[2] = s.count, s.size, pointers
+    run(in_slot, ptr, more, tasks, grain_of(work, tasks), work)
+
+
+cdef Tensor whole_planes(Tensor x):
+    """``x``, copied unless the rows of its images follow one another."""
+    if (x.strides[4] == 1 or x.sizes[4] == 1) and (x.strides[3] == x.sizes[4] or x.sizes[3] == 1):
+        return x
+    return contiguous_tensor(x)

@@ -1,0 +1,55 @@
+"""Images turned to ``[pixel, channel]`` and back, a panel of channels at a time, within kernels of convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .gemm import _pack_transpose, smaller, tile_shape, transpose
+from .ir import I64, PTR, Function, Helper, Type, Value
+
+
+def row_bytes(f: Function) -> int:
+    """Bytes of one pixel of a panel."""
+    return tile_shape(f.vector_bytes).vectors * f.vector_bytes
+
+
+def to_channels(f: Function, t: Type) -> Helper:
+    """``to_channels(to, x, x_c, pixels, channels)``: contiguous pixels of some channels to ``[pixel, channel]``.
+
+    Channels up to the end of the panel are 0. Squares are written whole: ``to`` has room for one more.
+    """
+    return _pack_transpose(f, t, tile_shape(f.vector_bytes).vectors)
+
+
+def to_pixels(f: Function, t: Type) -> Helper:
+    """``to_pixels(y, y_c, from, pixels, channels)``: a panel of ``[pixel, channel]`` to ``[channel, pixel]``.
+
+    Squares are read whole: ``from`` has room for one more.
+    """
+    h = f.helper("to_pixels", PTR, I64, PTR, I64, I64)
+    y, y_c, source, pixels, channels = h.params
+    lanes, pitch = h.lanes(t), row_bytes(h)
+    with h.loop(0, channels, lanes) as V, h.loop(0, pixels, lanes) as P:
+        start = h.offset(source, P.index * pitch + V.index * t.bytes)
+        target = h.offset(y, V.index * y_c + P.index * t.bytes)
+        rows = transpose([h.load(h.offset(start, i * pitch), t, lanes) for i in range(lanes)])
+        left, some = channels - V.index, h.first(pixels - P.index, lanes)
+        none = h.const(some.type, 0, lanes)
+        for i, row in enumerate(rows):
+            h.store(h.offset(target, y_c * i), row, h.select(left > i, some, none))
+    return h
+
+
+def each_image(f: Function, first: Value, rows: Value, down: Value, across: Value, fn: Callable) -> None:
+    """``fn(image, its first row, rows, how many places before these)`` for ``rows`` of images that follow one another.
+
+    An image has ``down`` rows of ``across`` places: pixels, or tiles of them.
+    """
+    last = first + rows
+    with f.while_([first]) as L:
+        (row,) = L.carry
+        L.test(row < last)
+        image, inside = row / down, row % down
+        count = smaller(f, down - inside, last - row)
+        fn(image, inside, count, (row - first) * across)
+        L.carry = (row + count,)
