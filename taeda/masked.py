@@ -16,6 +16,7 @@ from . import _core
 from ._core import Tensor
 from .ops.creation import full_like, ones_like
 from .ops.indexing import where
+from .ops.reduction import extent
 from .ops.scatter import _identity_of
 from .ops.table import OPS, expect_tensors
 
@@ -113,7 +114,8 @@ def prod(
     """Product of the kept elements; 1 where there are none. Integers and bools are multiplied as int64."""
     dtype = _total_dtype(input, dtype)
     result = _filled(input, _mask(mask, input, "prod"), 1).to(dtype)
-    for d in sorted(_dims(dim, input), reverse=True):
+    dims = (0,) if isinstance(dim, int) and not input.dim() else _dims(dim, input)
+    for d in sorted(dims, reverse=True):
         result = result.prod(d, keepdim)
     return result
 
@@ -182,12 +184,12 @@ def median(
     dim = _dims(dim, input)[0] if input.dim() else 0
     if input.is_floating_point():
         kept = _filled(input, mask, math.nan)
-        if bool(input.isnan().any()):
+        if input.numel() and extent(input.isnan())[1]:
             raise ValueError(
                 "masked median expects no fully masked out rows if dtype is not floating point, and no NaN"
             )
         return kept.nanmedian(dim, keepdim)[0]
-    if mask is not None and not bool(mask.all()):
+    if mask is not None and mask.numel() and not extent(mask)[0]:
         raise ValueError(
             f"masked median of {input.dtype} has no value for what is left out; convert to a floating dtype"
         )

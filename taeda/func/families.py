@@ -114,6 +114,15 @@ def _leading(call: Call) -> Any:
     return call(**{n: call.physical(n) for n in names})
 
 
+@rule("linalg_lu_solve", "linalg_ldl_solve", "linalg_householder_product", "ormqr")
+def _factored(call: Call) -> Any:
+    """Matrices with the vectors that came out of their factorisation, which have a dimension less."""
+    ranks = {call[n].dim() + (n in ("pivots", "tau")) for n, v in call.values.items() if isinstance(v, Tensor)}
+    if len(ranks) > 1:
+        return NotImplemented
+    return call(**{n: call.physical(n) for n, v in call.values.items() if isinstance(v, Tensor)})
+
+
 @family("trailing")
 def _trailing(call: Call) -> Any:
     """Ops that count dimensions from the last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import _core
@@ -98,12 +99,31 @@ def _convolution(call: Call) -> Any:
 
 @rule("_group_norm")
 def _group_norm(call: Call) -> Any:
-    """Groups of channels of each row, with the same weights for all."""
-    if not call.only("input"):
-        return NotImplemented
-    x = call["input"]
-    made = call.run({**call.values, "input": folded(x.physical)})
-    return call.mode.wrap(made.reshape(call.mode.size, *x.shape))
+    """Groups of channels of each row."""
+    x, rest = call["input"], (1,) * (call["input"].dim() - 2)
+    common: dict[str, Any] = {} if call.only("input") else dict.fromkeys(("weight", "bias"))
+    made = call.run({**call.values, **common, "input": folded(call.physical("input"))})
+    made = made.reshape(call.mode.size, *x.shape)
+    return _scaled(call, made, lambda t: t.reshape(t.shape[0], 1, -1, *rest)) if common else call.mode.wrap(made)
+
+
+@rule("layer_norm", "_rms_norm")
+def _normalized(call: Call) -> Any:
+    """Rows of each example."""
+    if call.only("input"):
+        return call()
+    common: dict[str, Any] = {name: None for name in ("weight", "bias") if name in call.values}
+    made = call.run({**call.values, **common, "input": call.physical("input")})
+    lead = (1,) * (made.dim() - 1)
+    return _scaled(call, made, lambda t: t.reshape(t.shape[0], *lead[t.dim() - 1 :], *t.shape[1:]))
+
+
+def _scaled(call: Call, made: Tensor, place: Callable[[Tensor], Tensor]) -> Any:
+    """``made`` by each example's own weight and bias, of which ``place`` makes tensors that broadcast."""
+    for name, op in (("weight", "mul"), ("bias", "add")):
+        if call.values.get(name) is not None:
+            made = OPS[op](made, place(call.physical(name))).to(made.dtype)
+    return call.mode.wrap(made)
 
 
 # ---- indexing -----------------------------------------------------------------------------------------------------------
@@ -137,15 +157,20 @@ def _index_each(call: Call) -> Any:
     rank = max(indices[k].dim() for k in places)
     aligned = _aligned(mode, [indices[k] for k in places], rank)
     number = OPS["arange"](mode.size).reshape(-1, *[1] * rank)
-    return call(input=call.physical("input"), indices=(number, *aligned))
+    changes = {"input": call.physical("input"), "indices": (number, *aligned)}
+    if "values" in call.values:
+        changes["values"] = _aligned(mode, [call["values"]], rank + call["input"].dim() - len(places))[0]
+    return call(**changes)
 
 
 @rule("index_put")
 def _index_put(call: Call) -> Any:
     indices = _plain_indices(call)
     values = call["values"]
-    if indices is None or not isinstance(values, Tensor):
+    if not isinstance(values, Tensor):
         return NotImplemented
+    if indices is None:
+        return _index_each(call)
     places = [k for k, i in enumerate(indices) if i is not None]
     shown = max(indices[k].dim() for k in places) + call["input"].dim() - len(places)
     if values.dim() > shown:

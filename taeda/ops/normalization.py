@@ -63,7 +63,7 @@ def _check_normalized(name, input, normalized_shape, *affine):
     )
 
 
-@primitive(_layer_norm, method=False, out=False, batch="trailing", node="NativeLayerNorm")
+@primitive(_layer_norm, method=False, out=False, node="NativeLayerNorm")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016).
 
@@ -165,7 +165,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     return out, mean.to(input.dtype).detach(), rstd.to(input.dtype).detach()
 
 
-@primitive(method=False, out=False, name="_rms_norm", batch="trailing")
+@primitive(method=False, out=False, name="_rms_norm")
 def _fused_rms_norm(input, dims, weight, eps):
     return _rms_norm(input, dims, (weight,), None, eps)
 
@@ -499,7 +499,7 @@ def _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, trai
     """The same in public ops."""
     acc = _working(input.dtype)
     dims = (0, *range(2, input.dim()))
-    shape = (1, -1, *(1,) * (input.dim() - 2))
+    shape = (1, -1, *(1,) * (input.dim() - 2)) if input.dim() > 1 else (-1,)
     x, g = input.to(acc), g.to(acc)
     dy = g if weight is None else g * weight.to(acc).reshape(shape)
     if training:

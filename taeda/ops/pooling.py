@@ -467,8 +467,8 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
         )
         flat = index if flat is None else flat * i + index
     flat = flat.reshape(batch, channels, math.prod(size), math.prod(kernel))
-    planes = x.reshape(batch, channels, -1)
-    values, tap = planes.gather(-1, flat.reshape(batch, channels, -1)).reshape(flat.shape).max(-1)
+    planes = x.reshape(batch, channels, math.prod(space))
+    values, tap = planes.gather(-1, flat.flatten(2)).reshape(flat.shape).max(-1)
     values = values.reshape(batch, channels, *size)
     values = values.squeeze(0) if single else values
     if not return_indices:
