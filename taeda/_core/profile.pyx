@@ -79,7 +79,6 @@ cdef struct Run:                # of a kernel; several that follow each other ar
     int64_t busy                # ns inside the kernel
     int64_t event               # that was open on the thread, -1: none
     int64_t thread
-    int64_t launch              # address of the arguments, by which the parts of a launch are found
     int64_t pieces
     int64_t kernel
 
@@ -183,7 +182,7 @@ cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Door
         room_runs = 2 * room_runs + 4096
     r = &runs[n_runs]
     r.start, r.end, r.busy = start, stop, stop - start
-    r.event, r.thread, r.launch = event, PyThread_get_thread_ident(), <int64_t>(<size_t>ptr)
+    r.event, r.thread = event, PyThread_get_thread_ident()
     r.pieces, r.kernel = 1, door.kernel
     last_run = n_runs
     n_runs += 1
@@ -374,11 +373,10 @@ cdef class Recorder:
         return found
 
     def read_runs(self):
-        """The runs of kernels: tuples (kernel's number, start, end, busy, event, thread, launch, pieces)."""
+        """The runs of kernels: tuples (kernel's number, start, end, busy, event, thread, pieces)."""
         cdef int64_t i
-        cdef Run* r
-        return [(runs[i].kernel, runs[i].start, runs[i].end, runs[i].busy, runs[i].event, runs[i].thread, runs[i].launch,
-                 runs[i].pieces) for i in range(n_runs)]
+        return [(runs[i].kernel, runs[i].start, runs[i].end, runs[i].busy, runs[i].event, runs[i].thread, runs[i].pieces)
+                for i in range(n_runs)]
 
     def lost_runs(self):
         """How many runs of kernels found no memory."""

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
@@ -215,7 +215,7 @@ class Recording:
         names = build.watched_names()
         runs, strays = [], []
         launched: dict[int, list[KernelRun]] = {}
-        for kernel, start, end, busy, event, thread, _, pieces in self.recorder.read_runs():
+        for kernel, start, end, busy, event, thread, pieces in self.recorder.read_runs():
             run = KernelRun(
                 names[kernel], thread, (start - self.begun) / 1000, (end - self.begun) / 1000, busy / 1000, pieces
             )
@@ -392,14 +392,3 @@ class record_function(contextlib.ContextDecorator):
         if self._place is not None and self._recording is current:
             leave_range(self._place)
         self._place = None
-
-
-def run_recorded(function: Callable[[], Any], **options: bool) -> tuple[EventList, list[KernelRun]]:
-    """Record one call of ``function``."""
-    recording = Recording(**options)
-    recording.start()
-    try:
-        function()
-    finally:
-        recording.stop()
-    return recording.events(False)
