@@ -183,7 +183,9 @@ class Recording:
         if self.flops:
             _count_once(made)
         for place, frames in self.recorder.frames.items():
-            made[place].stack = [f"{code.co_filename}({line}): {code.co_name}" for code, line in frames]
+            made[place].stack = [
+                f"{code.co_filename}({line}): {code.co_name}" for code, line in frames if code.co_filename != __file__
+            ]
         runs = self._kernels(made)
         made = _without_doubles(made)
         _settle_bytes(made)

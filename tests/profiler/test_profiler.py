@@ -179,8 +179,9 @@ def test_stacks(tmp_path):
     def an_inner_function():
         return taeda.randn(200, 200) @ taeda.randn(200, 200)
 
-    with profile(with_stack=True) as prof:
+    with profile(with_stack=True) as prof, record_function("range"):
         an_inner_function()
+    assert "test_stacks" in named(prof, "range").stack[0]
     event = named(prof, "aten::matmul")
     assert "an_inner_function" in event.stack[0] and "test_profiler.py" in event.stack[0]
     assert prof.key_averages(group_by_stack_n=2)[0].stack == prof.events()[0].stack[:2]
