@@ -11,6 +11,9 @@ cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
 cdef class dtype:
     """The type of a tensor's elements."""
 
+    def __init__(self, *args, **kwargs):
+        raise TypeError(f"cannot create '{NAMESPACE}.dtype' instances; take one of {NAMESPACE}.float32, {NAMESPACE}.int64, ...")
+
     def __repr__(self):
         return f"{NAMESPACE}.{self.name}"
 

@@ -1,5 +1,6 @@
 """Launchers of what moves whole blocks: transposed copies, joining, reversing, triangles and padding."""
 
+from cpython.float cimport PyFloat_Check
 from cpython.list cimport PyList_Check
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_Check
@@ -179,8 +180,10 @@ cdef object as_sequence(object tensors, str name):
 
 
 cdef int wrap(object dim, int nd) except -1:
-    cdef int64_t d = dim
     cdef int n = nd if nd else 1
+    if PyFloat_Check(dim):
+        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
+    cdef int64_t d = dim
     if d < -n or d >= n:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
     return d + n if d < 0 else d

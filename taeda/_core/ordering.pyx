@@ -1,5 +1,6 @@
 """Bodies of the ops that sort, select by rank and search: they bring the dimension to the end and run a kernel on rows."""
 
+from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t
 
 from .pool cimport kernel_t, parallel_for
@@ -33,8 +34,10 @@ cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t
 
 
 cdef inline int wrap(object dim, int nd, str name) except -1:
-    cdef int64_t d = dim
     cdef int n = nd if nd else 1
+    if PyFloat_Check(dim):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    cdef int64_t d = dim
     if d < -n or d >= n:
         raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
     return d + n if d < 0 else d
@@ -167,6 +170,8 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     cdef char* ptr[4]
     cdef Tensor rows, values, indices, spare
     check_ordered(input, "topk")
+    if PyFloat_Check(k):
+        raise TypeError(f"topk(): argument 'k' (position 2) must be int, not {type(k).__name__}")
     if m < 0 or m > n:
         raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape {list(input.shape)})")
     if input.nd == 0:  # a scalar has no dimension to take none of: its top is itself

@@ -90,29 +90,66 @@ cdef int add_kernel(Op op, uint64_t key, void* value) except -1:
     return 0
 
 
-cdef int number_slots(object x, int compute, int64_t* slots) except -1:
-    """A Python number as the two argument slots of a parameter."""
+cdef double largest(int code) noexcept:
+    """The largest finite number of a floating-point dtype, of each part where it is complex."""
+    return 65504.0 if code == F16 else 3.3895313892515355e38 if code == BF16 else 1.7976931348623157e308 \
+        if code == F64 or code == C128 else 3.4028234663852886e38
+
+
+cdef bint beyond(int code, int64_t x) noexcept:
+    """Whether an integer dtype cannot hold ``x``. Unsigned ones take negative numbers, modulo their range."""
+    cdef int bits = 8 * ITEMSIZE[code]
+    if bits == 64 or code == BOOL:
+        return False
+    if code == U8 or code == U16 or code == U32:
+        return x >= <int64_t>1 << bits or x <= -(<int64_t>1 << bits)
+    return x >= <int64_t>1 << (bits - 1) or x < -(<int64_t>1 << (bits - 1))
+
+
+cdef int raise_overflow(object x, int code) except -1:
+    raise RuntimeError(f"value cannot be converted to type {DTYPES[code]} without overflow: {x}")
+
+
+cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
+    """A Python number as the two argument slots of a parameter.
+
+    What the computing dtype cannot hold wraps, or becomes infinite; an op that writes numbers as they are (trait ``fits``)
+    refuses it.
+    """
     cdef double real, imag
+    cdef bint lost = False
     slots[1] = 0
+    if compute == BOOL:
+        slots[0] = 1 if x else 0
+        return 0
     if KIND[compute] < 2:
+        if PyComplex_Check(x):
+            if x.imag != 0:
+                raise_overflow(x, compute)
+            x = x.real
         if PyFloat_Check(x):
-            slots[0] = <int64_t>PyFloat_AS_DOUBLE(x)
+            real = PyFloat_AS_DOUBLE(x)
+            lost = not -9.2233720368547758e18 <= real < 9.2233720368547758e18
+            slots[0] = <int64_t>real
         else:
             try:
                 slots[0] = x
             except OverflowError:
-                if compute == U64 and 0 <= x < (1 << 64):
-                    slots[0] = <int64_t><uint64_t>x
-                else:
-                    raise OverflowError(f"value cannot be converted to type {DTYPES[compute]} without overflow: {x}") from None
+                if compute != U64 or not 0 <= x < (1 << 64):
+                    raise_overflow(x, compute)
+                slots[0] = <int64_t><uint64_t>x
+        if (lost or beyond(compute, slots[0])) and "fits" in op.traits:
+            raise_overflow(x, compute)
         return 0
     if PyComplex_Check(x):
         real, imag = x.real, x.imag
         if imag != 0 and KIND[compute] != 3:
-            raise RuntimeError(f"value cannot be converted to type {DTYPES[compute]} without overflow: {x}")
+            raise_overflow(x, compute)
         memcpy(&slots[1], &imag, 8)
     else:
         real = x
+    if fabs(real) > largest(compute) and real - real == 0 and "fits" in op.traits:
+        raise_overflow(x, compute)
     memcpy(&slots[0], &real, 8)
     return 0
 
@@ -134,6 +171,9 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
             x = read_scalar((<Tensor>x).ptr, (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
+            _numbers_alive.append(x)
+        elif not (PyFloat_Check(x) or PyLong_Check(x) or x is None or isinstance(x, Tensor)) and hasattr(x, "__array__"):
+            x = HELPERS["operand"](x)
             _numbers_alive.append(x)
         if bound[i] == <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
             key.append(x)
@@ -242,7 +282,7 @@ cdef inline int out_code(Op op, int compute) noexcept:
 cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
     """Compute a pointwise op into a new tensor, or into ``target``."""
     cdef PyObject* inputs[MAXARGS]
-    cdef object keep = None
+    cdef object keep = None, zero_dim = None
     cdef int i, n = op.noperands, nt = 0, compute, variant
     cdef PyObject* x
     cdef int nparams = n
@@ -261,7 +301,10 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
                 nt += 1
         elif (op.tensor_mask >> i) & 1:
             raise_not_tensor(op, bound, i)
-    if nt == 0 or nt > MAXOPERANDS - op.nouts:
+    if nt == 0 and "numbers" in op.traits and target is None:
+        zero_dim = HELPERS["operand_tensor"](<object>inputs[0], None)
+        inputs[0] = <PyObject*>zero_dim
+    elif nt == 0 or nt > MAXOPERANDS - op.nouts:
         raise_not_tensor(op, bound, 0)
     compute = result_code(op, inputs)
     if not (op.kinds >> KIND[compute]) & 1:
@@ -437,7 +480,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     nslots = 2 + 2 * L.nmem
     for i in range(nin):
         if codes[i] == PARAM:
-            number_slots(<object>inputs[i], compute, L.arg + nslots)
+            number_slots(op, <object>inputs[i], compute, L.arg + nslots)
             nslots += 2
     L.narg = nslots
     # 4. run

@@ -9,6 +9,7 @@ import importlib
 from .tensor import HELPERS
 
 cimport cython
+from cpython.float cimport PyFloat_Check
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -72,6 +73,8 @@ cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
 cdef long one_dim(object dim, int n, str name) except -1:
     cdef long d
     try:
+        if PyFloat_Check(dim):
+            raise TypeError
         d = dim
     except (TypeError, OverflowError):
         raise TypeError(f"{name}(): argument 'dim' must be an int or a tuple of ints, "

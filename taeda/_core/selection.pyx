@@ -3,6 +3,7 @@
 What is wrong with arguments is found here and said by ``EXPLAIN``, functions of :mod:`taeda.ops.scatter`.
 """
 
+from cpython.float cimport PyFloat_Check
 from cpython.bool cimport PyBool_Check
 from cpython.list cimport PyList_Check
 from cpython.long cimport PyLong_Check
@@ -35,8 +36,10 @@ OPS = {}
 
 
 cdef inline int wrap(object dim, int nd, str name) except -1:
-    cdef int64_t d = dim
     cdef int n = nd if nd else 1
+    if PyFloat_Check(dim):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    cdef int64_t d = dim
     if d < -n or d >= n:
         raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
     return d + n if d < 0 else d
@@ -392,7 +395,11 @@ def masked_select(Tensor input, Tensor mask):
 # ---- x[...] ----------------------------------------------------------------------------------------------------------
 
 cdef object bound_of(object x):
-    return x if x is None or PyLong_Check(x) else x.__index__()
+    if x is None or PyLong_Check(x):
+        return x
+    if not hasattr(x, "__index__"):
+        raise TypeError(f"slice indices must be integers or None or have an __index__ method, not {type(x).__name__}")
+    return x.__index__()
 
 
 cdef bint is_sequence(object x):

@@ -178,7 +178,7 @@ def _check_fill(input, mask, value):
         )
 
 
-@pointwise(operands=3, promote_from=(0,), require=_require_mask, check=_check_fill, one_value=True)
+@pointwise(operands=3, promote_from=(0,), require=_require_mask, check=_check_fill, one_value=True, fits=True)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is true, ``input`` elsewhere.
 
@@ -200,7 +200,7 @@ def _require_condition(dtypes):
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtypes[0]}")
 
 
-@pointwise(operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where")
+@pointwise(operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True)
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""
     return _choose(_true(condition), input, other)

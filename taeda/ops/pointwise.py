@@ -42,7 +42,7 @@ def _times(x, factor):
 # ---- sums and products ----------------------------------------------------------------------------------------------
 
 
-@pointwise(check=_check_alpha, reference=lambda *x: np.add(*x))
+@pointwise(numbers=True, check=_check_alpha, reference=lambda *x: np.add(*x))
 def add(input, other, *, alpha=1):
     """``input + alpha * other``; of bools, whether either holds.
 
@@ -56,7 +56,7 @@ def add(input, other, *, alpha=1):
 add.vjp(input=lambda g: g, other=lambda g, alpha: g if alpha == 1 else mul_conj(g, alpha))
 
 
-@pointwise(check=_check_alpha, dtypes=NUMBER, strict_bool=True, reference=lambda *x: np.subtract(*x))
+@pointwise(numbers=True, check=_check_alpha, dtypes=NUMBER, strict_bool=True, reference=lambda *x: np.subtract(*x))
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     return input - _times(other, alpha)
@@ -83,7 +83,7 @@ def rsub(input, other, *, alpha=1):
 rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), other=lambda g: g)
 
 
-@pointwise(reference=lambda *x: np.multiply(*x))
+@pointwise(numbers=True, reference=lambda *x: np.multiply(*x))
 def mul(input, other):
     """``input * other``; of bools, whether both hold."""
     return input * other
@@ -102,7 +102,7 @@ def mul_conj(input, other):
 mul_conj.vjp(input=lambda g, other: mul(g, other), other=lambda g, input: mul_conj(input, g))
 
 
-@pointwise(promote="float", reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)), node="Div")
+@pointwise(numbers=True, promote="float", reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)), node="Div")
 def true_divide(input, other):
     """``input / other``; whole numbers give the default floating-point dtype."""
     return input / other
@@ -152,7 +152,7 @@ def _whole_number_zero(input, other):
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
 
 
-@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.floor_divide(*x), domain=((-2, 2), (0.5, 2)))
+@pointwise(numbers=True, check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.floor_divide(*x), domain=((-2, 2), (0.5, 2)))
 def floor_divide(input, other):
     """``floor(input / other)``, Python's ``//``.
 
@@ -736,7 +736,7 @@ fmin.vjp(
 )
 
 
-@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: x, node="ClampBackward1")
+@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: x, node="ClampBackward1", fits=True)
 def clamp_between(input, min=None, max=None):
     """``input`` held between two numbers, either of which may be None; NaN stays."""
     if min is not None:
@@ -807,9 +807,20 @@ def _clamp_to_tensors(input, min, max, out, inplace):
     return op(input, bound) if out is None else op(input, bound, out=out)
 
 
+#: Types of bounds that need no conversion; others may be NumPy's.
+_BOUNDS = {float, int, type(None), Tensor}
+
+
+def _bound(x):
+    found = None if isinstance(x, Tensor) else _core.HELPERS["operand"](x)
+    return x if found is None else found
+
+
 def _clamp(input, min, max, out, inplace, name="clamp"):
     if not isinstance(input, Tensor):
         expect_tensors(name, input=input)
+    if type(min) not in _BOUNDS or type(max) not in _BOUNDS:
+        min, max = (_bound(b) for b in (min, max))
     numbers = not (isinstance(min, Tensor) or isinstance(max, Tensor))
     if numbers and (min != min or max != max):  # NaN bounds give NaN, as tensors of them do
         min, max = (_as_tensor(b, input) if b != b else b for b in (min, max))
