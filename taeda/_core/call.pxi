@@ -894,15 +894,29 @@ def require_device(where):
     check_device(where)
 
 
+cdef enum:
+    ZERO_PIECE = 1 << 18  # bytes
+
+
+cdef void zero_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    memset(ptr[0] + begin, 0, end - begin)
+
+
 def zero(Tensor t):
     """Set every element to zero; neither recorded nor counted as a write."""
     if MODES[0] != NULL and type(t) is not Tensor and hasattr(t, "_zero"):
         t._zero()
         return
-    if is_dense(t):
-        memset(t.ptr, 0, t.count * ITEMSIZE[t.code])
-    else:
+    cdef char* ptr[1]
+    cdef int64_t nbytes = t.count * ITEMSIZE[t.code]
+    if not is_dense(t):
         copy_into(t, zero_scalar(t.code))
+    elif nbytes < 4 * ZERO_PIECE:
+        memset(t.ptr, 0, nbytes)
+    else:
+        ptr[0] = t.ptr
+        with nogil:
+            parallel_for(zero_piece, ptr, NULL, nbytes, ZERO_PIECE)
 
 
 cdef Tensor zero_scalar(int code):

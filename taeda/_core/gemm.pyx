@@ -132,7 +132,7 @@ cdef int multiply(Product* p) except -1:
         load(p.code)
     if along_a and along_b and (p.m <= FEW_ROWS or p.n <= FEW_ROWS):
         return along_memory(p, p.n < p.m)
-    if p.n == 1 and p.a.rows == item and p.c.rows == item:
+    if p.n == 1 and p.a.rows == item and p.c.rows == item and (not p.init or p.d.rows == item or p.d.rows == 0):
         swap(p)
     elif along_a and along_b and p.n0 * p.n1 == 1 and fills_panel(p.code, p.m) and p.n >= 2 * p.m and (
             not p.init or p.d.rows == 0):

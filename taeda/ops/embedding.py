@@ -11,7 +11,7 @@ from .joining import cat
 from .reduction import extent
 from .scatter import index_add, index_reduce, scatter
 from .shape import _positions
-from .table import composite, primitive
+from .table import composite, expect_tensors, primitive
 from .views import reshape, unsqueeze
 
 
@@ -101,6 +101,7 @@ embedding_dense_backward.vjp(grad_output=_embedding_second)
 @composite(method=False)
 def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
     """Scale down, in place, the rows at ``indices`` whose norm is above ``max_norm``."""
+    expect_tensors("embedding_renorm_", weight=weight, indices=indices)
     previous = _core.set_grad_enabled(False)
     try:
         rows = reshape(indices, (-1,)).unique()

@@ -200,7 +200,9 @@ def _require_condition(dtypes):
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtypes[0]}")
 
 
-@pointwise(operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True)
+@pointwise(
+    operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True
+)
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""
     return _choose(_true(condition), input, other)

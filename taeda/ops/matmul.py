@@ -295,6 +295,10 @@ def chain_matmul(*matrices):
 
 def multi_dot(tensors):
     """Product of matrices (the first and last may be vectors), in the order that takes the fewest multiplications."""
+    if isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__"):
+        raise TypeError(
+            f"multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError("multi_dot(): expected at least 1 tensor but got 0")

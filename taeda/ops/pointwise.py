@@ -152,7 +152,13 @@ def _whole_number_zero(input, other):
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
 
 
-@pointwise(numbers=True, check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.floor_divide(*x), domain=((-2, 2), (0.5, 2)))
+@pointwise(
+    numbers=True,
+    check=_whole_number_zero,
+    dtypes=REAL,
+    reference=lambda *x: np.floor_divide(*x),
+    domain=((-2, 2), (0.5, 2)),
+)
 def floor_divide(input, other):
     """``floor(input / other)``, Python's ``//``.
 

@@ -176,7 +176,7 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     address = _forward_kernel(mode, dtype.name, save)
     item = dtype.itemsize
     p_out, p_saved, p_c, p_h, p_x = (t.data_ptr() for t in (out, saved, old_c, old_h, gates))
-    grain = max(1, _PIECE // hidden)
+    grain = max(1, _PIECE // max(1, hidden))
     width = gates.shape[1]
     batch = h.shape[0]
     w = w_hh.t().contiguous() if len(sizes) > 1 else w_hh.t()  # once, rather than in the product of every step
@@ -220,7 +220,7 @@ def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, rever
         )
     p_x, p_h, p_out, p_saved, p_c, p_old = (t.data_ptr() for t in (d_x, d_h, g_out, saved, old_c, old_h))
     p_result = out.data_ptr()
-    grain = max(1, _PIECE // hidden)
+    grain = max(1, _PIECE // max(1, hidden))
     for start, n in reversed(_blocks(sizes, reverse)):
         if not n:
             continue
@@ -253,7 +253,7 @@ def lstm_cell(x, hidden, c, save):
     h_new, c_new = empty((n, width), c.dtype), empty((n, width), c.dtype)
     gates = empty((n, 4 * width if save else 0), c.dtype)
     address = kernels.lstm_cell(c.dtype.name, save)
-    launch(address, (h_new, c_new, gates, x, hidden, c), (width,), n, _PIECE // width + 1)
+    launch(address, (h_new, c_new, gates, x, hidden, c), (width,), n, _PIECE // max(1, width) + 1)
     return h_new, c_new, gates
 
 
@@ -271,7 +271,7 @@ def _(g, gates, x, hidden, c):
     d_x, d_c = empty((n, 4 * width), c.dtype), empty((n, width), c.dtype)
     address = kernels.lstm_cell_backward(c.dtype.name, dh is not None, dc is not None)
     given = tuple(0 if t is None else t.contiguous() for t in (dh, dc))
-    launch(address, (d_x, d_c, *given, gates, c), (width,), n, _PIECE // width + 1)
+    launch(address, (d_x, d_c, *given, gates, c), (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_x, d_c
 
 
@@ -282,7 +282,7 @@ def gru_cell(x, hidden, h, save):
     n, width = h.shape
     _expect("gru_cell", h.dtype, gates=(x, (n, 3 * width)), hidden=(hidden, (n, 3 * width)))
     h_new, saved = empty((n, width), h.dtype), empty((n, 4 * width if save else 0), h.dtype)
-    launch(kernels.gru_cell(h.dtype.name, save), (h_new, saved, x, hidden, h), (width,), n, _PIECE // width + 1)
+    launch(kernels.gru_cell(h.dtype.name, save), (h_new, saved, x, hidden, h), (width,), n, _PIECE // max(1, width) + 1)
     return h_new, saved
 
 
@@ -294,7 +294,7 @@ def _(g, saved, x, hidden, h):
     n, width = h.shape
     d_x, d_hidden, d_h = empty((n, 3 * width), h.dtype), empty((n, 3 * width), h.dtype), empty((n, width), h.dtype)
     tensors = (d_x, d_hidden, d_h, g, saved, h)
-    launch(kernels.gru_cell_backward(h.dtype.name), tensors, (width,), n, _PIECE // width + 1)
+    launch(kernels.gru_cell_backward(h.dtype.name), tensors, (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_hidden, d_h
 
 

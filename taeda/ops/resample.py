@@ -16,7 +16,7 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import gridsample, target
 from ..kernels import resample as kernels
-from .table import composite, primitive
+from .table import composite, expect_tensors, primitive
 
 
 class Line(NamedTuple):
@@ -525,6 +525,7 @@ def affine_grid(theta, size, align_corners=None):
     Returns:
         ``(N, H, W, 2)`` or ``(N, D, H, W, 3)``.
     """
+    expect_tensors("affine_grid", theta=theta)
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "

@@ -121,3 +121,85 @@ def test_statistics_and_weights_with_gaps(training):
         assert kept.equal(moved)
     assert F.group_norm(x, 3, *spread[2:]).equal(F.group_norm(x, 3, *gaps[2:]))
     taeda.testing.assert_close(F.batch_norm(x, *gaps[:2]), (x - gaps[0][:, None]) / (gaps[1][:, None] + 1e-5).sqrt())
+
+
+@pytest.mark.parametrize("dtype", (taeda.float32, taeda.float64))
+def test_a_vector_with_gaps_added_to_a_product(dtype):
+    wide, vector = taeda.randn(40, dtype=dtype), taeda.randn(30, dtype=dtype)
+    by_columns = taeda.randn(30, 20, dtype=dtype).t()
+    product = by_columns.contiguous() @ vector
+    for added in (wide[::2], wide[:20][::-1], wide[::2][::-1], wide[:1].expand(20)):
+        taeda.testing.assert_close(taeda.addmv(added, by_columns, vector), added.contiguous() + product)
+
+
+def test_copies_between_strides():
+    x = taeda.arange(3 << 12).reshape(3, -1)
+    for dtype in (taeda.uint8, taeda.int16, taeda.float32, taeda.float64, taeda.complex128):
+        t = x.to(dtype)
+        column = t[:, 5:6].expand(3, 1000).contiguous()
+        assert column.tolist() == [[t[i, 5].item()] * 1000 for i in range(3)]
+        assert t[:, ::3].contiguous().tolist() == [row[::3] for row in t.tolist()]
+        long = t.reshape(-1).repeat(24)
+        joined = taeda.stack((long, long + 1), -1)
+        assert joined[:, 0].equal(long) and joined[:, 1].equal(long + 1)
+
+
+def assigned(t, x):
+    t[:] = x
+    return t
+
+
+FITS = {
+    "full": lambda dtype, x: taeda.full((2,), x, dtype=dtype),
+    "fill_": lambda dtype, x: taeda.zeros(2, dtype=dtype).fill_(x),
+    "masked_fill": lambda dtype, x: taeda.zeros(2, dtype=dtype).masked_fill(taeda.tensor([True, True]), x),
+    "assignment": lambda dtype, x: assigned(taeda.zeros(2, dtype=dtype), x),
+    "scalar_tensor": lambda dtype, x: taeda.scalar_tensor(x, dtype=dtype).expand(2),
+}
+
+
+@pytest.mark.parametrize("what", FITS)
+def test_numbers_that_do_not_fit(what):
+    for dtype, good, stored, bad in (
+        (taeda.uint8, 255, 255, 256),
+        (taeda.uint8, -1, 255, -256),
+        (taeda.int8, -128, -128, 128),
+        (taeda.int32, 2**31 - 1, 2**31 - 1, 2**31),
+        (taeda.int64, -(2**63), -(2**63), 2**63),
+        (taeda.int64, 1.5, 1, math.nan),
+        (taeda.int16, -2.5, -2, 1e30),
+        (taeda.float16, math.inf, math.inf, 1e5),
+        (taeda.float32, 2**70, 2.0**70, 1e39),
+        (taeda.float32, 1 + 0j, 1.0, 1j),
+        (taeda.bool, 0.5, True, None),
+    ):
+        assert FITS[what](dtype, good).tolist() == [stored] * 2
+        if bad is not None:
+            with pytest.raises(RuntimeError, match="without overflow"):
+                FITS[what](dtype, bad)
+
+
+def test_numbers_alone_and_numbers_of_numpy():
+    np = pytest.importorskip("numpy")
+    assert taeda.add(1, 2).dtype is taeda.int64 and taeda.add(1, 2).item() == 3
+    assert taeda.div(1, 2).item() == 0.5 and taeda.mul(1.5, 2).dtype is taeda.float32
+    assert taeda.zeros(2).clamp(np.float32(1.5), np.float64(2)).tolist() == [1.5, 1.5]
+    assert taeda.add(taeda.ones(2), taeda.ones(2), alpha=np.int64(2)).tolist() == [3, 3]
+
+
+def test_floats_are_no_dimensions():
+    x = taeda.ones(2, 3)
+    for call in (
+        x.sum,
+        x.cumsum,
+        x.sort,
+        x.topk,
+        x.softmax,
+        x.index_select,
+        lambda d: taeda.stack((x, x), d),
+        taeda.dtype,
+    ):
+        with pytest.raises(TypeError):
+            call(1.0)
+    with pytest.raises(TypeError, match="slice indices"):
+        x[1.5:]
