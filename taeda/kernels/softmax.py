@@ -130,23 +130,27 @@ def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, 
 
 @kernel
 def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
-    """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and ``logsumexp(x)``.
+    """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and the parts of ``logsumexp(x)``.
 
-    Operands: loss, weight, logsumexp, x, target, w (may be left out), report (a class out of range, and whether there
-    was one). Parameter: the ignored class.
+    The parts are the largest element and the logarithm of the sum of ``exp(x - largest)``: their sum in one number would
+    have a rounding error that grows with it, and the gradient would have that error in every element.
+
+    Operands: loss, weight, largest, logarithm, x, target, w (may be left out), report (a class out of range, and whether
+    there was one). Parameter: the ignored class.
     """
-    working = compute(dtypes[3])
+    working = compute(dtypes[4])
 
     def body(row: Row) -> None:
-        t, counts = _target(row, 4, row.schedule.param(0, F64).to(I64), 6)
-        top = largest(row, 3, working)
-        lse = s.log(sum_exp(row, 3, working, top)) + top
-        weight = f.select(counts, row.at(5, t) if dtypes[5] else f.const(part(working), 1.0), 0.0)
-        row.put(0, f.select(counts, (lse - row.at(3, t)) * weight, 0.0))
+        t, counts = _target(row, 5, row.schedule.param(0, F64).to(I64), 7)
+        top = largest(row, 4, working)
+        logs = s.log(sum_exp(row, 4, working, top))
+        weight = f.select(counts, row.at(6, t) if dtypes[6] else f.const(part(working), 1.0), 0.0)
+        row.put(0, f.select(counts, (logs + (top - row.at(4, t))) * weight, 0.0))
         row.put(1, weight)
-        row.put(2, lse)
+        row.put(2, top)
+        row.put(3, logs)
 
-    operands = _operands(dtypes, columns, "rrrfrws", working)
+    operands = _operands(dtypes, columns, "rrrrfrws", working)
     rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
 
 
@@ -160,20 +164,21 @@ def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int,
 def cross_entropy_backward(f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool) -> None:
     """``g * w / count * (exp(x - logsumexp) - [class is t])`` per element.
 
-    Operands: the result, x, g (of each row with ``per_row``), w, count (may be left out), logsumexp, target.
+    Operands: the result, x, g (of each row with ``per_row``), w, count (may be left out), the two parts of logsumexp,
+    target.
     """
     working = compute(dtypes[1])
 
     def body(row: Row) -> None:
-        g, lse, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6)
+        g, top, logs, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6), row.get(7)
 
         def fn(x: Value, at: Value) -> Value:
-            p = by_register(exp_negative, x - lse)
+            p = by_register(exp_negative, (x - top) - logs)
             return f.select(at == t, p - 1.0, p) * g
 
         row.each([1], [0], fn, index=I64)
 
-    operands = _operands(dtypes, columns, "ffrrsrr" if per_row else "ffsrsrr", working)
+    operands = _operands(dtypes, columns, "ffrrsrrr" if per_row else "ffsrsrrr", working)
     rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
 
 

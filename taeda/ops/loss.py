@@ -59,7 +59,7 @@ def _class_loss_grads(name, ins):
     return [Rowwise(name, kernel, "fx", "f" + g + ins, key=(g == "r",)).along for g in ("r", "s")]
 
 
-_cross_entropy_grads = _class_loss_grads("cross_entropy", "rsrr")
+_cross_entropy_grads = _class_loss_grads("cross_entropy", "rsrrr")
 _nll_loss_grads = _class_loss_grads("nll_loss", "rsr")
 
 
@@ -103,24 +103,24 @@ def _divisor(count, reduction):
 
 
 @primitive(
-    _class_loss("cross_entropy", "rarara"),
+    _class_loss("cross_entropy", "rararara"),
     method=False,
     out=False,
-    outputs=("loss", "weights", "lse", "count"),
+    outputs=("loss", "weights", "top", "logs", "count"),
     differentiable=[0],
     name="_cross_entropy",
     node="NllLoss",
 )
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
-    """The loss, each row's weight, each row's log-sum-exp, and what the mean divides by."""
+    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides by."""
 
 
 @_fused_cross_entropy.vjp_all("input")
-def _(g, weights, lse, count, input, target, ignore_index, reduction):
+def _(g, weights, top, logs, count, input, target, ignore_index, reduction):
     count, dim = _divisor(count, reduction), _class_dim(input)
     if is_grad_enabled():
         return (_cross_entropy_gradient(g, weights, count, input, target, ignore_index, dim),)
-    return (_cross_entropy_grads[reduction != "none"](input, dim, (g, weights, count, lse, target)),)
+    return (_cross_entropy_grads[reduction != "none"](input, dim, (g, weights, count, top, logs, target)),)
 
 
 def _cross_entropy_gradient(g, weights, count, input, target, ignore_index, dim):
