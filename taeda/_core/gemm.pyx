@@ -24,6 +24,7 @@ cdef enum:
     FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
     FEW_ROWS = 12         # fewer are done along memory, without packing B
+    READ = 8              # multiplications in the time in which an item comes from memory
     SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
     NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
     NEAR_BYTES = 1 << 20  # of B that is used in place by more rows than those
@@ -187,14 +188,14 @@ cdef int along_memory(Product* p, bint turned) except -1:
     if turned:
         swap(p)
     few, many = p.m, p.n
-    # The rows of a task: as many as make the work of one.
-    block = TASK // (few * p.k) // 8 * 8
+    # The rows of a task: as many as make the work of one. Fetching an item of them takes as long as READ multiplications.
+    block = TASK // (max(few, <int64_t>READ) * p.k) // 8 * 8
     block = many if block >= many else (8 if block < 8 else block)
     tasks = ceil_div(many, block)
     ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
     arg[:] = [few, many, p.k, p.a.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, p.d.columns, p.init != 0, block,
               p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    run(fn, ptr, arg, tasks * p.n0 * p.n1, grain_of(work, tasks * p.n0 * p.n1), work)
+    run(fn, ptr, arg, tasks * p.n0 * p.n1, grain_of(work * max(READ // few, <int64_t>1), tasks * p.n0 * p.n1), work)
     return 0
 
 
