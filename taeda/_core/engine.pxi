@@ -37,7 +37,7 @@ cdef list apply_node(Node node, list grads, set needed):
     k = 0
     if op.joint:
         needs = tuple([is_wanted(node, i, needed) for i in range(len(node.targets))])
-        made = (<object>op.diff_fns[0])(*plan_values(node, op.diff_plans[0], g, needs))
+        made = call_derivative(node, op, 0, g, needs)
         if not isinstance(made, (tuple, list)):
             made = (made,)
         if node.counts is None:
@@ -53,17 +53,17 @@ cdef list apply_node(Node node, list grads, set needed):
             if not is_wanted(node, i, needed):
                 result.append(None)
             else:
-                result.append((<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, None)))
+                result.append(call_derivative(node, op, i, g, None))
     else:
         for i in range(n):
             count = node.counts[i]
             if count < 0:
                 result.append(None if not is_wanted(node, k, needed) else
-                              (<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, None)))
+                              call_derivative(node, op, i, g, None))
                 k += 1
             else:
                 needs = tuple([is_wanted(node, k + j, needed) for j in range(count)])
-                made = (<object>op.diff_fns[i])(*plan_values(node, op.diff_plans[i], g, needs)) if any(needs) else None
+                made = call_derivative(node, op, i, g, needs) if any(needs) else None
                 result.extend(made if made is not None else [None] * count)
                 k += count
     if node.metas is not None:
@@ -107,6 +107,12 @@ cdef object fit_gradient(object g, tuple meta):
     if t.code != <int>meta[1]:
         t = HELPERS["grad_cast"](t, DTYPES[<int>meta[1]])
     return t
+
+
+cdef object call_derivative(Node node, Op op, int which, object g, object needs):
+    """What a derivative gives for the arguments that it asks for, in its order."""
+    cdef list values = plan_values(node, <tuple>op.diff_plans[which], g, needs)
+    return PyObject_Vectorcall(<object>op.diff_fns[which], PySequence_Fast_ITEMS(values), len(values), NULL)
 
 
 cdef list plan_values(Node node, tuple plan, object g, object needs):
@@ -155,6 +161,19 @@ cdef object add_gradients(object a, object b):
     args[0] = <PyObject*>a
     args[1] = <PyObject*>b
     return op_call(<object>OPERATORS[ADD], args, 2, NULL)
+
+
+cdef bint is_ours(object held) except -1:
+    """Whether a sum of gradients that is still growing is in memory that nobody else can see."""
+    cdef Tensor t
+    if type(held) is not Tensor or Py_REFCNT(<PyObject*>held) > HELD_LIMIT:
+        return False
+    t = <Tensor>held
+    return Py_REFCNT(<PyObject*>t.storage) == 1 and t.storage.owner is None and t.base is None and not t.leaf_grad \
+        and t.grad_fn_ is None and is_dense(t)
+
+
+cdef int HELD_LIMIT = 2  # references to a gradient where the sum is made: what holds it, and the expression that reads it
 
 
 cdef int add_into(object a, object b) except -1:
@@ -305,17 +324,25 @@ cdef class GraphTask:
             if buffer is None:
                 buffer = [None] * (<Node>target).noutputs
                 self.buffers[target] = buffer
-            buffer[nr] = grad if buffer[nr] is None else add_gradients(buffer[nr], grad)
+            buffer[nr] = grad if buffer[nr] is None else self.joined(buffer[nr], grad)
             return 0
         entry = <LeafEntry>self.leaves[target]
         if grad is not None:
-            entry.grad = grad if entry.grad is None else add_gradients(entry.grad, grad)
+            entry.grad = grad if entry.grad is None else self.joined(entry.grad, grad)
         entry.pending -= 1
         if entry.pending == 0 and entry.grad is not None:
             grad = entry.grad
             entry.grad = None
             self.finish_leaf(<Tensor>target, grad)
         return 0
+
+    cdef object joined(self, object held, object grad):
+        """Their sum, in the memory of ``held`` where it may be."""
+        if not self.create_graph and MODES[0] == NULL and is_ours(held) and type(grad) is Tensor \
+                and same_sizes(<Tensor>held, <Tensor>grad) and (<Tensor>held).code == (<Tensor>grad).code:
+            add_into(held, grad)
+            return held
+        return add_gradients(held, grad)
 
     cdef int finish_leaf(self, Tensor leaf, object grad) except -1:
         cdef bint captured = self.captures is not None and leaf in self.captures

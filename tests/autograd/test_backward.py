@@ -332,3 +332,47 @@ def test_complex_gradients():
     assert autograd.gradgradcheck(lambda z: z * z * z, (z,))
     with pytest.raises(RuntimeError, match="real scalar outputs"):
         z.sum().backward()
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_sums_grow_in_place_unless_seen(seen):
+    """Several gradients of one tensor are summed in the memory of the first, unless somebody else holds that."""
+    x = leaf(0.5, -1.0)
+    y = x * 2
+    parts, places = [], []
+
+    def note(grads, _):
+        places.append(grads[0].data_ptr())
+        if seen:
+            parts.append(grads[0])
+
+    total = y.sin() + y.cos()
+    last = y.exp()  # the newest node runs first
+    last.grad_fn.register_hook(note)
+    y.register_hook(lambda g: places.append(g.data_ptr()))
+    (total + last).sum().backward()
+    z = 2 * x.detach()
+    assert taeda.allclose(x.grad, 2 * (z.exp() + z.cos() - z.sin()))
+    assert (places[0] == places[-1]) == (not seen)
+    if seen:
+        assert taeda.allclose(parts[0], z.exp())
+
+
+def test_gradients_that_were_asked_for_stay_as_they_were():
+    """What ``grad`` gives, ``retain_grad`` keeps or a leaf holds is not what a later sum grows in."""
+    x = leaf(0.5, -1.0)
+    y = x * 2
+    z = y * 1
+    w = z.exp() + y * 3 + y.sin() + z * z
+    got_z, got_y, got_x = autograd.grad(w.sum(), (z, y, x), retain_graph=True)
+    v = 2 * x.detach()
+    assert taeda.allclose(got_z, v.exp() + 2 * v)
+    assert taeda.allclose(got_y, v.exp() + 2 * v + 3 + v.cos())
+    assert taeda.allclose(got_x, 2 * got_y)
+    z.retain_grad()
+    y.retain_grad()
+    w.sum().backward()
+    assert taeda.equal(z.grad, got_z) and taeda.equal(y.grad, got_y) and taeda.equal(x.grad, got_x)
+    g = taeda.ones(2, dtype=taeda.float64)
+    (x + x + x.sin()).backward(g)
+    assert g.tolist() == [1.0, 1.0]
