@@ -101,15 +101,24 @@ for _name in ("addcdiv", "addcmul"):
     _ternary(_name)
 
 
-def _foreach_lerp(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any) -> tuple[Tensor, ...]:
-    """``lerp`` of each pair of tensors; ``weights`` is a number or a list."""
-    return tuple(x.lerp(y, w) for x, y, w in zip(self, tensors1, _each(weights, len(self), "lerp"), strict=True))
+def _lerps(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any, weight: Any, name: str) -> list[Tensor]:
+    weights = weight if weights is None else weights
+    rows = zip(self, _each(tensors1, len(self), "lerp"), _each(weights, len(self), "lerp"), strict=True)
+    return [getattr(x, name)(y, w) for x, y, w in rows]
 
 
-def _foreach_lerp_(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any) -> None:
-    """``lerp_`` of each pair of tensors; ``weights`` is a number or a list."""
-    for x, y, w in zip(self, tensors1, _each(weights, len(self), "lerp"), strict=True):
-        x.lerp_(y, w)
+def _foreach_lerp(
+    self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any = None, *, weight: Any = None
+) -> tuple[Tensor, ...]:
+    """``lerp`` of each pair of tensors, with a number or a list of weights, by either name."""
+    return tuple(_lerps(self, tensors1, weights, weight, "lerp"))
+
+
+def _foreach_lerp_(
+    self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any = None, *, weight: Any = None
+) -> None:
+    """``lerp_`` of each pair of tensors, with a number or a list of weights, by either name."""
+    _lerps(self, tensors1, weights, weight, "lerp_")
 
 
 def _foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:

@@ -1,12 +1,12 @@
 """Automatic differentiation: modes, backward and grad, one's own functions, numerical checks."""
 
-from .._core import Tensor as Variable
 from . import functional, graph, profiler, profiler_util
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, once_differentiable
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .modes import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .variable import Variable
 
 __all__ = [
     "Function",

@@ -1,5 +1,34 @@
-"""``Variable``, which is Tensor."""
+"""``Variable``: what a tensor with a gradient was called before PyTorch 0.4."""
 
-from .._core import Tensor as Variable
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import Tensor
 
 __all__ = ["Variable"]
+
+
+class _TensorsAreVariables(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, Tensor)
+
+
+class Variable(metaclass=_TensorsAreVariables):
+    """``Variable(data, requires_grad)``: a tensor on the memory of ``data``, outside its graph; every Tensor is one.
+
+    Args:
+        data: a tensor; none is one without elements.
+        requires_grad: whether operations on it are recorded.
+        volatile: what ``no_grad`` mode has replaced; accepted.
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
+        if data is None:
+            data = Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)

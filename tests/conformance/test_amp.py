@@ -172,3 +172,12 @@ def test_misuse_of_the_scaler():
 
     got, want = fn(taeda), fn(torch)
     assert len(got) == len(want) and [e.replace("AssertionError", "RuntimeError") for e in want] == got
+
+
+def test_older_names_on_the_cpu():
+    from taeda.cpu import amp
+
+    x = taeda.ones(2, 2)
+    with amp.autocast():
+        assert (x @ x).dtype is taeda.bfloat16
+    assert not amp.GradScaler(enabled=False).is_enabled()

@@ -280,3 +280,15 @@ def test_random_programs_of_views_and_inplace_ops(block):
                 assert_same(a, b, seed)
         second += 1
     assert compared > 20 and second > 10 and failed > 0
+
+
+def test_variable():
+    for f in (torch, taeda):
+        x = f.ones(2, requires_grad=True)
+        made = f.autograd.Variable(x * 2, requires_grad=True)
+        assert made.requires_grad and made.is_leaf and made.tolist() == [2.0, 2.0]
+        assert not f.autograd.Variable(x).requires_grad
+        assert isinstance(x, f.autograd.Variable) and isinstance(f.nn.Parameter(x), f.autograd.Variable)
+        assert not isinstance(1, f.autograd.Variable) and issubclass(f.Tensor, f.autograd.Variable)
+        with pytest.raises(TypeError):
+            f.autograd.Variable([1.0])

@@ -58,6 +58,7 @@ def test_more_forms():
         lambda f: f._foreach_pow(2.0, first(f)),
         lambda f: f._foreach_add(first(f), second(f), alpha=2),
         lambda f: f._foreach_mul(first(f), f.tensor(2.0)),
+        lambda f: f._foreach_lerp(first(f), second(f), weight=0.25),
     ):
         peer.close(list(call(taeda)), list(call(torch)))
 

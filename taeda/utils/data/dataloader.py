@@ -16,6 +16,10 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, dr
 
 T_co = TypeVar("T_co", covariant=True)
 
+#: Types of what a loader may be given; packages import them for annotations.
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list], Any]
+
 
 class _DatasetKind:
     """How samples are got: by index, or one after the other."""

@@ -17,22 +17,26 @@ _TensorMeta: Any = type(Tensor)
 
 (
     Argument,
+    DeviceObjType,
+    DictType,
     FunctionSchema,
     Graph,
     JitType,
+    ListType,
     Node,
     OperatorInfo,
     ScriptFunction,
     ScriptMethod,
     ScriptModule,
     ScriptObject,
+    TensorType,
     Type,
     Value,
 ) = (
     type(name, (), {"__doc__": "A part of PyTorch's C++: nothing is one.", "__module__": "torch._C"})
     for name in (
-        "Argument FunctionSchema Graph JitType Node OperatorInfo ScriptFunction ScriptMethod "
-        "ScriptModule ScriptObject Type Value"
+        "Argument DeviceObjType DictType FunctionSchema Graph JitType ListType Node OperatorInfo ScriptFunction "
+        "ScriptMethod ScriptModule ScriptObject TensorType Type Value"
     ).split()
 )
 
@@ -100,6 +104,12 @@ __all__ = [
 #: Libraries PyTorch may be built with.
 has_cuda = has_mps = has_mkl = has_mkldnn = has_openmp = _has_cuda = _has_mps = _has_mkldnn = False
 has_lapack = has_spectral = True
+
+
+def _are_functorch_transforms_active() -> bool:
+    from taeda._core import is_mode_active
+
+    return is_mode_active()
 
 
 def _is_tracing() -> bool:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import collections.abc
 import copy
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .... import _core, as_tensor, stack, tensor
 from ...._core import Tensor
+
+#: NumPy's dtypes of strings and objects, as ``dtype.str`` writes them; packages test arrays with it.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def _numpy() -> Any:

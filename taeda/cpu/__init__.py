@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._core.memory import empty_cache, memory_stats, reset_peak_memory_stats, set_cache_limit, set_memory_limit
+from .._core.memory import empty_cache, memory_stats, reset_peak_memory_stats, set_cache_limit, set_memory_limit
 
 __all__ = [
     "current_device",
