@@ -13,9 +13,6 @@ class _TensorsAreVariables(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, Tensor)
-
 
 class Variable(metaclass=_TensorsAreVariables):
     """``Variable(data, requires_grad)``: a tensor on the memory of ``data``, outside its graph; every Tensor is one.

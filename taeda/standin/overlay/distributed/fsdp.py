@@ -1,10 +1,20 @@
 """``torch.distributed.fsdp``: refused, since this build has no communication between processes."""
 
-from taeda._refuse import refused_class
+from taeda._refuse import refused_class, refused_function
 
-FullyShardedDataParallel = refused_class(
-    "torch.distributed.fsdp.FullyShardedDataParallel", "this build has no communication between processes"
+_WHY = "this build has no communication between processes"
+(
+    CPUOffload,
+    FSDPModule,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    MixedPrecisionPolicy,
+    ShardingStrategy,
+    StateDictType,
+) = (
+    refused_class(f"torch.distributed.fsdp.{name}", _WHY)
+    for name in (
+        "CPUOffload FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy StateDictType"
+    ).split()
 )
-MixedPrecision = ShardingStrategy = StateDictType = CPUOffload = refused_class(
-    "torch.distributed.fsdp", "this build has no communication between processes"
-)
+fully_shard = refused_function("torch.distributed.fsdp.fully_shard", _WHY)
