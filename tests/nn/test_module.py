@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import pickle
 import weakref
 
@@ -229,3 +230,8 @@ def test_errors_when_loading_say_what_to_mend():
         "[3, 2]",
     ):
         assert part in text
+
+
+def test_signatures_of_a_module_and_of_its_class():
+    assert str(inspect.signature(nn.Linear(2, 2))) == "(*args, **kwargs)"
+    assert list(inspect.signature(nn.Linear).parameters)[:3] == ["in_features", "out_features", "bias"]

@@ -6,6 +6,8 @@ Attribute access and calls are in ``taeda/_core/module.pyx``; hooks in ``_hooks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import Parameter as Parameter_
+from inspect import Signature
 from typing import Any, Self
 
 import taeda
@@ -59,6 +61,20 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
+class _CallSignature:
+    """``__signature__`` of a module, whose ``__call__`` is compiled: what ``inspect`` is told of calling it.
+
+    Classes of modules have none: theirs is that of ``__init__``.
+    """
+
+    _any = Signature([Parameter_("args", Parameter_.VAR_POSITIONAL), Parameter_("kwargs", Parameter_.VAR_KEYWORD)])
+
+    def __get__(self, module: Module | None, owner: type | None = None) -> Signature:
+        if module is None:
+            raise AttributeError("__signature__")
+        return self._any
+
+
 class Module(StateMixin, ModuleBase):
     """Base class of every layer and model.
 
@@ -72,6 +88,7 @@ class Module(StateMixin, ModuleBase):
     _compiled_call_impl: Callable | None = None
     _is_full_backward_hook: bool | None
 
+    __signature__ = _CallSignature()
     __setattr__ = set_attribute
     __delattr__ = delete_attribute
 

@@ -9,6 +9,7 @@ from taeda._refuse import refused_class
 from . import _ops, torch_version, version
 from ._ops import classes, ops
 from .dtypes import DTYPES, finfo
+from .futures import Future
 
 __version__ = torch_version.__version__
 
@@ -50,6 +51,7 @@ def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single non
 
 
 __all__ = [
+    "Future",
     "PyTorchFileReader",
     "PyTorchFileWriter",
     "SymBool",
