@@ -102,7 +102,7 @@ __all__ = [
 ]
 
 #: Libraries PyTorch may be built with.
-has_cuda = has_mps = has_mkl = has_mkldnn = has_openmp = _has_cuda = _has_mps = _has_mkldnn = False
+has_cuda = has_mps = has_mkl = has_mkldnn = has_openmp = _has_cuda = _has_mps = _has_mkldnn = _has_xpu = False
 has_lapack = has_spectral = True
 
 
