@@ -259,7 +259,12 @@ def nonzero(input, *, as_tuple=False, out=None):
     Returns:
         An int64 matrix with the coordinates of one element in each row, in row-major order; with ``as_tuple`` a tuple of
         one vector per dimension, fit for indexing.
+
+    Raises:
+        TypeError: ``out`` is given with ``as_tuple``.
     """
+    if as_tuple and out is not None:
+        raise TypeError("nonzero(): argument 'out' is for the matrix of coordinates; leave as_tuple out")
     if not as_tuple:
         return argwhere(input) if out is None else argwhere(input, out=out)
     return argwhere(unsqueeze(input, 0) if input.dim() == 0 else input).unbind(1)

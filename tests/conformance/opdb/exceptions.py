@@ -41,3 +41,22 @@ MEANT: dict[str, dict[str, str]] = {
         "gradient": "the same",
     },
 }
+
+_LAST_BITS = "half precision, two elements of one sample: sums rounded in another order"
+
+#: The same for differences that only the sweep over all samples shows.
+RARE: dict[str, dict[str, str]] = {
+    "cov": dict.fromkeys(
+        ("value", "gradient", "second"),
+        "with a correction of 2 the divisor is a difference of equal numbers: the last bits of sums of float32 weights",
+    ),
+    "linalg.eig": {"gradient": "near eigenvalues: float32's rounding over the square of their distance"},
+    "nn.functional.multi_head_attention_forward": {
+        "value": "float16 and scores of hundreds: roundings of the projections decide between keys"
+    },
+    "nn.functional.scaled_dot_product_attention": {
+        "gradient": "probabilities computed again from log-sums: as far from the truth as PyTorch's four-dimensional kernel"
+    },
+    "nn.functional.linear_cross_entropy.chunked": {"gradient": _LAST_BITS},
+    "nn.functional.linear_cross_entropy.chunked_none": {"gradient": _LAST_BITS},
+}

@@ -75,7 +75,7 @@ class Worker:
 
 def sweep(names, limit, report=None) -> list[dict]:
     """All of ``names``, one after the other."""
-    worker = Worker(600 if limit is None else 120)
+    worker = Worker(1800 if limit is None else 120)
     results = []
     try:
         for name in names:
