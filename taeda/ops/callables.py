@@ -9,6 +9,7 @@ from .table import composite
 
 _core.install("index", index)
 _core.install("const_data_ptr", Tensor.data_ptr)
+_core.install("__rdiv__", lambda self, other: self.reciprocal() * other)  # Python 2's name of __rtruediv__
 _core.install("is_distributed", lambda self: False)
 _core.install("name", property(lambda self: None, doc="None: leaves have no names."))
 
@@ -53,12 +54,6 @@ def map2_(input, x, y, callable):
 def module_load(input, other, assign=False):
     """What a parameter becomes when the entry ``other`` of a state dict is loaded into it."""
     return other.detach() if assign else input.copy_(other).detach()
-
-
-@composite()
-def __rdiv__(input, other):
-    """``other / input``, by a multiplication: the name that Python 2 had for ``__rtruediv__``."""
-    return input.reciprocal() * other
 
 
 @composite()
