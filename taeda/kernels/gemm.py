@@ -70,7 +70,10 @@ A_TILES = 22  # with its padding and a panel of B this stays in the second-level
 class Context:
     """What the tiles of one block share, kept on the stack: one int64 per name."""
 
-    NAMES = ("k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m", "next", "end", "ahead", "step")
+    NAMES = (
+        "k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m",
+        "next", "end", "later", "pitch", "jump", "other_jump", "runs", "ahead", "step",
+    )  # fmt: skip
 
     def __init__(self, f: Function, pointer: Value):
         self.f, self.pointer = f, pointer
@@ -191,7 +194,7 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
     def whole(tile: Helper, start: Value | int, stop: Value, carry) -> tuple[Value, tuple[Value, ...]]:
         with h.loop(start, stop, most, carry=carry) as L:
             at_a, at_c, at_d = L.carry
-            # Each tile asks for a part of the panel that comes next, until all of it has been.
+            # Each tile asks for a part of the panel that comes next, until all of it has been, then of the block of A.
             upcoming = context.get("next", PTR)
             more = upcoming < context.get("end", PTR)
             context.set(
@@ -199,6 +202,12 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
                 step=h.select(more, h.i64(64), h.i64(0)),
                 next=h.offset(upcoming, context.get("k") / (2 if tile is fast else 1) * 64),
             )
+            if tile is fast:
+                runs = context.get("runs")
+                with h.when(~more & (runs > 0)):
+                    later, jump = context.get("later", PTR), context.get("jump")
+                    context.set(ahead=later, step=context.get("pitch"), later=h.offset(later, jump), runs=runs - 1)
+                    context.set(jump=context.get("other_jump"), other_jump=jump)
             h.call(tile, pointer, at_a, b, at_c, at_d, columns)
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
@@ -427,6 +436,8 @@ def matmul(f: Function, dtype: str) -> None:
             use_a = f.select(packs_a, slab, at_a)
             block.context.set(b_k=f.select(packs_b | packed, f.i64(width * t.bytes), g["b_k"]))
             block.set_c(K.index == 0, g["init"], c, c_m, d, g["d_m"])
+            more = packs_a & (K.index + depth < g["k"])
+            block.comes_later(f.offset(at_a, depth * g["a_k"]), g["a_m"], g["a_k"], m, more)
             with f.loop(0, n, width) as P:
                 columns = smaller(f, n - P.index, width)
                 source = f.offset(at_b, P.index * b_n)
@@ -551,6 +562,7 @@ class Block:
         self.tiles, self.pointers, self.args = tiles, f.scratch(5 * 8), f.scratch(3 * 8)
         self.context = Context.new(f)
         self.comes_next(self.context.pointer, f.i64(0))
+        self.context.set(runs=f.i64(0))
         self.zeros = f.scratch(self.width * t.bytes)
         for v in range(shape.vectors):
             f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
@@ -567,6 +579,17 @@ class Block:
         """Have the tiles ask for the cache lines of ``panel``, which takes so many bytes, while they work."""
         self.f.store(self.context.at("next"), panel)
         self.f.store(self.context.at("end"), self.f.offset(panel, size))
+
+    def comes_later(self, a: Value, a_m: Value, a_k: Value, m: Value, there: Value) -> None:
+        """The same for a block of A, ``K_BLOCK`` deep, in place: each run of a tile is one column of cache lines."""
+        f, run = self.f, K_BLOCK // 2  # a packed tile asks for a line every second k
+        by_rows = a_k == self.t.bytes
+        lines = f.select(by_rows, f.i64(K_BLOCK * self.t.bytes // 64), m * self.t.bytes / 64 + 1)
+        half = f.select(by_rows, f.i64(64), a_k * run)  # a column of lines of A by columns takes two runs
+        self.context.set(
+            later=a, pitch=f.select(by_rows, a_m, a_k), jump=half, other_jump=f.select(by_rows, half, f.i64(64) - half),
+            runs=f.select(there, f.select(by_rows, lines, lines * 2), f.i64(0)),
+        )  # fmt: skip
 
     def multiply(self, a: Value, b: Value, column: Value, columns: Value, m: Value, packed: Value) -> None:
         """The ``m`` rows against one panel ``b``, which has ``columns`` columns and starts at ``column``."""
