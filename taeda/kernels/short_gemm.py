@@ -6,7 +6,8 @@ the block, of B with a row of the block for each word of k. That is what the til
 what the dot-product instructions of AVX-512 take, so one packing serves both *engines*:
 
 * ``amx``: 32 x 32 numbers of C in four tile registers; one instruction multiplies two blocks.
-* ``dot``: 8 x 32 numbers of C in vector registers, a word of A at a time.
+* ``dot``: 8 x 32 numbers of C in vector registers, a word of A at a time. The instruction for integers wants those of
+  A unsigned: 128 is added to them where they are packed, and 128 times the sum of a column of B taken off the result.
 
 bfloat16 is summed in float32, and denormal numbers are taken as zero, as these instructions do; integers are exact. The
 sum over k is never cut, so results depend on nothing but the operands.
@@ -25,6 +26,7 @@ ROWS = 8  # of C that the engine ``dot`` does at a time
 TASK = 256  # rows and columns of C in a task, at most: its sums take 256 KiB of the stack
 DEPTH = 8  # blocks along k that are multiplied at a time: those of B then stay in the first-level cache while A passes
 SUMS = {"bfloat16": F32, "int8": I32}
+TURN = 0x80808080  # adds 128 to, or takes it from, each number of a word
 
 #: Arguments of ``pack``: the size along m or n, that along k, and the strides in bytes; two batch dimensions, of which
 #: ``n1`` is the inner one's size.
@@ -46,6 +48,11 @@ def engine(dtype: str) -> str:
         return "dot" if "+avx512vnni" in target.features else ""
     # Intel's processors take two cycles or more for what AMD's do in one: there float32 is as fast.
     return "dot" if "+avx512bf16" in target.features and vendor() == "AuthenticAMD" else ""
+
+
+def is_unsigned(dtype: str, kind: str) -> bool:
+    """Whether the engine ``kind`` wants 128 added to the numbers of A."""
+    return dtype == "int8" and kind == "dot"
 
 
 def group(dtype: str) -> int:
@@ -78,14 +85,16 @@ def _words_across(f: Function, x: Value, t: Type, step: Value, count: Value, mas
 
 
 @kernel
-def pack(f: Function, dtype: str, left: bool, along: bool) -> None:
+def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> None:
     """Blocks of A (``left``) or B: ``ptr = [blocks, x]``, see :data:`PACK_ARGS`; the range counts pairs of rows of blocks.
 
     ``along``: x is contiguous along k, else along the other dimension, of which a pair of blocks takes a cache line.
+    ``kind``: the engine that takes the blocks, this machine's if it is not given.
     """
     t = TYPES[dtype]
     g = {name: f.size(i) for i, name in enumerate(PACK_ARGS)}
     size = group(dtype)
+    unsigned = left and is_unsigned(dtype, kind or engine(dtype))
     n = SIDE * size  # numbers of k in a block
     steps = (g["k"] + (n - 1)) / n
     tiles = (g["size"] + (SIDE - 1)) / SIDE
@@ -104,7 +113,7 @@ def pack(f: Function, dtype: str, left: bool, along: bool) -> None:
                 for i in range(SIDE)
             ]
         for i, row in enumerate(rows if along is left else transpose(rows)):
-            f.store(f.offset(target, i * 4 * SIDE), row)
+            f.store(f.offset(target, i * 4 * SIDE), row ^ f.const(U32, TURN, SIDE) if unsigned else row)
 
     with f.loop(f.begin, f.end) as T:
         batch, tile = T.index / pairs, T.index % pairs * 2
@@ -177,28 +186,37 @@ def _dot_block(f: Function, dtype: str, across: int) -> Helper:
     sums, a, b, row, depth, first, count = h.params
     t = SUMS[dtype]
     zero = h.const(t, 0, SIDE)
-    signed = t is I32  # the instruction wants a's numbers unsigned: 128 is added to them and taken off again at the end
-    turn = h.const(U32, 0x80808080, SIDE)
     with h.loop(0, count, ROWS) as R:
-        with h.loop(0, depth, BLOCK, carry=[zero] * ((ROWS + signed) * across)) as K:
+        with h.loop(0, depth, BLOCK, carry=[zero] * (ROWS * across)) as K:
             with h.loop(0, SIDE, carry=list(K.carry)) as W:
                 acc = list(W.carry)
                 line = K.index + W.index * (4 * SIDE)
                 words = [h.load(h.offset(b, line + row * j), U32, SIDE) for j in range(across)]
                 at = h.offset(a, K.index + R.index * (4 * SIDE) + W.index * 4)
-                for i in range(ROWS + signed):
-                    x = turn if i == ROWS else h.splat(h.load(h.offset(at, i * 4 * SIDE), U32), SIDE)
-                    x = x ^ turn if signed and i < ROWS else x
+                for i in range(ROWS):
+                    x = h.splat(h.load(h.offset(at, i * 4 * SIDE), U32), SIDE)
                     for j in range(across):
                         acc[i * across + j] = _dot(h, dtype, acc[i * across + j], x, words[j])
                 W.carry = tuple(acc)
             K.carry = W.carry
         for i in range(ROWS):
             for j in range(across):
-                total = K.carry[i * across + j]
-                total = total - K.carry[ROWS * across + j] if signed else total
                 at = h.offset(sums, (R.index + i) * (8 * SIDE) + j * 4 * SIDE)
-                h.store(at, total + h.select(first != 0, zero, h.load(at, t, SIDE)))
+                h.store(at, K.carry[i * across + j] + h.select(first != 0, zero, h.load(at, t, SIDE)))
+    return h
+
+
+def _column_sums(f: Function, across: int) -> Helper:
+    """``columns(sums, b, row, depth, first)``: 128 times the sums of columns of ``across`` blocks of B."""
+    h = f.helper(f"columns_{across}", PTR, PTR, I64, I64, I64)
+    sums, b, row, depth, first = h.params
+    zero, turn = h.const(I32, 0, SIDE), h.const(U32, TURN, SIDE)
+    with h.loop(0, depth, 4 * SIDE, carry=[zero] * across) as W:
+        words = [h.load(h.offset(b, W.index + row * j), U32, SIDE) for j in range(across)]
+        W.carry = [_dot(h, "int8", acc, turn, word) for acc, word in zip(W.carry, words, strict=True)]
+    for j, acc in enumerate(W.carry):
+        at = h.offset(sums, j * 4 * SIDE)
+        h.store(at, acc + h.select(first != 0, zero, h.load(at, I32, SIDE)))
     return h
 
 
@@ -212,6 +230,7 @@ class _Blocks:
             self.helpers = {(d, a): _amx_block(f, dtype, d, a) for d in (1, 2) for a in (1, 2)}
         else:
             self.rows = {a: _dot_block(f, dtype, a) for a in (1, 2)}
+        self.column_sums = {a: _column_sums(f, a) for a in (1, 2)} if is_unsigned(dtype, kind) else {}
 
     def begin(self) -> None:
         """Configure the tile registers: eight of 16 rows of 64 bytes."""
@@ -238,6 +257,14 @@ class _Blocks:
             N.otherwise()
             self._columns(sums, a, b, part, m, 1)
 
+    def sum_columns(self, sums: Value, b: Value, part: tuple[Value, Value, Value], n: Value) -> None:
+        """What to take off the sums of up to 32 columns, for the engine that wants the numbers of A unsigned."""
+        f = self.f
+        with f.branch(n > SIDE) as N:
+            f.call(self.column_sums[2], sums, b, *part)
+            N.otherwise()
+            f.call(self.column_sums[1], sums, b, *part)
+
     def _columns(self, sums: Value, a: Value, b: Value, part, m: Value, across: int) -> None:
         f = self.f
         if self.kind == "amx":
@@ -262,18 +289,20 @@ def product(f: Function, dtype: str, out: str, kind: str) -> None:
     g = {name: f.size(i) for i, name in enumerate(PRODUCT_ARGS)}
     blocks = _Blocks(f, dtype, kind)
     pair, row = 2 * SIDE, g["steps"] * BLOCK
-    room = f.scratch(TASK * TASK * 4)
+    room, column_sums = f.scratch(TASK * TASK * 4), f.scratch(TASK * 4)
     parts = (g["steps"] + (DEPTH - 1)) / DEPTH
     most = (g["steps"] + (parts - 1)) / parts * BLOCK
     mt, nt = ((g[x] + (g["task"] - 1)) / g["task"] for x in "mn")
 
-    def finish(sums: Value, c: Value, d: Value, m: Value, n: Value) -> None:
+    def finish(sums: Value, c: Value, d: Value, m: Value, n: Value, columns: Value) -> None:
         """Convert the sums and add D."""
         masks = [f.first(n, SIDE), f.first(n - SIDE, SIDE)]
         with f.loop(0, m) as R:
             to, add = f.offset(c, R.index * g["c_m"]), f.offset(d, R.index * g["d_m"])
             for j, mask in enumerate(masks):
                 at = f.offset(sums, R.index * (8 * SIDE) + j * 4 * SIDE)
+                if blocks.column_sums:
+                    f.store(at, f.load(at, acc, SIDE) - f.load(f.offset(columns, j * 4 * SIDE), acc, SIDE))
                 with f.when(g["init"] != 0), f.branch(g["d_n"] == 0) as B:
                     x = f.splat(f.load(add, t), SIDE)
                     f.store(at, f.load(at, acc, SIDE) + x.to(acc))
@@ -299,9 +328,13 @@ def product(f: Function, dtype: str, out: str, kind: str) -> None:
                 sums = f.offset(room, (N.index - left) * (TASK * 4) + (M.index - top) * (pair * 4))
                 at_a = f.offset(a, M.index / SIDE * row + K.index)
                 at_b = f.offset(b, N.index / SIDE * row + K.index)
-                blocks.compute(sums, at_a, at_b, (row, depth, (K.index == 0).to(I64)), m, n)
+                part, columns = (row, depth, (K.index == 0).to(I64)), f.offset(column_sums, (N.index - left) * 4)
+                blocks.compute(sums, at_a, at_b, part, m, n)
+                if blocks.column_sums:
+                    with f.when(M.index == top):
+                        blocks.sum_columns(columns, at_b, part, n)
                 with f.when(last):
                     to = f.offset(c, M.index * g["c_m"] + N.index * to_type.bytes)
                     add = f.offset(d, M.index * g["d_m"] + N.index * g["d_n"])
-                    finish(sums, to, add, _smaller(f, m, pair), n)
+                    finish(sums, to, add, _smaller(f, m, pair), n, columns)
     blocks.end()

@@ -41,7 +41,7 @@ def test_kernels(dtype, kind, sizes):
             (k * item, item) if right_turned else (item, n * item),
         )
         for to, x, size, (across, along), left in zip(packed, (a, b), (m, n), strides, (True, False), strict=True):
-            address = short_gemm.pack(dtype, left, along == item)
+            address = short_gemm.pack(dtype, left, along == item, kind)
             _core.launch(address, (to, x), (size, k, across, along, 1, 0, 0), -(-size // 32), 1)
         c = _core.empty((m, n), taeda.int32 if dtype == "int8" else taeda.bfloat16)
         args = (m, n, steps, n * c.element_size(), 0, 0, 0, 64, 1, *(0,) * 6)
