@@ -205,9 +205,12 @@ cdef extern from *:
     static PyObject *taeda_module_getattribute, *taeda_module_getattr;
 
     /* Make object.__new__ the constructor, as for a class written in Python: there are no fields to set up, and a
-       mixin that stands before Module among the bases decides which constructor copying and unpickling call. */
+       mixin that stands before or behind Module among the bases decides which constructor making, copying and unpickling
+       call. */
     static void taeda_prepare(PyTypeObject *base, PyObject *getattribute, PyObject *getattr) {
         base->tp_new = PyBaseObject_Type.tp_new;
+        if (PyDict_DelItemString(base->tp_dict, "__new__") < 0)
+            PyErr_Clear();
         taeda_module_getattro = base->tp_getattro;
         taeda_module_getattribute = getattribute;
         taeda_module_getattr = getattr;

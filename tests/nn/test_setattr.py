@@ -1,5 +1,7 @@
 """Attributes of modules that go round ``Module.__setattr__``, as programs do."""
 
+import copy
+
 import taeda
 from taeda import nn
 
@@ -61,3 +63,23 @@ def test_compiling_in_place_changes_nothing():
     layer = nn.Linear(2, 2)
     before = layer(taeda.ones(2))
     assert layer.compile(mode="max-autotune") is None and taeda.equal(layer(taeda.ones(2)), before)
+
+
+def test_a_mixin_behind_module_makes_the_objects():
+    class Mixin:
+        def __new__(cls, *args, **kwargs):
+            made = super().__new__(cls)
+            made.__dict__["made_with"] = args
+            return made
+
+    class Model(nn.Module, Mixin):
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls, *args, **kwargs)
+
+        def __init__(self, width):
+            super().__init__()
+            self.layer = nn.Linear(width, 1)
+
+    model = Model(3)
+    assert model.made_with == (3,) and model.layer(taeda.ones(1, 3)).shape == (1, 1)
+    assert copy.deepcopy(model).layer.weight.shape == (1, 3)
