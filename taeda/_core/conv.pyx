@@ -526,7 +526,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if is_winograd(&g, inner, images, groups, channels, m):
         return winograd_gradient(&g, x, y)
     r = rows_of(&g, images, channels, item, &b, max(<int64_t>BLOCK_PIXELS, 256 // g.taps))
-    if by_pixels(&g, &r, groups, channels, m):
+    if (g.taps > 1 or g.s[1] * g.s[2] > 1) and by_pixels(&g, &r, groups, channels, m):
         return pixels_gradient(&g, &r, x, y)
     fn = _weight[inner]
     if fn == NULL:

@@ -45,7 +45,8 @@ cdef bint by_pixels(Geometry* g, Rows* r, int64_t groups, int64_t c, int64_t m) 
         return False
     if r.all * g.o[2] < BLOCK_PIXELS or r.block * g.o[2] * (r.unfolded + (m // 16 + 1) * r.panel) + r.pixels > MOST_SLOT:
         return False
-    return g.s[1] > 1 or g.s[2] > 1 or g.o[2] < 16
+    # One tap without stride is a product of matrices, which wants columns more than it minds gathers.
+    return g.s[1] > 1 or g.s[2] > 1 or (g.o[2] < 16 and (g.taps > 1 or g.pixels <= 16))
 
 
 cdef void pixels_shape(Geometry* g, Rows* r, Tensor x, Tensor y, int64_t panels, int64_t sums, int64_t* arg) noexcept:

@@ -189,7 +189,7 @@ def conv_pixels(f: Function, dtype: str) -> None:
             def put(image: Value, row: Value, count: Value, before: Value, P=P, m=m) -> None:
                 target = f.offset(f.data(0), image * g["y_n"] + m * g["y_c"] + row * g["ow"] * t.bytes)
                 source = f.offset(sums, (P.index - panel) * size + before * pitch)
-                f.call(back, target, g["y_c"], source, count * g["ow"], smaller(f, g["m"] - m, width))
+                f.call(back, target, g["y_c"], source, pitch, count * g["ow"], smaller(f, g["m"] - m, width))
 
             each_image(f, first, rows, g["oh"], g["ow"], put)
 

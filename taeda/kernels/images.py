@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .gemm import _pack_transpose, smaller, tile_shape, transpose
-from .ir import I64, PTR, Function, Helper, Type, Value
+from .gemm import _pack_transpose, _turn_out, smaller, tile_shape
+from .ir import Function, Helper, Type, Value
 
 
 def row_bytes(f: Function) -> int:
@@ -22,22 +22,11 @@ def to_channels(f: Function, t: Type) -> Helper:
 
 
 def to_pixels(f: Function, t: Type) -> Helper:
-    """``to_pixels(y, y_c, from, pixels, channels)``: a panel of ``[pixel, channel]`` to ``[channel, pixel]``.
+    """``to_pixels(y, y_c, from, pitch, pixels, channels)``: ``[pixel, channel]``, a row every ``pitch`` bytes, to memory.
 
     Squares are read whole: ``from`` has room for one more.
     """
-    h = f.helper("to_pixels", PTR, I64, PTR, I64, I64)
-    y, y_c, source, pixels, channels = h.params
-    lanes, pitch = h.lanes(t), row_bytes(h)
-    with h.loop(0, channels, lanes) as V, h.loop(0, pixels, lanes) as P:
-        start = h.offset(source, P.index * pitch + V.index * t.bytes)
-        target = h.offset(y, V.index * y_c + P.index * t.bytes)
-        rows = transpose([h.load(h.offset(start, i * pitch), t, lanes) for i in range(lanes)])
-        left, some = channels - V.index, h.first(pixels - P.index, lanes)
-        none = h.const(some.type, 0, lanes)
-        for i, row in enumerate(rows):
-            h.store(h.offset(target, y_c * i), row, h.select(left > i, some, none))
-    return h
+    return _turn_out(f, t)
 
 
 def each_image(f: Function, first: Value, rows: Value, down: Value, across: Value, fn: Callable) -> None:

@@ -313,7 +313,7 @@ def winograd(f: Function, dtype: str) -> None:
                 source, left = f.offset(sums, before * pitch), g["oh"] - row * 2
                 f.call(outputs, out, source, m_x, channels, level, count, left, g["ow"], g["tw"], spare)
                 target = f.offset(f.data(0), image * g["y_n"] + m * g["y_c"] + row * 2 * g["ow"] * t.bytes)
-                f.call(back, target, g["y_c"], out, smaller(f, count * 2, left) * g["ow"], channels)
+                f.call(back, target, g["y_c"], out, pitch, smaller(f, count * 2, left) * g["ow"], channels)
 
             each_image(f, first, rows, g["th"], g["tw"], put)
 
