@@ -21,6 +21,18 @@ class finfo:
         "bfloat16": (8, 7, 1e-2),
         "float32": (8, 23, 1e-6),
         "float64": (11, 52, 1e-15),
+        "float8_e4m3fn": (4, 3, 1.0),
+        "float8_e5m2": (5, 2, 1.0),
+        "float8_e4m3fnuz": (4, 3, 1.0),
+        "float8_e5m2fnuz": (5, 2, 1.0),
+        "float8_e8m0fnu": (8, 0, 1.0),
+    }
+    #: Largest and smallest numbers of the formats that are not IEEE 754's.
+    _LIMITS: ClassVar[dict[str, tuple[float, float, float]]] = {
+        "float8_e4m3fn": (448.0, -448.0, 2.0**-6),
+        "float8_e4m3fnuz": (240.0, -240.0, 2.0**-7),
+        "float8_e5m2fnuz": (57344.0, -57344.0, 2.0**-15),
+        "float8_e8m0fnu": (2.0**127, 2.0**-127, 2.0**-127),
     }
 
     def __init__(self, type: Any = None) -> None:
@@ -33,11 +45,11 @@ class finfo:
         exponent, mantissa, self.resolution = self._FORMATS[real.name]
         bias = 2 ** (exponent - 1) - 1
         self.dtype = real.name
-        self.bits = 1 + exponent + mantissa
+        self.bits = 8 * real.itemsize
         self.eps = 2.0**-mantissa
-        self.max = math.ldexp(2.0 - self.eps, bias)
-        self.min = -self.max
-        self.tiny = self.smallest_normal = 2.0 ** (1 - bias)
+        largest = math.ldexp(2.0 - self.eps, bias)
+        self.max, self.min, self.tiny = self._LIMITS.get(real.name, (largest, -largest, 2.0 ** (1 - bias)))
+        self.smallest_normal = self.tiny
 
     def __repr__(self) -> str:
         return (

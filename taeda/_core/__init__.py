@@ -3,6 +3,8 @@
 from .memory import OutOfMemoryError, Storage, empty_cache, memory_stats, reset_peak_memory_stats
 from .pool import get_num_threads, set_num_threads
 from .tensor import (
+    ALL_DTYPES,
+    DTYPE_NAMES,
     HELPERS,
     OVERRIDING,
     PYTHON_TYPES,
@@ -90,7 +92,10 @@ from .tensor import _dtype_by_name as dtype_by_name
 uint8, int8, int16, int32, int64, uint16, uint32, uint64 = map(
     dtype_by_name, ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 )
-float16, bfloat16, float32, float64, complex64, complex128 = map(
-    dtype_by_name, ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+float16, bfloat16, float32, float64, complex32, complex64, complex128 = map(
+    dtype_by_name, ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
+)
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = map(
+    dtype_by_name, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
 )
 bool_ = dtype_by_name("bool")

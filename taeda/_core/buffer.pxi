@@ -10,7 +10,8 @@ cdef extern from *:
     const char* UINT64_FORMAT "TAEDA_UINT64_FORMAT"
 
 cdef const char** FORMATS = [
-    "?", "B", "b", "h", "i", INT64_FORMAT, "H", "I", UINT64_FORMAT, "e", NULL, "f", "d", "Zf", "Zd",
+    "?", "B", "b", "h", "i", INT64_FORMAT, "H", "I", UINT64_FORMAT, "e", NULL, "f", "d", "Zf", "Zd", NULL,
+    NULL, NULL, NULL, NULL, NULL,
 ]
 
 

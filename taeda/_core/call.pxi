@@ -463,6 +463,8 @@ cdef class Op:
         self.variants = {}
         self.traits = traits if traits is not None else {}
         self.kinds = sum([1 << k for k in self.traits.get("dtypes", (0, 1, 2, 3))])
+        if "float8" in self.traits:
+            self.kinds |= 1 << FLOAT8
 
     def __dealloc__(self):
         free(self.table_keys)

@@ -13,8 +13,12 @@ from . cimport atomics
 from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
-from .tensor cimport BOOL, C64, F32, I32, I64, ITEMSIZE, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .tensor cimport (
+    BOOL, F32, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
+)
+
 from .pool import get_num_threads
+from .tensor import DTYPE_NAMES
 
 cdef enum:
     GEOMETRY = 22
@@ -27,8 +31,7 @@ cdef enum:
 cdef kernel_t _conv[NDTYPES]
 cdef kernel_t _weight[NDTYPES]
 cdef int64_t _unfold_rows, _unfold_pixels
-cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
-                   "bfloat16", "float32", "float64", "complex64", "complex128"]
+cdef tuple NAMES = DTYPE_NAMES
 
 cdef struct Geometry:    # three of each: output, input, kernel, stride, dilation, padding
     int64_t o[3]
@@ -306,7 +309,7 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
     cdef Geometry g
     cdef int n
     cdef int64_t parts
-    if input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or input.code >= C64 or input.code == BOOL:
+    if input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or KIND[input.code] == 3 or input.code == BOOL:
         return None
     if not PyLong_CheckExact(groups):
         return None

@@ -12,12 +12,8 @@ from libc.stdlib cimport free, malloc
 from .memory cimport foreign_storage
 from .tensor cimport ITEMSIZE, Tensor, check_device
 
-from .tensor import from_storage, install
-from .tensor import _dtype_by_name as dtype_by_name
+from .tensor import ALL_DTYPES, from_storage, install
 
-cdef list CODES = [dtype_by_name(n) for n in (
-    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-    "float64", "complex64", "complex128")]
 
 cdef struct DLDevice:
     int32_t kind
@@ -61,7 +57,7 @@ cdef enum:
 #: (kind, bits) by code: kinds are 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool.
 cdef list DL_TYPES = [
     (6, 8), (1, 8), (0, 8), (0, 16), (0, 32), (0, 64), (1, 16), (1, 32), (1, 64), (2, 16), (4, 16), (2, 32), (2, 64),
-    (5, 64), (5, 128),
+    (5, 64), (5, 128), (5, 32), (10, 8), (12, 8), (11, 8), (13, 8), (14, 8),
 ]
 
 
@@ -195,7 +191,7 @@ cdef object adopt(DLTensor* d, Borrowed owner):
     cdef int64_t item = ITEMSIZE[code]
     cdef char* base = <char*>d.data + d.byte_offset + low * item
     storage = foreign_storage(base, 0 if empty else (high - low + 1) * item, owner)
-    return from_storage(storage, CODES[code], tuple(sizes), tuple(strides), -low)
+    return from_storage(storage, ALL_DTYPES[code], tuple(sizes), tuple(strides), -low)
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):

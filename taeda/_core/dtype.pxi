@@ -2,7 +2,7 @@
 
 cdef list DTYPES = []          # dtype objects by code
 PYTHON_TYPES = {}              # what Python's types of numbers mean as a dtype
-cdef signed char PROMOTE[16][16]
+cdef signed char PROMOTE[CODES][CODES]
 cdef int DEFAULT_FLOAT = F32   # set_default_dtype
 cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
 
@@ -31,13 +31,13 @@ cdef class dtype:
 
     def to_complex(self):
         """The complex dtype of the same precision."""
-        if KIND[self.code] < 2:
+        if COMPLEX_OF[self.code] < 0:
             raise RuntimeError(f"to_complex: expected a floating-point or complex dtype, got {self}")
-        return DTYPES[C128 if self.code == F64 or self.code == C128 else C64]
+        return DTYPES[COMPLEX_OF[self.code]]
 
     def to_real(self):
         """The real dtype of a complex dtype's parts."""
-        return DTYPES[F32 if self.code == C64 else F64 if self.code == C128 else self.code]
+        return DTYPES[REAL_OF[self.code]]
 
 
 def _dtype_by_name(name):
@@ -54,41 +54,51 @@ cdef int _kind_of(int code):
 cdef void _make_dtypes():
     cdef dtype d
     names = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
-             "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-    sizes = (1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16)
+             "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "complex32",
+             "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+    sizes = (1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16, 4, 1, 1, 1, 1, 1)
     cdef int i, j
     for i in range(NDTYPES):
         d = dtype.__new__(dtype)
         d.code = i
         d.itemsize = sizes[i]
         d.name = names[i]
-        KIND[i] = 0 if i == BOOL else 1 if i < F16 else 2 if i < C64 else 3
+        KIND[i] = 0 if i == BOOL else 1 if i < F16 else 3 if C64 <= i <= C32 else 2
+        DOMAIN[i] = FLOAT8 if i >= F8_E4M3FN else KIND[i]
         ITEMSIZE[i] = sizes[i]
+        WORK[i] = F32 if i == F16 or i == BF16 or i >= F8_E4M3FN else C64 if i == C32 else i
+        REAL_OF[i] = F16 if i == C32 else F32 if i == C64 else F64 if i == C128 else i
+        COMPLEX_OF[i] = (C32 if i == F16 or i == C32 else C64 if i in (BF16, F32, C64) else C128 if i == F64 or i == C128
+                         else -1)
         d.is_floating_point = KIND[i] == 2
         d.is_complex = KIND[i] == 3
-        d.is_signed = KIND[i] >= 2 or i in (I8, I16, I32, I64)
+        d.is_signed = KIND[i] >= 2 and i != F8_E8M0FNU or i in (I8, I16, I32, I64)
         DTYPES.append(d)
     PYTHON_TYPES.update({bool: DTYPES[BOOL], int: DTYPES[I64], float: DTYPES[F64], complex: DTYPES[C128]})
-    for i in range(NDTYPES):
-        for j in range(NDTYPES):
-            PROMOTE[i][j] = _promote_rule(i, j)
+    for i in range(CODES):
+        if i >= NDTYPES:
+            KIND[i], DOMAIN[i], COMPLEX_OF[i] = 2, NOWHERE, -1
+        for j in range(CODES):
+            PROMOTE[i][j] = _promote_rule(i, j) if i < NDTYPES and j < NDTYPES else NO_COMMON
 
 
 cdef int _promote_rule(int a, int b):
     """PyTorch's table; NumPy's rule where PyTorch has none (wide unsigned with signed)."""
     if a == b:
         return a
+    if DOMAIN[a] == FLOAT8 or DOMAIN[b] == FLOAT8:
+        return NO_COMMON
     if KIND[a] > KIND[b] or (KIND[a] == KIND[b] and ITEMSIZE[a] > ITEMSIZE[b]):
         a, b = b, a
     # now b is the wider kind or, within a kind, at least as wide
     if KIND[b] == 3:
-        return C128 if a == F64 else b
+        return b if KIND[a] < 2 or ITEMSIZE[COMPLEX_OF[a]] <= ITEMSIZE[b] else COMPLEX_OF[a]
     if KIND[b] == 2:
         return F32 if KIND[a] == 2 and ITEMSIZE[a] == ITEMSIZE[b] else b
     if KIND[a] == 0:
         return b
-    cdef bint sa = (<dtype>DTYPES[a]).is_signed if len(DTYPES) > a else False
-    cdef bint sb = (<dtype>DTYPES[b]).is_signed if len(DTYPES) > b else False
+    cdef bint sa = (<dtype>DTYPES[a]).is_signed
+    cdef bint sb = (<dtype>DTYPES[b]).is_signed
     if sa == sb or (sb and ITEMSIZE[b] > ITEMSIZE[a]):
         return b
     # signed with an unsigned at least as wide: the next wider signed type
@@ -103,7 +113,7 @@ cdef int combine_categories(int higher, int lower):
         return higher
     if KIND[higher] == 2:
         if KIND[lower] == 3:
-            return C128 if higher == F64 else C64
+            return COMPLEX_OF[higher] if COMPLEX_OF[higher] >= 0 else NO_COMMON
         return higher
     if KIND[higher] == 0 or KIND[lower] >= 2:
         return PROMOTE[higher][lower]
@@ -119,13 +129,21 @@ cdef int scalar_code(object x) except -1:
     if PyFloat_Check(x):
         return DEFAULT_FLOAT
     if PyComplex_Check(x):
-        return C128 if DEFAULT_FLOAT == F64 else C64
+        return COMPLEX_OF[DEFAULT_FLOAT]
     raise TypeError(f"expected a number, got {type(x).__name__}")
+
+
+cdef dtype common_dtype(int code):
+    """The dtype of a promotion; an error where there is none."""
+    if code == NO_COMMON:
+        raise RuntimeError("Promotion for Float8 Types is not supported: a float8 has no common dtype with another; convert "
+                           "both with .to(dtype)")
+    return <dtype>DTYPES[code]
 
 
 def promote_types(dtype type1, dtype type2):
     """The dtype that both can be converted to without loss of kind, as PyTorch defines it."""
-    return DTYPES[PROMOTE[type1.code][type2.code]]
+    return common_dtype(PROMOTE[type1.code][type2.code])
 
 
 def get_default_dtype():
@@ -140,8 +158,8 @@ def set_default_dtype(dtype d):
         TypeError: ``d`` is not a floating-point dtype.
     """
     global DEFAULT_FLOAT
-    if not d.is_floating_point:
-        raise TypeError(f"set_default_dtype: only floating-point types are supported as the default type, got {d}")
+    if KIND[d.code] != 2 or DOMAIN[d.code] == FLOAT8:
+        raise TypeError(f"set_default_dtype: expected float16, bfloat16, float32 or float64, got {d}")
     DEFAULT_FLOAT = d.code
 
 
@@ -151,7 +169,7 @@ def result_type(tensor1, tensor2):
     levels[0] = levels[1] = levels[2] = -1
     for x in (tensor1, tensor2):
         _accumulate_type(x, levels)
-    return DTYPES[combine_categories(levels[0], combine_categories(levels[1], levels[2]))]
+    return common_dtype(combine_categories(levels[0], combine_categories(levels[1], levels[2])))
 
 
 cdef int _accumulate_type(object x, int* levels) except -1:

@@ -21,12 +21,11 @@ from libc.string cimport memcpy
 
 from .memory cimport Storage, foreign_storage, new_storage
 from .tensor cimport (
-    BF16, BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, Tensor,
+    BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK, Tensor,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
-from .tensor import HELPERS, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types
-from .tensor import _dtype_by_name as dtype_by_name
+from .tensor import ALL_DTYPES, HELPERS, PYTHON_TYPES, from_storage, install, is_grad_enabled, promote_types
 
 cdef extern from "Python.h":
     double PyFloat_Unpack2(const char*, int) except? -1
@@ -37,11 +36,11 @@ cdef extern from "Python.h":
     bint PySequence_Check(object)
     bint PyIndex_Check(object)
 
-cdef list CODES = [dtype_by_name(n) for n in (
-    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-    "float64", "complex64", "complex128")]
-cdef dict CODE_BY_NAME = {d.name: (<dtype>d).code for d in CODES}
-cdef list NUMPY = []             # NumPy dtypes by code; None for bfloat16; filled when first needed
+#: Dtypes that NumPy does not have, by PyTorch's name for them.
+cdef dict NOT_NUMPY = {"bfloat16": "BFloat16", "complex32": "ComplexHalf", **{
+    d.name: d.name.capitalize() for d in ALL_DTYPES if d.name.startswith("float8")}}
+cdef dict CODE_BY_NAME = {d.name: (<dtype>d).code for d in ALL_DTYPES if d.name not in NOT_NUMPY}
+cdef list NUMPY = []             # NumPy dtypes by code; None for those above; filled when first needed
 cdef dict NUMPY_CODES = {}       # dtype.name is slow
 cdef object ndarray = None       # numpy.ndarray and numpy.generic, likewise
 cdef object generic = None
@@ -52,8 +51,8 @@ cdef int need_numpy() except -1:
     if ndarray is None:
         import numpy
 
-        for d in CODES:
-            NUMPY.append(None if d.name == "bfloat16" else numpy.dtype(d.name))
+        for d in ALL_DTYPES:
+            NUMPY.append(None if d.name in NOT_NUMPY else numpy.dtype(d.name))
         generic = numpy.generic
         ndarray = numpy.ndarray
     return 0
@@ -93,7 +92,7 @@ cdef int code_of_numpy(object described) except -1:
 
 # ---- Python numbers and sequences ------------------------------------------------------------------------------------
 cdef int out_of_range(int code, object x) except -1:
-    raise RuntimeError(f"value cannot be converted to type {CODES[code].name} without overflow: {x!r}")
+    raise RuntimeError(f"value cannot be converted to type {ALL_DTYPES[code].name} without overflow: {x!r}")
 
 
 cdef int store_integer(char* p, int code, object x) except -1:
@@ -173,7 +172,7 @@ cdef int store(char* p, int code, object x) except -1:
             raise ValueError(f"Overflow when unpacking long long: {x} does not fit a float") from None
     elif PyComplex_Check(x):
         if kind < 3 and kind != 0:
-            raise TypeError(f"tensor: expected real numbers for {CODES[code]}, got {x!r}")
+            raise TypeError(f"tensor: expected real numbers for {ALL_DTYPES[code]}, got {x!r}")
         re, im = PyComplex_RealAsDouble(x), PyComplex_ImagAsDouble(x)
     else:
         return store_other(p, code, x)
@@ -262,7 +261,7 @@ cdef inline int promote(int a, int b) except -1:
         return b
     if b < 0:
         return a
-    return (<dtype>promote_types(CODES[a], CODES[b])).code
+    return (<dtype>promote_types(ALL_DTYPES[a], ALL_DTYPES[b])).code
 
 
 cdef int ragged(object item, int64_t expected, int depth) except -1:
@@ -334,6 +333,8 @@ cdef Tensor from_sequence(object data, int code):
         code = find_code(data, 0, nd, -1)
         if code < 0:
             code = scalar_code(0.0)
+    if code >= C32:  # complex32 and float8: by way of what they are computed in
+        return cast(from_sequence(data, WORK[code]), code)
     t = empty_tensor(code, nd, sizes)
     if nd and sizes[nd - 1] == 0:
         check_empty(data, 0, nd, sizes)
@@ -439,7 +440,7 @@ def as_tensor(data, dtype=None, device=None):
     if device is not None:
         check_device(device)
     if isinstance(data, Tensor):
-        return data if code < 0 or code == (<Tensor>data).code else data.to(CODES[code])
+        return data if code < 0 or code == (<Tensor>data).code else data.to(ALL_DTYPES[code])
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         return from_sequence(data, code)
     t = None if plain(data) else shared_array(data)
@@ -471,11 +472,11 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     else:
         t = shared_array(obj)
         if t is None and PyObject_CheckBuffer(obj):
-            t = frombuffer(obj, dtype=CODES[code if code >= 0 else scalar_code(0.0)])
+            t = frombuffer(obj, dtype=ALL_DTYPES[code if code >= 0 else scalar_code(0.0)])
     if t is None or (code >= 0 and code != t.code):
         if copy is False:
             raise ValueError(f"asarray: can't share the memory of a {type(obj).__name__} here; use copy=None")
-        t = from_sequence(obj, code) if t is None else (t.to(CODES[code]) if t is obj else cast(t, code))
+        t = from_sequence(obj, code) if t is None else (t.to(ALL_DTYPES[code]) if t is obj else cast(t, code))
     elif copy:
         t = t.clone() if t is obj else cast(t, -1)
     if requires_grad is False and t.requires_grad:
@@ -530,7 +531,7 @@ cdef Tensor array_tensor(object array, bint warn):
     cdef bint empty = view.len == 0
     cdef Storage storage = foreign_storage(<char*>view.buf + low, 0 if empty else high - low + item, held)
     strides = tuple([view.strides[i] // item for i in range(view.ndim)])
-    return from_storage(storage, CODES[code], tuple([sizes[i] for i in range(view.ndim)]), strides, -low // item)
+    return from_storage(storage, ALL_DTYPES[code], tuple([sizes[i] for i in range(view.ndim)]), strides, -low // item)
 
 
 def from_numpy(array):
@@ -588,7 +589,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             UserWarning,
             stacklevel=2,
         )
-    cdef Tensor t = from_storage(foreign_storage(<char*>held.view.buf + skip, n * item, held), CODES[code], (n,), (1,))
+    cdef Tensor t = from_storage(foreign_storage(<char*>held.view.buf + skip, n * item, held), ALL_DTYPES[code], (n,), (1,))
     if requires_grad:
         t.requires_grad = True
     return t
@@ -621,8 +622,9 @@ cdef object make_array(Tensor t):
     """A NumPy array over the memory of ``t``."""
     cdef int i, item = ITEMSIZE[t.code]
     need_numpy()
-    if t.code == BF16:
-        raise TypeError("Got unsupported ScalarType BFloat16: NumPy has no such type; convert with .float() first")
+    if NUMPY[t.code] is None:
+        raise TypeError(f"Got unsupported ScalarType {NOT_NUMPY[ALL_DTYPES[t.code].name]}: NumPy has no such type; convert "
+                        f"with .to({ALL_DTYPES[WORK[t.code]]}) first")
     shape = tuple([t.sizes[i] for i in range(t.nd)])
     if t.count == 0:
         import numpy
@@ -641,7 +643,7 @@ def numpy_(self, *, force=False):
         force: also give an array (possibly of a copy) where the tensor is part of a graph.
     Raises:
         RuntimeError: the tensor requires a gradient, which is recorded, and ``force`` is false.
-        TypeError: it is bfloat16, which NumPy does not have.
+        TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
     """
     if self.requires_grad:
         if not force and is_grad_enabled():
@@ -680,6 +682,8 @@ def tolist(Tensor self):
     """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
     if self.nd == 0:
         return self.item()
+    if self.code >= C32:
+        self = cast(self, WORK[self.code])
     return listed(self, 0, self.ptr)
 
 

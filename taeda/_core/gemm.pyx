@@ -9,9 +9,11 @@ from libc.string cimport memcpy, memset
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport (
-    BF16, BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, U16, U32, U64, Tensor,
-    alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
+    BF16, BOOL, C32, C64, F32, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
+    REAL_OF, U8, U16, U32, U64, WORK, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
 )
+
+from .tensor import DTYPE_NAMES
 
 cdef enum:
     PACK_B = 1            # flags of the kernel
@@ -45,8 +47,7 @@ cdef int64_t _turned             # most items of C that a task turns
 cdef int64_t _k_block
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
 cdef bint _masks                 # whether the tiles may read a short last panel in place
-cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
-                   "bfloat16", "float32", "float64", "complex64", "complex128"]
+cdef tuple NAMES = DTYPE_NAMES
 
 
 cdef int load(int code) except -1:
@@ -326,8 +327,8 @@ include "short_gemm.pxi"
 # ---- tensors ------------------------------------------------------------------------------------------------------------
 
 cdef int compute_code(int code) noexcept:
-    """The dtype in which products are computed: integers wrap all the same, half precision is summed in float32."""
-    if code == F16 or code == BF16:
+    """The dtype in which products are computed: integers wrap all the same, shorter floats are summed in float32."""
+    if WORK[code] == F32:
         return F32
     if code == I8 or code == U8 or code == I16 or code == U16 or code == U32:
         return I32
@@ -495,7 +496,7 @@ cdef Tensor real_view(Tensor t):
     cdef Tensor r = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
     cdef int64_t size = 1
     cdef int i
-    r.code = F32 if t.code == C64 else F64
+    r.code = REAL_OF[t.code]
     r.sizes[t.nd - 1] *= 2
     r.count *= 2
     for i in range(t.nd - 1, -1, -1):  # a dimension of one element may have had any stride
@@ -517,6 +518,8 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
         sizes[b.nd - 1], sizes[b.nd - 2] = sizes[b.nd - 2], sizes[b.nd - 1]
         strides[b.nd - 1], strides[b.nd - 2] = strides[b.nd - 2], strides[b.nd - 1]
         b = alias_tensor(b, b.nd, sizes, strides, 0)
+    if a.code == C32:
+        return cast(complex_product(cast(a, C64), cast(b, C64), False), C32)
     a, b = contiguous_tensor(a), contiguous_tensor(b)
     k, n = b.sizes[0], 1
     if b.nd > 1:
@@ -526,7 +529,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     nd = max(b.nd, 2)
     memcpy(sizes, b.sizes, b.nd * 8)
     sizes[nd - 2], sizes[nd - 1] = 2 * k, 2 * n
-    wide = empty_tensor(F32 if a.code == C64 else F64, nd, sizes)
+    wide = empty_tensor(REAL_OF[a.code], nd, sizes)
     with nogil:
         if item == 4:
             widen(<float*>b.ptr, <float*>wide.ptr, batch * k, n)

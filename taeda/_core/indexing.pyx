@@ -9,14 +9,12 @@ from libc.string cimport memcpy, memset
 
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport (
-    C64,
-    C128,
-    F32,
-    F64,
     I64,
     ITEMSIZE,
     KIND,
     MAXDIM,
+    NDTYPES,
+    REAL_OF,
     Tensor,
     alias_tensor,
     contiguous_tensor,
@@ -24,6 +22,8 @@ from .tensor cimport (
     dtype,
     empty_tensor,
 )
+
+from .tensor import DTYPE_NAMES
 
 cdef enum:
     ONE = 0, RUN, STRIDED, FILL, EACH    # what a row is: see kernels/indexing.py
@@ -34,11 +34,10 @@ cdef enum:
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
 cdef tuple HOW = ("offset", "plain", "wrap")
-cdef tuple NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16",
-                    "float32", "float64")
+cdef tuple NAMES = DTYPE_NAMES
 cdef kernel_t ROWS[5][2][5][3]
-cdef kernel_t ADD_ROWS[16][6][3][3]
-cdef kernel_t ALONG[16][6][3][8]
+cdef kernel_t ADD_ROWS[NDTYPES][6][3][3]
+cdef kernel_t ALONG[NDTYPES][6][3][8]
 cdef kernel_t CHECK[2]
 cdef kernel_t OFFSETS[8]
 cdef kernel_t COUNT_MASK
@@ -188,7 +187,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     for d in range(first + m, far.nd):
         add_dim(&rest, far.sizes[d], far.strides[d] * item, near.strides[d - m + nb] * item)
     if action > PUT and KIND[code] == 3:  # sums of complex numbers are sums of their parts
-        code = F32 if code == C64 else F64
+        code = REAL_OF[code]
         item //= 2
         add_dim(&rest, 2, item, item)
     if outer.n > 2 or rest.n > 2 or middle.n > 1:
@@ -428,7 +427,7 @@ cdef bint along_complex(Tensor far, Tensor near, Tensor at, int dim, int action)
             sizes[d], strides[d] = t.sizes[d], t.strides[d] * 2
         sizes[n], strides[n] = 2, 1
         t = alias_tensor(t, n + 1, sizes, strides, 0)
-        t.code = F32 if t.code == C64 else F64
+        t.code = REAL_OF[t.code]
         made.append(t)
     for d in range(at.nd):
         sizes[d], index_strides[d] = at.sizes[d], at.strides[d]

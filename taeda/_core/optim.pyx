@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from .pool cimport kernel_t, parallel_for
-from .tensor cimport C64, C128, F32, F64, ITEMSIZE, Tensor, contiguous_tensor
+from .tensor cimport F32, F64, ITEMSIZE, KIND, Tensor, contiguous_tensor
 
 cdef enum:
     MAXCOUNTERS = 8
@@ -91,7 +91,7 @@ cdef class Plan:
         free(self.chunks)
 
     cdef inline int64_t elements(self, Tensor p):
-        return p.count * 2 if p.code == C64 or p.code == C128 else p.count
+        return p.count * 2 if KIND[p.code] == 3 else p.count
 
     def ready(self, state):
         """Look up this step's gradients and check that nothing has changed since the plan was made.

@@ -6,13 +6,14 @@ from libc.stdint cimport int64_t
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
 
+from .tensor import DTYPE_NAMES
+
 cdef enum:
     WORK = 1 << 14       # items of a row that are worth a piece of their own
     RANK_LIMIT = 64      # as in kernels/sort.py
 
 cdef dict ADDRESSES = {}
-cdef tuple NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16",
-                    "float32", "float64")
+cdef tuple NAMES = DTYPE_NAMES
 
 
 cdef kernel_t kernel(tuple key) except NULL:

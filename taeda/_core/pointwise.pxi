@@ -7,7 +7,6 @@ cdef enum:
     OUT_REAL = 2
 
 cdef enum:
-    PARAM = 15                    # stands for a dtype in kernel keys
     PARALLEL_ELEMENTS = 32768     # below this, waking a thread costs more than it saves
     TURN_ELEMENTS = 16384         # from here on it pays to lay an operand out as the output is
 
@@ -92,7 +91,9 @@ cdef int add_kernel(Op op, uint64_t key, void* value) except -1:
 
 cdef double largest(int code) noexcept:
     """The largest finite number of a floating-point dtype, of each part where it is complex."""
-    return 65504.0 if code == F16 else 3.3895313892515355e38 if code == BF16 else 1.7976931348623157e308 \
+    if DOMAIN[code] == FLOAT8:
+        return 448.0 if code == F8_E4M3FN else 240.0 if code == F8_E4M3FNUZ else 2.0 ** 127 if code == F8_E8M0FNU else 57344.0
+    return 65504.0 if code == F16 or code == C32 else 3.3895313892515355e38 if code == BF16 else 1.7976931348623157e308 \
         if code == F64 or code == C128 else 3.4028234663852886e38
 
 
@@ -208,32 +209,41 @@ class _ParamMark:
 PARAM_MARK = _ParamMark()
 
 
+cdef inline int class_bits(char layout) noexcept:
+    return 1 if layout == b"c" else 2 if layout == b"s" else 3
+
+
 cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int nin, const int* codes, const int* outcodes,
                      const char* classes) except NULL:
-    """The kernel of these dtypes and layout classes, compiled if need be. Codes of inputs may be PARAM."""
-    cdef uint64_t key = variant
-    cdef int i
+    """The kernel of these dtypes and layout classes, compiled if need be. Codes of inputs may be PARAM.
+
+    The key has 8 bits for the variant, 5 for the computing dtype and 7 for each operand, of which there are at most
+    MAXOPERANDS. (Numbers among the attributes follow from the variant.)
+    """
+    cdef uint64_t key = variant << 5 | compute
+    cdef int i, k = nout
     cdef void* address
-    key = key << 4 | compute
     for i in range(nout):
-        key = key << 4 | outcodes[i]
-    for i in range(nin):
-        key = key << 4 | codes[i]
-    for i in range(nmem):
-        key = key << 2 | (1 if classes[i] == b"c" else 2 if classes[i] == b"s" else 3)
+        key = key << 7 | outcodes[i] << 2 | class_bits(classes[i])
+    for i in range(op.noperands):
+        if codes[i] == PARAM:
+            key = key << 7 | PARAM << 2
+        else:
+            key = key << 7 | codes[i] << 2 | class_bits(classes[k])
+            k += 1
     address = find_kernel(op, key)
     if address == NULL:
         statics = ()
-        for k, v in op.variants.items():
+        for x, v in op.variants.items():
             if v == variant:
-                statics = k
+                statics = x
         if variant == 0:
             statics = op.defaults[op.noperands:]
         built = HELPERS["build_pointwise"](
             op, statics,
             tuple([(<dtype>DTYPES[outcodes[i]]).name for i in range(nout)]),
             tuple(["param" if codes[i] == PARAM else (<dtype>DTYPES[codes[i]]).name for i in range(nin)]),
-            (<dtype>DTYPES[F32 if (compute == F16 or compute == BF16) and "native" not in op.traits else compute]).name,
+            (<dtype>DTYPES[compute if "native" in op.traits else WORK[compute]]).name,
             bytes(classes[:nmem]).decode())
         address = <void*><size_t>built
         add_kernel(op, key, address)
@@ -274,9 +284,7 @@ cdef int result_code(Op op, PyObject** inputs) except -1:
 cdef inline int out_code(Op op, int compute) noexcept:
     if op.out_rule == OUT_BOOL:
         return BOOL
-    if op.out_rule == OUT_REAL and KIND[compute] == 3:
-        return F32 if compute == C64 else F64
-    return compute
+    return REAL_OF[compute] if op.out_rule == OUT_REAL else compute
 
 
 cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
@@ -307,7 +315,7 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
     elif nt == 0 or nt > MAXOPERANDS - op.nouts:
         raise_not_tensor(op, bound, 0)
     compute = result_code(op, inputs)
-    if not (op.kinds >> KIND[compute]) & 1:
+    if not (op.kinds >> DOMAIN[compute]) & 1:
         raise_bad_dtype(op, compute)
     if op.strict_bool:
         refuse_bools(op, inputs)
@@ -342,8 +350,9 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
     if op.strict_bool and compute == BOOL:
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
                            "a mask, use the `~` or `logical_not()` operator instead.")
+    common_dtype(compute)
     kinds = ("bool", "integer", "floating point", "complex")
-    allowed = " or ".join([kinds[k] for k in sorted(op.traits["dtypes"])])
+    allowed = " or ".join([kinds[k] for k in sorted(op.traits.get("dtypes", (0, 1, 2, 3)))])
     raise NotImplementedError(f"\"{op.name}\" not implemented for '{DTYPES[compute]}': expected {allowed} input; "
                               f"convert it with .to(dtype)")
 
@@ -387,7 +396,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         rules = op.traits["outs"]
         for i in range(nout):
             outcodes[i] = BOOL if rules[i] == "bool" else I32 if rules[i] == "int32" else \
-                F32 if rules[i] == "real" and compute == C64 else F64 if rules[i] == "real" and compute == C128 else compute
+                REAL_OF[compute] if rules[i] == "real" else compute
     if target is not None:
         if KIND[outcodes[0]] > KIND[target.code]:
             raise RuntimeError(f"{op.name}: result type {DTYPES[outcodes[0]]} can't be cast to the desired output type "
@@ -805,7 +814,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
                 simple = False
     if simple:
         compute = result_code(op, inputs)
-        if KIND[out_code(op, compute)] <= KIND[t.code] and (op.kinds >> KIND[compute]) & 1:
+        if KIND[out_code(op, compute)] <= KIND[t.code] and (op.kinds >> DOMAIN[compute]) & 1:
             check_inplace(t, False)
             if op.body_check is not None:
                 run_check(op, bound)

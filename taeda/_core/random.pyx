@@ -12,14 +12,9 @@ from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
-from .tensor cimport F64, ITEMSIZE, U8, Tensor, empty_tensor
+from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, empty_tensor
 
-from .tensor import device
-
-cdef list DTYPE_NAMES = [
-    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
-    "float64",
-]
+from .tensor import DTYPE_NAMES, device
 
 cdef extern from "pythread.h" nogil:
     PyThread_type_lock PyThread_allocate_lock()
@@ -44,7 +39,7 @@ cdef enum:
     SMALL = 1024          # words that are kept on the stack
 
 cdef kernel_t words_kernel = NULL
-cdef kernel_t[16][16] found   # by distribution and dtype
+cdef kernel_t[16][NDTYPES] found   # by distribution and dtype
 
 
 

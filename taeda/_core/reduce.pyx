@@ -6,7 +6,7 @@ rows and columns map to memory, and where a long reduction is cut into chunks.
 
 import importlib
 
-from .tensor import HELPERS
+from .tensor import DTYPE_NAMES, HELPERS
 
 cimport cython
 from cpython.float cimport PyFloat_Check
@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport (
-    BF16, BOOL, C64, C128, F16, F32, F64, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, Tensor, alias_tensor, contiguous_tensor,
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, NO_COMMON, WORK, Tensor, alias_tensor, contiguous_tensor,
     copy_into, dtype, empty_tensor,
 )
 
@@ -29,8 +29,7 @@ cdef enum:
     PIECE = 65536         # elements worth a piece of their own on the thread pool
     FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 
-cdef list NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
-                   "bfloat16", "float32", "float64", "complex64", "complex128"]
+cdef tuple NAMES = DTYPE_NAMES
 
 
 cdef struct Group:  # neighbouring dimensions that act as one
@@ -137,10 +136,10 @@ cdef class Reducer:
     cdef readonly str op
     cdef int nouts, nstates, nparams
     cdef bint ordered, identity, single, correction
-    cdef signed char rules[2][16]
-    cdef Kernel* table[256]   # by input and output code
-    cdef kernel_t joins[256]
-    cdef int widths[256][MAXSTATES]
+    cdef signed char rules[2][NDTYPES]
+    cdef Kernel* table[NDTYPES * NDTYPES]   # by input and output code
+    cdef kernel_t joins[NDTYPES * NDTYPES]
+    cdef int widths[NDTYPES * NDTYPES][MAXSTATES]
 
     def __init__(self, str name, str op, tuple rules, int states=1, bint ordered=False, int nparams=0,
                  bint identity=True, bint single=False):
@@ -151,11 +150,11 @@ cdef class Reducer:
         self.ordered, self.nparams, self.identity, self.single = ordered, nparams, identity, single
         for i in range(self.nouts):
             for k in range(NDTYPES):
-                self.rules[i][k] = rules[i][k]
+                self.rules[i][k] = rules[i][k] if k < len(rules[i]) else -1
 
     def __dealloc__(self):
         cdef int i
-        for i in range(256):
+        for i in range(NDTYPES * NDTYPES):
             free(self.table[i])
 
     def __call__(self, x, dim=None, bint keepdim=False, dtype=None, double p=0.0, double q=0.0):
@@ -308,7 +307,7 @@ cdef class Reducer:
         raise RuntimeError(f"{self.name}(): expected dtype to be one of {self.allowed()}, got dtype={NAMES[out.code]}")
 
     cdef str allowed(self):
-        return ", ".join([name for name, code in zip(NAMES, [self.rules[0][k] for k in range(15)]) if code >= 0])
+        return ", ".join([name for name, code in zip(NAMES, [self.rules[0][k] for k in range(len(NAMES))]) if code >= 0])
 
     cdef int raise_dtype(self, Tensor x) except -1:
         kind = NotImplementedError if KIND[x.code] == 3 else RuntimeError
@@ -317,7 +316,7 @@ cdef class Reducer:
 
     # ---- kernels ------------------------------------------------------------------------------------------------------
     cdef int key(self, int code, int out) noexcept:
-        return code * 16 + out
+        return code * NDTYPES + out
 
     cdef Kernel find(self, Tensor x, Tensor first, Tensor second, int variant) except *:
         """The kernel for these dtypes; ``variant`` is (columns, strided, levels - 1, part) as bits."""
@@ -557,8 +556,8 @@ cdef class Rowwise:
         if address is None:
             names = []
             for i in range(self.nouts + self.nins):
-                code = (key >> (4 * i)) & 15
-                names.append(None if code == 15 else NAMES[code])
+                code = (key >> (5 * i)) & (CODES - 1)
+                names.append(None if code == NO_COMMON else NAMES[code])
             module, function = self.kernel.split(".")
             kernel = getattr(importlib.import_module("taeda.kernels." + module), function)
             address = self.table[key] = kernel(*self.key, tuple(names), bool(columns))
@@ -632,7 +631,7 @@ cdef class Rowwise:
         cdef int64_t args[3 + 4 * MAXROWWISE + 2]
         cdef int64_t report[2]
         cdef int64_t a = 1, n = 1, b = 1
-        cdef int i, code, at, acc = F32 if x.code == F16 or x.code == BF16 else x.code
+        cdef int i, code, at, acc = WORK[x.code]
         cdef uint64_t key = 0
         cdef char shape, kind
         if self.floating and KIND[x.code] != 2:
@@ -659,7 +658,7 @@ cdef class Rowwise:
             t = make_output(source, shape, code, first, last)
             alive.append(t)
             pointers[i] = t.ptr
-            key |= <uint64_t>code << (4 * i)
+            key |= <uint64_t>code << (5 * i)
             fill_strides(args + 3 + 4 * i, shape, ITEMSIZE[code], n, b)
         for i in range(self.nins):
             at = self.nouts + i
@@ -669,11 +668,11 @@ cdef class Rowwise:
             elif shape == b"n":
                 report[1] = 0
                 pointers[at] = <char*>report
-                key |= <uint64_t>I64 << (4 * at)
+                key |= <uint64_t>I64 << (5 * at)
                 fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
                 continue
             elif more[i - 1] is None:
-                key |= <uint64_t>15 << (4 * at)
+                key |= <uint64_t>NO_COMMON << (5 * at)
                 pointers[at] = NULL
                 fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
                 continue
@@ -688,7 +687,7 @@ cdef class Rowwise:
                     raise RuntimeError(f"{self.name}(): operand {i} of shape {tuple(t.shape)} does not fit rows of {n} "
                                        f"elements in a tensor of shape {tuple(x.shape)}")
             pointers[at] = t.ptr
-            key |= <uint64_t>t.code << (4 * at)
+            key |= <uint64_t>t.code << (5 * at)
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60

@@ -14,7 +14,7 @@ from .random cimport (
     BERNOULLI, CHUNK, INTEGERS, NORMAL, SHARE, UNIFORM, Generator, enter, fill_memory, fill_pairs, leave, make_words,
     next_normal, next_unit, shuffle, which,
 )
-from .tensor cimport F32, F64, I64, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
+from .tensor cimport DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
 
 from .random import DISTRIBUTIONS
 
@@ -85,6 +85,8 @@ def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent
     cdef Generator g = which(generator)
     cdef Tensor view, block
     cdef int code
+    if DOMAIN[t.code] == FLOAT8:
+        raise NotImplementedError(f"normal_: not implemented for {t.dtype}; fill a float32 tensor and convert it")
     if not exponent and t.contiguous and t.count >= 16:
         fill_memory(g, NORMAL, t.code, t.ptr, t.count, bits_of(mean), bits_of(std))
         return

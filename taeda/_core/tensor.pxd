@@ -17,8 +17,16 @@ cdef enum Creation:  # where a view was made: from all but the first, writing to
     RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
 
 cdef enum Code:
-    BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128
+    BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, C32
+    F8_E4M3FN, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F8_E8M0FNU
     NDTYPES
+    NO_COMMON = 30   # what a float8 and another dtype promote to
+    PARAM = 31       # a number, in the keys of kernels
+    CODES = 32       # a code takes 5 bits
+
+cdef enum:           # DOMAIN of a dtype beside its kind
+    FLOAT8 = 4
+    NOWHERE = 5
 
 cdef class dtype:
     cdef readonly int code
@@ -133,7 +141,7 @@ cdef class Op:
     cdef readonly uint32_t promote_mask  # which operands take part in promotion
     cdef uint32_t tensor_mask           # which operands may not be numbers
     cdef bint strict_bool               # a difference: no operand may be a bool
-    cdef uint32_t kinds          # bit k: computing dtypes of KIND k are allowed
+    cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
     cdef dict variants
     cdef uint64_t* table_keys
     cdef void** table_values
@@ -141,8 +149,12 @@ cdef class Op:
     cdef int table_used
     cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
 
-cdef int[16] ITEMSIZE
-cdef int[16] KIND                # 0 bool, 1 integer, 2 float, 3 complex
+cdef int[CODES] ITEMSIZE
+cdef int[CODES] KIND             # 0 bool, 1 integer, 2 float, 3 complex
+cdef int[CODES] DOMAIN           # the kind, but for float8, which few ops compute with
+cdef int[CODES] WORK             # what kernels compute in: float32 for narrower floats
+cdef int[CODES] REAL_OF          # the dtype of a complex number's parts
+cdef int[CODES] COMPLEX_OF       # the complex dtype with parts of this one; -1: there is none
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)

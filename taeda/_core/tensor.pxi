@@ -891,7 +891,20 @@ cdef object read_scalar(const char* p, int code):
         return PyFloat_Unpack2(p, 1)
     if code == C64:
         return complex((<const float*>p)[0], (<const float*>p)[1])
-    return complex((<const double*>p)[0], (<const double*>p)[1])
+    if code == C128:
+        return complex((<const double*>p)[0], (<const double*>p)[1])
+    if code == C32:
+        return complex(PyFloat_Unpack2(p, 1), PyFloat_Unpack2(p + 2, 1))
+    return read_float8(p, code)
+
+
+cdef object read_float8(const char* p, int code):
+    """The float8 at ``p`` as a Python number, by the kernel that converts them."""
+    cdef int64_t none = 0
+    cdef Tensor number = empty_tensor(code, 0, &none), real = empty_tensor(F32, 0, &none)
+    number.ptr[0] = p[0]
+    copy_into(real, number)
+    return <double>(<float*>real.ptr)[0]
 
 
 cdef int64_t HOOKS = 0           # hooks registered so far: the number of one is its key

@@ -110,6 +110,8 @@ include "views.pxi"
 include "engine.pxi"
 
 _make_dtypes()
+ALL_DTYPES = tuple(DTYPES)                          # by code
+DTYPE_NAMES = tuple([d.name for d in ALL_DTYPES])
 _prepare_op_type()
 _prepare_tensor_type()
 on_move(follow_storage)

@@ -392,7 +392,7 @@ cdef Tensor complex_part(Tensor input, int part):
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if KIND[input.code] != 3:
         return input if part == 0 else t
-    t.code = F32 if input.code == C64 else F64
+    t.code = REAL_OF[input.code]
     for d in range(t.nd):
         t.strides[d] *= 2
     t.ptr = input.ptr + part * ITEMSIZE[t.code]
@@ -412,15 +412,16 @@ def view_as_real_body(Tensor input):
     sizes[input.nd] = 2
     strides[input.nd] = 1
     cdef Tensor t = alias_tensor(input, input.nd + 1, sizes, strides, 0)
-    t.code = F32 if input.code == C64 else F64
+    t.code = REAL_OF[input.code]
     return t
 
 
 def view_as_complex_body(Tensor input):
     cdef int64_t strides[MAXDIM]
     cdef int d
-    if input.code != F32 and input.code != F64:
-        raise RuntimeError(f"view_as_complex is only supported for float32 and float64 tensors, got {DTYPES[input.code]}")
+    if input.code != F16 and input.code != F32 and input.code != F64:
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           f"scalar type: {DTYPES[input.code]}")
     if input.nd == 0 or input.sizes[input.nd - 1] != 2:
         raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
     if input.strides[input.nd - 1] != 1:
@@ -431,7 +432,7 @@ def view_as_complex_body(Tensor input):
                                f"{list(input.stride())}")
         strides[d] = input.strides[d] // 2
     cdef Tensor t = alias_tensor(input, input.nd - 1, input.sizes, strides, 0)
-    t.code = C64 if input.code == F32 else C128
+    t.code = COMPLEX_OF[input.code]
     return t
 
 

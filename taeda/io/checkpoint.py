@@ -30,7 +30,7 @@ _STORAGE_NAMES = {
     "complex64": "ComplexFloatStorage",
     "complex128": "ComplexDoubleStorage",
 }
-_DTYPE_NAMES = (*_STORAGE_NAMES, "uint16", "uint32", "uint64")
+
 _ADVICE = "If you trust it, allow it with taeda.serialization.add_safe_globals; code from a file itself is never run"
 
 
@@ -205,7 +205,7 @@ def _allow_list() -> dict[tuple[str, str], Any]:
 
     for name, storage in _STORAGE_NAMES.items():
         table[("torch", storage)] = StorageType(_core.dtype_by_name(name))
-    for name in _DTYPE_NAMES:
+    for name in _core.DTYPE_NAMES:
         table[("torch", name)] = _core.dtype_by_name(name)
     table[("torch.storage", "UntypedStorage")] = table[("torch", "UntypedStorage")] = StorageType(None)
     table[("torch", "Tensor")] = table[("torch._tensor", "Tensor")] = Tensor

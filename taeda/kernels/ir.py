@@ -48,8 +48,17 @@ F32 = Type("float32", "float", 32, "f")
 F64 = Type("float64", "double", 64, "f")
 PTR = Type("ptr", "ptr", 64, "p")
 
-#: Scalar type by taeda dtype name. Complex dtypes are pairs of these (see :mod:`taeda.kernels.pointwise`).
-TYPES = {t.name: t for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64)}
+
+class _Types(dict[str, Type]):
+    def __missing__(self, name: str) -> Type:
+        raise NotImplementedError(
+            f"not implemented for {name}: no kernel computes in it; convert with .to(dtype) first"
+        )
+
+
+#: Scalar type by taeda dtype name. Complex dtypes are pairs of these (see :mod:`taeda.kernels.pointwise`); float8 is only
+#: stored.
+TYPES = _Types((t.name, t) for t in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64))
 
 Number = int | float | bool
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from . import float8
 from .build import build
-from .ir import BOOL, F32, F64, I32, I64, TYPES, U32, U64, Function, Type, Value
+from .ir import BOOL, F16, F32, F64, I32, I64, TYPES, U8, U32, U64, Function, Type, Value
 from .scalar import Complex
 from .target import host
 
 #: The type of each part, by the name of the complex dtype.
-COMPLEX = {"complex64": F32, "complex128": F64}
+COMPLEX = {"complex32": F16, "complex64": F32, "complex128": F64}
+
+#: What dtypes that are only stored are computed in.
+WORKING = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "complex32": "complex64",
+    **dict.fromkeys(float8.NAMES, "float32"),
+}
 
 Number = Value | Complex
 Body = Callable[..., "Number | tuple[Number, ...]"]
@@ -23,8 +32,13 @@ def is_complex(dtype: str) -> bool:
 
 
 def part(dtype: str) -> Type:
-    """The scalar type of ``dtype``; of each part where it is complex."""
+    """The scalar type of ``dtype``; of each part where it is complex. Float8 has none: it is loaded as float32."""
     return COMPLEX.get(dtype) or TYPES[dtype]
+
+
+def stored(dtype: str) -> Type:
+    """The scalar type of ``dtype`` in memory; of each part where it is complex."""
+    return U8 if dtype in float8.NAMES else part(dtype)
 
 
 def to_type(x: Value, t: Type) -> Value:
@@ -48,10 +62,11 @@ def cast(x: Number, dtype: str) -> Number:
     """Convert to a dtype by name. Complex to real takes the real part; complex to bool asks whether either is not 0."""
     if is_complex(dtype):
         return x.to(part(dtype)) if isinstance(x, Complex) else Complex(to_type(x, part(dtype)))
-    t = TYPES[dtype]
-    if isinstance(x, Complex):
-        return x != 0 if t is BOOL else to_type(x.re, t)
-    return to_type(x, t)
+    if isinstance(x, Complex) and dtype != "bool":
+        x = x.re
+    if dtype in float8.NAMES:
+        return float8.encode(to_type(x, F32), dtype)
+    return x != 0 if isinstance(x, Complex) else to_type(x, TYPES[dtype])
 
 
 @dataclass
@@ -66,7 +81,7 @@ class Operand:
 
     @property
     def bytes(self) -> int:
-        return part(self.dtype).bytes * (2 if is_complex(self.dtype) else 1)
+        return stored(self.dtype).bytes * (2 if is_complex(self.dtype) else 1)
 
     def at(self, f: Function, row: Value, index: Value) -> Value:
         """The address of element ``index`` of the row that starts at ``row``."""
@@ -74,6 +89,8 @@ class Operand:
 
     def load(self, f: Function, pointer: Value, lanes: int, count: Value | None) -> Number:
         """``lanes`` elements from ``pointer``; with ``count``, only the first ``count`` of them."""
+        if self.dtype in float8.NAMES:
+            return float8.decode(replace(self, dtype="uint8").load(f, pointer, lanes, count), self.dtype)
         t = part(self.dtype)
         if not is_complex(self.dtype):
             if self.layout == "c":
@@ -127,14 +144,14 @@ class _Schedule:
         self.prefetching = False
         self.outs, self.sources = self.operands[: len(outs)], self.operands[len(outs) :]
         self.params = self._params(2 + 2 * len(dtypes))
-        widest = max(part(d).bytes for d in [*dtypes, compute])
-        strided = [part(o.dtype).bytes for o in self.operands if o.layout == "v"]
+        widest = max(stored(d).bytes for d in [*dtypes, compute])
+        strided = [stored(o.dtype).bytes for o in self.operands if o.layout == "v"]
         if strided:  # lanes are fetched one by one: no point in a great many of them
             widest = max(widest, 4)
         self.lanes = f.vector_bytes // widest if f.vector_bytes >= 16 else 1
         # AVX-512 masks moves of every width and gathers of 4 and 8 bytes, AVX2 moves of 4 and 8 bytes, NEON nothing. Where
         # there is no mask the rest of a row goes element by element.
-        narrow = any(part(o.dtype).bytes < 4 for o in self.operands)
+        narrow = any(stored(o.dtype).bytes < 4 for o in self.operands)
         able = min(strided, default=4) >= 4 if f.vector_bytes >= 64 else not strided and not narrow
         self.masked = self.lanes > 1 and f.vector_bytes >= 32 and able
 
@@ -170,7 +187,7 @@ class _Schedule:
         saved, block, self.f.lines = self.f.lines, self.f._block, []
         zeros = [
             self._splat(
-                Complex(self.f.const(part(o.dtype), 0)) if is_complex(o.dtype) else self.f.const(part(o.dtype), 0),
+                Complex(self.f.const(part(o.dtype), 0)) if is_complex(o.dtype) else self.f.const(stored(o.dtype), 0),
                 self.lanes,
             )
             for o in self.sources
@@ -240,7 +257,7 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
         body: gets one :class:`Value` (or :class:`Complex`) of ``compute`` per input, gives one or a tuple of them.
         outs: dtype names of the outputs.
         ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
-        compute: dtype name that the body works in; ``"float32"`` for float16 and bfloat16.
+        compute: dtype name that the body works in: one of ``WORKING`` for those that are only stored.
         classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner
             stride 0 (inputs only), ``v`` any inner stride.
     """

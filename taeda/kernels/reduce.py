@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from . import scalar as s
 from .build import kernel
 from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
-from .pointwise import COMPLEX, is_complex, part
+from .pointwise import COMPLEX, WORKING, is_complex, part
 from .rowwise import LONG_TILES, Operand, Row, State, by_register, rowwise
 from .scalar import Complex
 from .target import host
@@ -64,7 +64,7 @@ def real(dtype: str) -> str:
 
 def compute(dtype: str) -> str:
     """What values of ``dtype`` are computed in: float32 for half precision, bytes for bool."""
-    return {"float16": "float32", "bfloat16": "float32", "bool": "uint8"}.get(dtype, dtype)
+    return "uint8" if dtype == "bool" else WORKING.get(dtype, dtype)
 
 
 def accumulator(dtype: str, out: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .ir import BF16, BOOL, F16, F32, U16, Function, Type, Value
-from .pointwise import is_complex, part, to_type
+from .pointwise import WORKING, is_complex, part, to_type
 from .scalar import Complex
 
 #: Elements that one lane adds before its sum moves up a level.
@@ -35,8 +35,8 @@ class Operand:
     """What a kernel says of one memory operand.
 
     ``layout`` is about the dimension that vectors run along: ``c`` contiguous, ``v`` any stride, ``s`` stride 0 (one
-    value for all lanes). ``compute`` is the dtype that loads are converted to; None leaves them, but for float16 and
-    bfloat16, which become float32.
+    value for all lanes). ``compute`` is the dtype that loads are converted to; None leaves them, but for those that are
+    only stored, such as float16.
     """
 
     dtype: str
@@ -45,7 +45,7 @@ class Operand:
 
     @property
     def working(self) -> str:
-        return self.compute or {"float16": "float32", "bfloat16": "float32"}.get(self.dtype, self.dtype)
+        return self.compute or WORKING.get(self.dtype, self.dtype)
 
     @property
     def bytes(self) -> int:
@@ -130,7 +130,7 @@ class Row:
             starts = [f.offset(pointer, k * t.bytes) for k in range(2 if is_complex(operand.dtype) else 1)]
             parts = [f.gather(p, stride, raw, lanes, count).bits(t) for p in starts]
         elif is_complex(operand.dtype):
-            both = f.load(pointer, t, 2 * lanes, None if count is None else f.first(count * 2, 2 * lanes))
+            both = f.load(pointer, raw, 2 * lanes, None if count is None else f.first(count * 2, 2 * lanes)).bits(t)
             parts = [both.shuffle(range(k, 2 * lanes, 2)) for k in (0, 1)]
         else:
             parts = [f.load(pointer, raw, lanes, mask).bits(t) if raw is not t else f.load(pointer, t, lanes, mask)]

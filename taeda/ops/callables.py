@@ -68,14 +68,4 @@ def _is_any_true(input):
     return input.any()
 
 
-@composite()
-def chalf(input, memory_format=_core.preserve_format):
-    """PyTorch's conversion to complex32, a dtype that taeda does not have.
-
-    Raises:
-        NotImplementedError: always.
-    """
-    raise NotImplementedError("chalf(): taeda has no complex32; use .cfloat(), which is complex64")
-
-
 detach = Tensor.detach

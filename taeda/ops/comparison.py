@@ -15,13 +15,13 @@ WHOLE = ("bool", "int")
 # ---- comparisons ----------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", reference=lambda *x: np.equal(*x), tensors=("input",))
+@pointwise("compare", reference=lambda *x: np.equal(*x), tensors=("input",), float8=True)
 def eq(input, other):
     """Whether the elements are equal; NaN equals nothing."""
     return input == other
 
 
-@pointwise("compare", reference=lambda *x: np.not_equal(*x), tensors=("input",))
+@pointwise("compare", reference=lambda *x: np.not_equal(*x), tensors=("input",), float8=True)
 def ne(input, other):
     """Whether the elements differ; NaN differs from all."""
     return input != other
@@ -200,19 +200,19 @@ def lcm(input, other):
 # ---- questions ------------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", inplace=False, reference=lambda *x: np.isnan(*x))
+@pointwise("compare", inplace=False, reference=lambda *x: np.isnan(*x), float8=True)
 def isnan(input):
     """Whether an element is NaN (either part of a complex one)."""
     return s.isnan(input)
 
 
-@pointwise("compare", inplace=False, reference=lambda *x: np.isinf(*x))
+@pointwise("compare", inplace=False, reference=lambda *x: np.isinf(*x), float8=True)
 def isinf(input):
     """Whether an element is infinite (either part of a complex one)."""
     return s.isinf(input)
 
 
-@pointwise("compare", inplace=False, reference=lambda *x: np.isfinite(*x))
+@pointwise("compare", inplace=False, reference=lambda *x: np.isfinite(*x), float8=True)
 def isfinite(input):
     """Whether an element is neither infinite nor NaN."""
     return s.isfinite(input)
@@ -236,7 +236,7 @@ def signbit(input):
     return s.signbit(input)
 
 
-@pointwise("compare", inplace=False, reference=lambda *x: np.isreal(*x))
+@pointwise("compare", inplace=False, reference=lambda *x: np.isreal(*x), float8=True)
 def isreal(input):
     """Whether an element has no imaginary part."""
     return input.im == 0 if isinstance(input, s.Complex) else s.like(input, 0) == 0

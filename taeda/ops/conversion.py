@@ -99,8 +99,14 @@ TYPE_NAMES = {
     "uint32": "torch.UInt32Tensor",
     "uint64": "torch.UInt64Tensor",
     "bool": "torch.BoolTensor",
+    "complex32": "torch.ComplexHalfTensor",
     "complex64": "torch.ComplexFloatTensor",
     "complex128": "torch.ComplexDoubleTensor",
+    "float8_e4m3fn": "torch.Float8_e4m3fnTensor",
+    "float8_e5m2": "torch.Float8_e5m2Tensor",
+    "float8_e4m3fnuz": "torch.Float8_e4m3fnuzTensor",
+    "float8_e5m2fnuz": "torch.Float8_e5m2fnuzTensor",
+    "float8_e8m0fnu": "torch.Float8_e8m0fnuTensor",
 }
 
 
@@ -130,6 +136,7 @@ for _name, _dtype in {
     "char": _core.int8,
     "byte": _core.uint8,
     "bool": _core.bool_,
+    "chalf": _core.complex32,
     "cfloat": _core.complex64,
     "cdouble": _core.complex128,
 }.items():

@@ -66,7 +66,7 @@ def blank(t: Tensor) -> None:
 # ---- filling ---------------------------------------------------------------------------------------------------------
 
 
-@pointwise(operands=2, promote_from=(0,), one_value=True, fits=True)
+@pointwise(operands=2, promote_from=(0,), one_value=True, fits=True, float8=True)
 def fill(input, value):
     """``value``, a number or a tensor of no dimensions, in every element."""
     return value

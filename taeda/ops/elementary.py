@@ -387,12 +387,13 @@ def complex(real, imag):
     """The complex tensor of two floating-point tensors of one dtype.
 
     Raises:
-        RuntimeError: the dtypes are not the same, or not float32 or float64.
+        RuntimeError: the dtypes are not the same, or not float16, float32 or float64.
     """
     expect_tensors("complex", real=real, imag=imag)
-    if real.dtype != imag.dtype or real.dtype not in (_core.float32, _core.float64):
+    if real.dtype != imag.dtype or real.dtype not in (_core.float16, _core.float32, _core.float64):
         raise RuntimeError(
-            f"complex: expected both inputs to be of one dtype, float32 or float64, got {real.dtype} and {imag.dtype}"
+            f"complex: expected both inputs to be of one dtype, float16, float32 or float64, got {real.dtype} and "
+            f"{imag.dtype}"
         )
     from .joining import stack
     from .views import broadcast_tensors
@@ -515,8 +516,7 @@ _LARGEST = {
 
 
 def _replacements(input, nan, posinf, neginf):
-    name = {"complex64": "float32", "complex128": "float64"}.get(input.dtype.name, input.dtype.name)
-    largest = _LARGEST[name]
+    largest = _LARGEST.get(input.dtype.to_real().name, 0.0)
     return (
         0.0 if nan is None else float(nan),
         largest if posinf is None else float(posinf),

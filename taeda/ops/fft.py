@@ -111,7 +111,7 @@ def _floating(x, name, complex_too=True):
         raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
     if not x.is_complex() and not x.is_floating_point():
         x = x.to(_core.get_default_dtype())
-    if x.dtype.itemsize == 2:
+    if x.dtype.to_real().itemsize < 4:
         raise RuntimeError(f"{name}: Unsupported dtype {x.dtype}; convert it with .to(torch.float32)")
     return x
 

@@ -201,7 +201,14 @@ def _require_condition(dtypes):
 
 
 @pointwise(
-    operands=3, promote_from=(1, 2), require=_require_condition, method=False, inplace=False, node="Where", fits=True
+    operands=3,
+    promote_from=(1, 2),
+    require=_require_condition,
+    method=False,
+    inplace=False,
+    node="Where",
+    fits=True,
+    float8=True,
 )
 def where_select(condition, input, other):
     """``input`` where ``condition`` is true, ``other`` elsewhere: :func:`where` with all its arguments."""

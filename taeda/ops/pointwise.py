@@ -83,7 +83,7 @@ def rsub(input, other, *, alpha=1):
 rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), other=lambda g: g)
 
 
-@pointwise(numbers=True, reference=lambda *x: np.multiply(*x))
+@pointwise(numbers=True, reference=lambda *x: np.multiply(*x), float8=True)
 def mul(input, other):
     """``input * other``; of bools, whether both hold."""
     return input * other
@@ -296,7 +296,7 @@ def _refuse_complex(input):
         raise RuntimeError("In-place abs is not supported for complex tensors: use abs(), which gives a real tensor")
 
 
-@pointwise(out="real", dtypes=NUMBER, reference=lambda *x: np.abs(*x))
+@pointwise(out="real", dtypes=NUMBER, reference=lambda *x: np.abs(*x), float8=True)
 def abs(input):
     """The absolute value; of a complex number, a real one."""
     return s.abs(input)

@@ -5,26 +5,30 @@ from __future__ import annotations
 import builtins
 import math
 
-from .._core import HELPERS, Tensor, get_default_dtype, uint8
+from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
 from .._core.reduce import Reducer
 from .table import OPS, composite, expect_tensors, primitive, result_type
 
-_NAMES = (
-    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
-).split()
-_INT, _HALF, _COMPLEX = _NAMES.index("int64"), _NAMES.index("float16"), _NAMES.index("complex64")
-_CODES = range(len(_NAMES))
+# What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
+_REAL = {d.code for d in ALL_DTYPES if d.is_floating_point and d.itemsize > 1}
+_COMPLEX = {d.code for d in ALL_DTYPES if d.is_complex}
+_CODES = [d.code for d in ALL_DTYPES if d.itemsize > 1 or not d.is_floating_point]  # all but float8
+_INT, _FLOATING = int64.code, _REAL | _COMPLEX
 
-# What the result's dtype is for each input dtype; -1 where the op is not defined.
-_SAME = tuple(_CODES)
-_TOTAL = tuple(c if c >= _HALF else _INT for c in _CODES)
-_FLOAT = tuple(c if c >= _HALF else -1 for c in _CODES)
-_FLOAT_REAL = tuple(c - 2 if c >= _COMPLEX else c if c >= _HALF else -1 for c in _CODES)
-_ORDERED = tuple(c if c < _COMPLEX else -1 for c in _CODES)
-_POSITION = tuple(_INT if 0 < c < _COMPLEX else -1 for c in _CODES)
-_POSITION_ANY = tuple(_INT if c < _COMPLEX else -1 for c in _CODES)
-_COUNT = (_INT,) * len(_NAMES)
-_TRUTH = tuple(1 if c == 1 else 0 for c in _CODES)
+
+def _rule(allowed, result=None):
+    """``result`` (default: the input's own) for the dtypes in ``allowed``."""
+    return tuple((d.code if result is None else result) if d.code in allowed else -1 for d in ALL_DTYPES)
+
+
+_TOTAL = tuple(d.code if d.code in _FLOATING else _INT if d.code in _CODES else -1 for d in ALL_DTYPES)
+_FLOAT = _rule(_FLOATING)
+_FLOAT_REAL = tuple(d.to_real().code if d.code in _FLOATING else -1 for d in ALL_DTYPES)
+_ORDERED = _rule(set(_CODES) - _COMPLEX)
+_POSITION_ANY = _rule(set(_CODES) - _COMPLEX, _INT)
+_POSITION = _rule(set(_CODES) - _COMPLEX - {bool_.code}, _INT)
+_COUNT = _rule(_CODES, _INT)
+_TRUTH = tuple(uint8.code if d is uint8 else bool_.code if d.code in _CODES else -1 for d in ALL_DTYPES)
 
 
 def restore(g, shape, dim, keepdim):
@@ -83,7 +87,7 @@ sum.vjp(
 )
 
 
-_REAL_TOTAL = tuple(c if c < _COMPLEX else -1 for c in _TOTAL)
+_REAL_TOTAL = tuple(-1 if c in _COMPLEX else c for c in _TOTAL)
 
 
 @primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run, batch="reduction")
@@ -168,12 +172,17 @@ def _elementwise(input, dim):
     return isinstance(dim, (tuple, list)) and not dim
 
 
+def _truth(input):
+    """``input``, a float8 as whether its elements are not 0: reductions do not read those."""
+    return input.ne(0) if input.is_floating_point() and input.itemsize == 1 else input
+
+
 @primitive(out=("bool", "uint8"), batch="reduction")
 def any(input, dim=None, keepdim=False):
     """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
         return input.ne(0) if input.dtype is not uint8 else input.ne(0).to(uint8)
-    return _any(input, dim, keepdim)
+    return _any(_truth(input), dim, keepdim)
 
 
 @primitive(out=("bool", "uint8"), batch="reduction")
@@ -181,7 +190,7 @@ def all(input, dim=None, keepdim=False):
     """Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
         return input.ne(0) if input.dtype is not uint8 else input.ne(0).to(uint8)
-    return _all(input, dim, keepdim)
+    return _all(_truth(input), dim, keepdim)
 
 
 @primitive(out=False, batch="reduction")
@@ -499,7 +508,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 
 # ---- log-sum-exp ----------------------------------------------------------------------------------------------------
-_logsumexp = Reducer("logsumexp", "logsumexp", (tuple(c if c < _COMPLEX else -1 for c in _FLOAT),), states=2).run
+_logsumexp = Reducer("logsumexp", "logsumexp", (_rule(_REAL),), states=2).run
 
 
 @primitive(_logsumexp, method=False, name="_logsumexp", batch="reduction")

@@ -305,6 +305,8 @@ def _tables(
     dims = input.dim() - 2
     n, points = grid.shape[0], math.prod(grid.shape[1:-1])
     taps = _TAPS[mode] ** dims
+    if grid.dtype.name not in gridsample.WEIGHTS:
+        raise NotImplementedError(f"grid_sampler: not implemented for {grid.dtype}; convert it with .to(dtype)")
     dtype = _core.dtype_by_name(gridsample.WEIGHTS[grid.dtype.name])
     index = _core.empty((n, taps, points), _core.int64)
     weight = _core.empty((n, taps, points), dtype)

@@ -109,7 +109,7 @@ def pointwise(
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
         traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``,
-            ``one_dtype`` (operands of two dtypes are refused).
+            ``one_dtype`` (operands of two dtypes are refused), ``float8`` (takes those too, as few ops do).
     """
     if promote == "compare":
         promote, out = "type", "bool"

@@ -547,7 +547,7 @@ imag_view.vjp(input=lambda g: _complex_from(g, False))
 # ---- copies -------------------------------------------------------------------------------------------------------------
 
 
-@pointwise(method=False, inplace=False)
+@pointwise(method=False, inplace=False, float8=True)
 def identity(input):
     """Every element as it is: the kernel of copies and casts."""
     return input

@@ -8,7 +8,7 @@ from taeda._refuse import refused_class
 
 from . import _ops, torch_version, version
 from ._ops import classes, ops
-from .dtypes import DTYPES, finfo
+from .dtypes import DTYPES
 from .futures import Future
 
 __version__ = torch_version.__version__
@@ -62,7 +62,6 @@ __all__ = [
     "_assert_async",
     "_ops",
     "classes",
-    "finfo",
     "ops",
     "torch_version",
     "version",

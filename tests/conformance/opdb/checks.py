@@ -39,6 +39,7 @@ TIES = (
 DTYPES = (
     torch.float32,
     torch.float64,
+    torch.complex32,
     torch.complex64,
     torch.complex128,
     torch.float16,
@@ -56,6 +57,7 @@ DTYPES = (
 TOLERANCE = {  # relative, absolute
     torch.float32: (1.3e-5, 1e-5),
     torch.float64: (1e-7, 1e-7),
+    torch.complex32: (2e-3, 1e-4),
     torch.complex64: (1.3e-5, 1e-5),
     torch.complex128: (1e-7, 1e-7),
     torch.float16: (2e-3, 1e-4),
@@ -63,6 +65,7 @@ TOLERANCE = {  # relative, absolute
 }
 WIDER = {
     torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
     torch.complex64: torch.complex128,
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,

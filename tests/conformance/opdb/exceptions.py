@@ -6,7 +6,6 @@ _POLES = {
     "inplace": "the same",
     "method": "the same",
 }
-_NO_COMPLEX32 = {kind: "there is no complex32" for kind in ("value", "view", "out", "gradient")}
 
 MEANT: dict[str, dict[str, str]] = {
     **{f"polygamma.polygamma_n_{n}": _POLES for n in range(5)},
@@ -26,7 +25,6 @@ MEANT: dict[str, dict[str, str]] = {
     },
     "H": {"view": "a copy of complex input: no tensor is conjugated when it is read"},
     "mH": {"view": "the same"},
-    **dict.fromkeys(("chalf", "complex", "view_as_complex"), _NO_COMPLEX32),
     "as_strided_scatter": {"gradient": "0 where src has replaced the input; PyTorch passes the gradient on as well"},
     "masked.logaddexp": {"second": "0 where both are masked out, where PyTorch gives NaN"},
     "renorm": {"gradient": "finite for complex input and p=inf, where PyTorch gives NaN"},
