@@ -316,9 +316,11 @@ bfloat16: _dtype
 bool: _dtype
 cdouble: _dtype
 cfloat: _dtype
+chalf: _dtype
 channels_last: Any
 channels_last_3d: Any
 complex128: _dtype
+complex32: _dtype
 complex64: _dtype
 contiguous_format: Any
 default_generator: Any
@@ -330,6 +332,11 @@ float: _dtype
 float16: _dtype
 float32: _dtype
 float64: _dtype
+float8_e4m3fn: _dtype
+float8_e4m3fnuz: _dtype
+float8_e5m2: _dtype
+float8_e5m2fnuz: _dtype
+float8_e8m0fnu: _dtype
 from_dlpack: Any
 from_numpy: Any
 frombuffer: Any
@@ -610,7 +617,7 @@ class Tensor:
         r"""In-place form of :func:`add`."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
-    def addbmm_(self, *args: Any, **kwargs: Any) -> Any:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""In-place form of :func:`addbmm`."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
         r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
@@ -622,15 +629,15 @@ class Tensor:
         r"""In-place form of :func:`addcmul`."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
-    def addmm_(self, *args: Any, **kwargs: Any) -> Any:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""In-place form of :func:`addmm`."""
     def addmv(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
-    def addmv_(self, *args: Any, **kwargs: Any) -> Any:
+    def addmv_(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""In-place form of :func:`addmv`."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""``beta * input + alpha * outer(vec1, vec2)``."""
-    def addr_(self, *args: Any, **kwargs: Any) -> Any:
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""In-place form of :func:`addr`."""
     def adjoint(self) -> Any:
         r"""The conjugate transpose of the last two dimensions."""
@@ -716,7 +723,7 @@ class Tensor:
         r"""In-place form of :func:`atanh`."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
-    def baddbmm_(self, *args: Any, **kwargs: Any) -> Any:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""In-place form of :func:`baddbmm`."""
     def bernoulli(self, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
         r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
@@ -766,8 +773,8 @@ class Tensor:
         r"""In-place form of :func:`ceil`."""
     def cfloat(self, memory_format: Any = None) -> Any:
         r"""``input`` as complex64."""
-    def chalf(self, memory_format: Any = ...) -> Any:
-        r"""PyTorch's conversion to complex32, a dtype that taeda does not have."""
+    def chalf(self, memory_format: Any = None) -> Any:
+        r"""``input`` as complex32."""
     def char(self, memory_format: Any = None) -> Any:
         r"""``input`` as int8."""
     def cholesky(self, upper: builtins.bool = False) -> Any:
@@ -844,11 +851,11 @@ class Tensor:
         r"""Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
     def cumprod(self, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
         r"""Running product along ``dim``. Integers and bools are multiplied as int64."""
-    def cumprod_(self, *args: Any, **kwargs: Any) -> Any:
+    def cumprod_(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Any:
         r"""In-place form of :func:`cumprod`."""
     def cumsum(self, dim: builtins.int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
         r"""Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64."""
-    def cumsum_(self, *args: Any, **kwargs: Any) -> Any:
+    def cumsum_(self, dim: builtins.int, *, dtype: _dtype | None = None) -> Any:
         r"""In-place form of :func:`cumsum`."""
     def deg2rad(self, *, out: Any = None) -> Tensor:
         r"""Degrees to radians."""
@@ -1032,7 +1039,7 @@ class Tensor:
         r"""In-place form of :func:`heaviside`."""
     def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
         r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
-    def histogram(self, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
+    def histogram(self, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
         r"""How many elements (or how much weight) lie in each bin."""
     def hsplit(self, indices_or_sections: Any) -> Any:
         r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
@@ -1116,7 +1123,7 @@ class Tensor:
         r"""In-place form of :func:`lcm`."""
     def ldexp(self, other: Tensor | Number, *, out: Any = None) -> Any:
         r"""``input * 2 ** other``."""
-    def ldexp_(self, *args: Any, **kwargs: Any) -> Any:
+    def ldexp_(self, other: Tensor | Number, *, out: Any = None) -> Any:
         r"""In-place form of :func:`ldexp`."""
     def le(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether ``input <= other``."""
@@ -1264,7 +1271,7 @@ class Tensor:
         r"""Product of a matrix and a vector: ``[m, k] @ [k]``."""
     def mvlgamma(self, p: Any) -> Any:
         r"""The logarithm of the multivariate gamma function of dimension ``p``."""
-    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Any:
+    def mvlgamma_(self, p: Any) -> Any:
         r"""In-place form of :func:`mvlgamma`."""
     def nan_to_num(self, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
         r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
@@ -1386,7 +1393,7 @@ class Tensor:
         r"""In-place form of :func:`remainder`."""
     def renorm(self, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
         r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
-    def renorm_(self, *args: Any, **kwargs: Any) -> Any:
+    def renorm_(self, p: Any, dim: builtins.int, maxnorm: Any) -> Any:
         r"""In-place form of :func:`renorm`."""
     def repeat(self, *repeats: Any) -> Tensor:
         r"""The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
@@ -1416,7 +1423,7 @@ class Tensor:
         r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
     def round(self, *, decimals: Number = 0, out: Any = None) -> Any:
         r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
-    def round_(self, *args: Any, **kwargs: Any) -> Any:
+    def round_(self, *, decimals: Number = 0, out: Any = None) -> Any:
         r"""In-place form of :func:`round`."""
     def round_half_even_(self) -> Tensor:
         r"""In-place form of :func:`round_half_even`."""
@@ -1488,7 +1495,9 @@ class Tensor:
         r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for the factors. Calling it is a RuntimeError."""
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
         r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
-    def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
+    def sparse_mask(self, mask: Tensor) -> Any:
+        r"""The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
+    def split(self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None) -> Any:
         r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
     def sqrt(self, *, out: Any = None) -> Tensor:
         r"""The square root; NaN of negative numbers."""
@@ -1496,7 +1505,7 @@ class Tensor:
         r"""In-place form of :func:`sqrt`."""
     def square(self, *, out: Any = None) -> Any:
         r"""``input * input``; of bools, as whole numbers."""
-    def square_(self, *args: Any, **kwargs: Any) -> Any:
+    def square_(self, *, out: Any = None) -> Any:
         r"""In-place form of :func:`square`."""
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
         r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
@@ -1552,6 +1561,12 @@ class Tensor:
         r"""``input``, which is dense already (or in another dtype)."""
     def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Any:
         r"""``input`` as a sparse tensor of its elements that are not 0."""
+    def to_sparse_coo(self) -> Any:
+        r"""``input`` as a sparse tensor in coordinate form."""
+    def to_sparse_csc(self, dense_dim: Any = None) -> Any:
+        r"""A matrix compressed by columns, without its elements that are 0."""
+    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
+        r"""A matrix compressed by rows, without its elements that are 0."""
     def topk(self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
         r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
     def trace(self) -> Any:
@@ -1562,11 +1577,11 @@ class Tensor:
         r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
     def tril(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
         r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-    def tril_(self, *args: Any, **kwargs: Any) -> Any:
+    def tril_(self, diagonal: Number = 0) -> Any:
         r"""In-place form of :func:`tril`."""
     def triu(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
         r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-    def triu_(self, *args: Any, **kwargs: Any) -> Any:
+    def triu_(self, diagonal: Number = 0) -> Any:
         r"""In-place form of :func:`triu`."""
     def true_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input / other``; whole numbers give the default floating-point dtype."""
@@ -1647,7 +1662,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha:
     r"""``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
 def addmv(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
-def addmv_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def addmv_(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
     r"""In-place form of :func:`addmv`."""
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Any:
     r"""``beta * input + alpha * outer(vec1, vec2)``."""
@@ -2131,7 +2146,7 @@ def lcm_(input: Tensor, other: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`lcm`."""
 def ldexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""``input * 2 ** other``."""
-def ldexp_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def ldexp_(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""In-place form of :func:`ldexp`."""
 def le(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input <= other``."""
@@ -2395,7 +2410,7 @@ def rot90(input: Tensor, k: Number = 1, dims: Sequence[builtins.int] = ...) -> A
     r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
 def round(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Any:
     r"""To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
-def round_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def round_(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Any:
     r"""In-place form of :func:`round`."""
 def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
     r"""Join along the rows, dimension 0; vectors are rows."""
@@ -2467,9 +2482,15 @@ def solve(*args: Any, **kwargs: Any) -> Any:
     r"""Removed from PyTorch: use linalg.solve(A, B), whose arguments are in the other order, or linalg.lu_factor for the factors. Calling it is a RuntimeError."""
 def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: Any = None, *, out: Any = None) -> Any:
     r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, layout: Any = None, **kwargs: Any) -> Any:
+    r""":func:`sparse_csr_tensor` or :func:`sparse_csc_tensor`, as ``layout`` says."""
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None) -> Any:
     r"""A sparse tensor in coordinate form."""
-def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None) -> Any:
+    r"""A sparse matrix compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None) -> Any:
+    r"""A sparse matrix compressed by rows."""
+def split(tensor: Tensor, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None) -> Any:
     r"""Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
 def split_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`split` views."""
@@ -2483,7 +2504,7 @@ def sqrt_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`sqrt`."""
 def square(input: Tensor, *, out: Any = None) -> Any:
     r"""``input * input``; of bools, as whole numbers."""
-def square_(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+def square_(input: Tensor, *, out: Any = None) -> Any:
     r"""In-place form of :func:`square`."""
 def squeeze(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Any:
     r"""A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
