@@ -618,7 +618,7 @@ class Tensor:
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
         r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:
-        r"""In-place form of :func:`addbmm`."""
+        r"""``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in PyTorch."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
         r"""``input + value * tensor1 / tensor2``, of floating-point tensors."""
     def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, bool_, gemm
+from .._core import Tensor, bool_, gemm, install
 from . import flops
-from .table import alias, composite, primitive
+from .table import METHODS, alias, composite, primitive
 from .views import reshape, sum_to, transpose, unsqueeze
 
 
@@ -443,13 +443,23 @@ baddbmm.vjp(
 )
 
 
-@composite(inplace=True, out=True)
+@composite(out=True)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
     _check_bmm("addbmm", batch1, batch2)
     b, m, k = batch1.shape
     wide = reshape(transpose(batch1, 0, 1), (m, b * k))
     return addmm(input, wide, reshape(batch2, (b * k, batch2.shape[2])), beta=beta, alpha=alpha)
+
+
+def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
+    """``addbmm`` into ``input``; where that is broadcast it becomes the result, of the result's size, as in PyTorch."""
+    result = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    return input.copy_(result) if input.shape == result.shape else input.set_(result)
+
+
+METHODS["addbmm_"] = _addbmm_inplace
+install("addbmm_", _addbmm_inplace)
 
 
 @composite(inplace=True, out=True)

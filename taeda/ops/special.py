@@ -155,7 +155,8 @@ def mvlgamma(input, p):
     if p < 1:
         raise RuntimeError(f"mvlgamma: p has to be greater than or equal to 1, got {p}")
     constant = 0.25 * p * (p - 1) * math.log(math.pi)
-    return add(lgamma(sub(unsqueeze(input, -1), arange(p) / 2)).sum(-1), constant)
+    halves = arange(p, dtype=input.dtype if input.is_floating_point() else _core.get_default_dtype()) / 2
+    return add(lgamma(sub(unsqueeze(input, -1), halves)).sum(-1), constant)
 
 
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))

@@ -13,6 +13,7 @@ MEANT: dict[str, dict[str, str]] = {
     "special.bessel_j0": {"value": "within 1e-15 of the truth, where PyTorch is within 1e-6"},
     "special.bessel_y1": {"value": "the same"},
     "conj": {"view": "a copy: no tensor is conjugated when it is read"},
+    "linalg.eig": {"gradient": "one sample of near eigenvalues: float32's rounding over the square of their distance"},
     "linalg.norm.subgradients_at_zero": {
         "second": "0, the second derivative of the subgradient taken; PyTorch gives NaN"
     },
@@ -28,7 +29,6 @@ MEANT: dict[str, dict[str, str]] = {
     "as_strided_scatter": {"gradient": "0 where src has replaced the input; PyTorch passes the gradient on as well"},
     "masked.logaddexp": {"second": "0 where both are masked out, where PyTorch gives NaN"},
     "renorm": {"gradient": "finite for complex input and p=inf, where PyTorch gives NaN"},
-    "addbmm": {"inplace": "input is not resized to the broadcast size: it must have it"},
     "cholesky_inverse": {
         "gradient": "of the triangle that is read; PyTorch fills the other with what it would be if it were read",
         "second": "the same",
@@ -48,7 +48,6 @@ RARE: dict[str, dict[str, str]] = {
         ("value", "gradient", "second"),
         "with a correction of 2 the divisor is a difference of equal numbers: the last bits of sums of float32 weights",
     ),
-    "linalg.eig": {"gradient": "near eigenvalues: float32's rounding over the square of their distance"},
     "nn.functional.multi_head_attention_forward": {
         "value": "float16 and scores of hundreds: roundings of the projections decide between keys"
     },

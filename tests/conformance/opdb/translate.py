@@ -58,7 +58,8 @@ def paths() -> dict:
     found: dict = {}
     for space in NAMESPACES:
         root = find(space, torch)
-        for name in reversed(dir(root)):  # of two names in one place, the first
+        names = reversed(dir(root))  # of two names in one place, the first, and rather a public one
+        for name in sorted(names, key=lambda name: not name.startswith("_")):
             try:
                 thing = getattr(root, name)
             except (AttributeError, RuntimeError):
