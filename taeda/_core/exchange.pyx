@@ -92,7 +92,8 @@ cdef int code_of_numpy(object described) except -1:
 
 # ---- Python numbers and sequences ------------------------------------------------------------------------------------
 cdef int out_of_range(int code, object x) except -1:
-    raise RuntimeError(f"value cannot be converted to type {ALL_DTYPES[code].name} without overflow: {x!r}")
+    kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError  # as PyTorch reads its arguments
+    raise kind(f"value cannot be converted to type {ALL_DTYPES[code].name} without overflow: {x!r}")
 
 
 cdef int store_integer(char* p, int code, object x) except -1:

@@ -108,7 +108,8 @@ cdef bint beyond(int code, int64_t x) noexcept:
 
 
 cdef int raise_overflow(object x, int code) except -1:
-    raise RuntimeError(f"value cannot be converted to type {DTYPES[code]} without overflow: {x}")
+    kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError  # as PyTorch reads its arguments
+    raise kind(f"value cannot be converted to type {DTYPES[code]} without overflow: {x}")
 
 
 cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:

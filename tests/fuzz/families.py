@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
+from taeda._namespaces import NAMES
 from taeda.ops.table import METHODS
 
 #: Where users find functions: what they write before a name, and the namespace. The first place that has one counts.
@@ -77,9 +78,11 @@ def public() -> dict[str, Callable]:
     seen: set[tuple[int, str]] = set()
     for prefix, home in HOMES.items():
         for name in sorted(set(dir(home)) | (set(METHODS) if home is taeda.Tensor else set())):
-            function = getattr(home, name, None)
             if name.startswith("_") and name not in ITEMS:
                 continue
+            if home is taeda and name in NAMES:  # another namespace's, here only once somebody has asked for it
+                continue
+            function = getattr(home, name, None)
             if not callable(function) or inspect.isclass(function) or module_of(function) is None:
                 continue
             form = name.rpartition("_")[1:]  # in-place forms and copies of views share the function that declares them
