@@ -227,8 +227,8 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
         f"Python {platform.python_version()}, taeda {versions.get('taeda', '?')}, torch {versions.get('torch', '?')}. "
         "One thread unless said otherwise. The processes take turns; times are medians and ratios (taeda / torch: "
         f"below 1, taeda is faster) are medians of the ratios of {args.rounds} rounds. Of floor: the time that the machine "
-        "needs at least (bytes at the rate of a copy of that size, products at the rate of the inner tile, both measured in "
-        f"the same run), in per cent of taeda's best.{_remark()} The command of this page:",
+        "needs at least (bytes at the rate of a copy of that size, or of reading where that is all, products at the "
+        f"rate of the inner tile, all measured in the same run), in per cent of taeda's best.{_remark()} The command of this page:",
         f"    {args.command}",
         f"{met} of {len(main)} bars met.",
         table(main),

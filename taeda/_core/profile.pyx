@@ -69,6 +69,7 @@ cdef struct Event:
     int64_t thread
     int64_t number              # of the node that an op left, or that runs; -1: none
     int64_t moved               # bytes of the tensors that came in and went out
+    int64_t written             # those of them that went out
     int64_t before, after       # bytes in use
     int32_t name
     int32_t kind
@@ -126,7 +127,7 @@ cdef int64_t new_event(int kind, int name, int64_t number) except -1:
         room_events = 2 * room_events + 4096
     e = &events[n_events]
     e.parent, e.thread, e.number = current, PyThread_get_thread_ident(), number
-    e.end = e.moved = e.after = 0
+    e.end = e.moved = e.written = e.after = 0
     e.name, e.kind, e.call = name, kind, -1
     e.before = bytes_in_use()
     current = n_events
@@ -320,7 +321,8 @@ cdef class Recorder:
             if is_view_of(function, args, result):
                 events[place].moved = 0
             else:
-                events[place].moved += tensor_bytes(result)
+                events[place].written = tensor_bytes(result)
+                events[place].moved += events[place].written
             if isinstance(result, Tensor):
                 t = <Tensor>result
                 if t.grad_fn_ is not None:
@@ -346,8 +348,9 @@ cdef class Recorder:
         close_event(place)
 
     def weigh(self, int64_t place, tensors):
-        """Count the bytes of ``tensors``."""
-        self.add_moved(place, tensor_bytes(tensors))
+        """Count the bytes of ``tensors``, as if half of them were written."""
+        cdef int64_t nbytes = tensor_bytes(tensors)
+        self.add_moved(place, nbytes, nbytes // 2)
 
     def enter_range(self, str name, bint module=False):
         """A range of the user's, or the call of a module, begins."""
@@ -356,20 +359,22 @@ cdef class Recorder:
             self.frames[place] = call_stack()
         return place
 
-    def add_moved(self, int64_t place, int64_t nbytes):
-        """Count bytes that a range reads and writes, where it knows them."""
+    def add_moved(self, int64_t place, int64_t nbytes, int64_t written):
+        """Count bytes that a range reads and writes, where it knows them, and how many of them it writes."""
         if own_session == session and place < n_events:
             events[place].moved += nbytes
+            events[place].written += written
 
     def read_events(self):
-        """What was recorded: tuples (name, kind, start, end, parent, thread, number, moved, before, after, call)."""
+        """What was recorded: tuples (name, kind, start, end, parent, thread, number, moved, written, before, after,
+        call)."""
         cdef int64_t i
         cdef Event* e
         cdef list found = []
         for i in range(n_events):
             e = &events[i]
-            found.append((self.names[e.name], e.kind, e.start, e.end, e.parent, e.thread, e.number, e.moved, e.before,
-                          e.after, e.call))
+            found.append((self.names[e.name], e.kind, e.start, e.end, e.parent, e.thread, e.number, e.moved, e.written,
+                          e.before, e.after, e.call))
         return found
 
     def read_runs(self):

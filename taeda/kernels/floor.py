@@ -22,6 +22,25 @@ def stream(f: Function, nontemporal: bool) -> None:
 
 
 @kernel
+def read(f: Function) -> None:
+    """Add up ``[bytes, times]`` from the second pointer, each task its own part; the first gets the sums."""
+    t, lanes = TYPES["float32"], f.lanes(TYPES["float32"])
+    step, unroll = lanes * t.bytes, 8
+    size, times = f.size(0), f.size(1)
+    with f.loop(f.begin, f.end) as T:
+        source = f.offset(f.data(1), T.index * size)
+        with f.loop(0, times, carry=[f.const(t, 0, lanes)] * unroll) as R:
+            with f.loop(0, size, step * unroll, carry=R.carry) as L:
+                values = [f.load(f.offset(source, L.index + i * step), t, lanes) for i in range(unroll)]
+                L.carry = tuple(a + b for a, b in zip(L.carry, values, strict=True))
+            R.carry = L.carry
+        total = R.carry[0]
+        for value in R.carry[1:]:
+            total = total + value
+        f.store(f.offset(f.data(0), T.index * step), total)
+
+
+@kernel
 def tile_rate(f: Function, dtype: str) -> None:
     """The inner loop of the matrix product's register tile on operands in the first-level cache, ``[k, times]``.
 

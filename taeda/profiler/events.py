@@ -46,7 +46,7 @@ class KernelRun:
         self.event: FunctionEvent | None = None
         self.helps: KernelRun | None = None
         self.helpers: list[KernelRun] = []
-        self.moved = self.flops = 0
+        self.moved = self.written = self.flops = 0
 
     @property
     def elapsed(self) -> float:
@@ -115,7 +115,7 @@ class FunctionEvent(_Times):
     """One call: of an op, a node of the graph (``scope`` 1), a range or a module (``scope`` 7).
 
     ``cpu_parent`` and ``cpu_children`` are the events around and below it, ``kernels`` the runs of kernels that it made
-    itself, ``moved`` the bytes of the tensors that an op read and wrote, ``allocated`` the bytes in use when it ended.
+    itself, ``moved`` the bytes of the tensors that an op read and wrote (``written``: wrote), ``allocated`` the bytes in use when it ended.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class FunctionEvent(_Times):
         self.cpu_parent: FunctionEvent | None = None
         self.cpu_children: list[FunctionEvent] = []
         self.kernels: list[KernelRun] = []
-        self.moved = self.allocated = 0
+        self.moved = self.written = self.allocated = 0
         self.fwd_thread: int | None = None
         self.device_index = 0
 
@@ -187,7 +187,7 @@ class FunctionEvent(_Times):
 
 _SUMS = (
     "count", "cpu_time_total", "self_cpu_time_total", "kernel_time_total", "cpu_memory_usage", "self_cpu_memory_usage",
-    "flops", "moved",
+    "flops", "moved", "written",
 )  # fmt: skip
 
 
@@ -198,7 +198,8 @@ class FunctionEventAvg(_Times):
         self.key: str | None = None
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = self.kernel_time_total = 0.0
-        self.cpu_memory_usage = self.self_cpu_memory_usage = self.flops = self.moved = 0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = self.flops = 0
+        self.moved = self.written = 0
         self.input_shapes: list | str = []
         self.stack: list[str] = []
         self.scope = 0
@@ -358,7 +359,7 @@ class EventList(list):
 def _floor(event: Any, floors: Any) -> float:
     """Of an event: its own where a formula counted it or it calls nothing, else the sum of those below it."""
     if event.flops or not event.cpu_children:
-        return floors.seconds(event.moved, event.flops) if event.moved or event.flops else 0.0
+        return floors.seconds(event.moved, event.flops, written=event.written) if event.moved or event.flops else 0.0
     return sum(_floor(child, floors) for child in event.cpu_children)
 
 
@@ -370,10 +371,12 @@ class KernelSum(NamedTuple):
     elapsed: float
     moved: int
     flops: int
+    written: int
 
 
 class KernelAverages(list):
-    """Sums over the runs of each kernel: ``name``, ``runs``, ``elapsed`` (us), ``moved`` (bytes), ``flops``."""
+    """Sums over the runs of each kernel: ``name``, ``runs``, ``elapsed`` (us), ``moved`` and ``written`` (bytes),
+    ``flops``."""
 
     def table(self, row_limit: int = 100, floors: Any = None, total: float | None = None) -> str:
         """The kernels as text, the longest first.
@@ -393,7 +396,7 @@ def average_kernels(runs: list[KernelRun]) -> KernelAverages:
     sums: dict[str, list] = {}
     for run in runs:
         if run.helps is None:
-            row = sums.setdefault(run.name, [0, 0.0, 0, 0])
-            for i, value in enumerate((1, run.elapsed, run.moved, run.flops)):
+            row = sums.setdefault(run.name, [0, 0.0, 0, 0, 0])
+            for i, value in enumerate((1, run.elapsed, run.moved, run.flops, run.written)):
                 row[i] += value
     return KernelAverages(KernelSum(name, *row) for name, row in sums.items())

@@ -1,8 +1,10 @@
 """What this machine can do: bytes per second by the size of the working set, and arithmetic per second.
 
 Measured once for each number of threads and kept beside the compiled kernels. The floor of an op is the longer of two
-times: that of copying as many bytes as its tensors have, and that of its arithmetic at the rate of the matrix product's
-inner loop. Data that an op finds in a cache is compared with copying within that cache.
+times: that of moving as many bytes as its tensors have, and that of its arithmetic at the rate of the matrix product's
+inner loop. Data that an op finds in a cache is compared with moving within that cache.
+
+What is copied may not be zeros: processors of AMD write those past the cache at twice the rate of anything else.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import _core
 from ..kernels import build
 from ..kernels.target import host
 
 _SIZES = tuple(1 << n for n in range(14, 27, 2))  # bytes that each thread copies: 16 KiB to 64 MiB
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -33,28 +36,47 @@ class Floors:
         copies: pairs (bytes read and written, bytes per second), by size.
         flops: float32 operations per second in the inner loop of the matrix product, a multiplication and an addition
             being two.
+        reads: pairs (bytes read, bytes per second), by size; none: as copies.
     """
 
     threads: int
     copies: tuple[tuple[int, float], ...]
     flops: float
+    reads: tuple[tuple[int, float], ...] = ()
 
-    def bandwidth(self, nbytes: float) -> float:
-        """Bytes per second of a copy that reads and writes ``nbytes`` in all, between the sizes that were measured."""
-        below = self.copies[0]
-        for above in self.copies:
-            if nbytes <= above[0]:
-                break
-            below = above
-        if above[0] == below[0]:
-            return above[1]
-        part = (math.log(nbytes) - math.log(below[0])) / (math.log(above[0]) - math.log(below[0]))
-        return below[1] + min(part, 1.0) * (above[1] - below[1])
+    def bandwidth(self, nbytes: float, written: float = 0.5) -> float:
+        """Bytes per second of what moves ``nbytes`` in all and writes the share ``written`` of them.
 
-    def seconds(self, moved: float, flops: float, calls: int = 1) -> float:
-        """The floor of ``calls`` calls that move ``moved`` bytes and need ``flops`` operations together."""
-        memory = moved / self.bandwidth(moved / calls) if moved else 0.0
+        A copy writes half. Between reading alone and copying the rate is interpolated, and so it is between the sizes that
+        were measured; what writes more than half is compared with a copy.
+        """
+        copy = _between(self.copies, nbytes)
+        if not self.reads or written >= 0.5:
+            return copy
+        read = _between(self.reads, nbytes)
+        return read + 2 * written * (copy - read)
+
+    def seconds(self, moved: float, flops: float, calls: int = 1, written: float | None = None) -> float:
+        """The floor of ``calls`` calls that need ``flops`` operations together and move ``moved`` bytes.
+
+        ``written`` of these go out; None: half.
+        """
+        share = 0.5 if written is None or not moved else written / moved
+        memory = moved / self.bandwidth(moved / calls, share) if moved else 0.0
         return max(memory, flops / self.flops)
+
+
+def _between(rates: tuple[tuple[int, float], ...], nbytes: float) -> float:
+    """The rate at ``nbytes``, between the sizes that were measured."""
+    below = rates[0]
+    for above in rates:
+        if nbytes <= above[0]:
+            break
+        below = above
+    if above[0] == below[0]:
+        return above[1]
+    part = (math.log(nbytes) - math.log(below[0])) / (math.log(above[0]) - math.log(below[0]))
+    return below[1] + min(part, 1.0) * (above[1] - below[1])
 
 
 def _cpu() -> str:
@@ -86,12 +108,28 @@ def _best(run: Callable[[int], None], seconds: float) -> float:
     return best
 
 
+def _numbers(nbytes: int) -> Any:
+    """A float32 tensor of so many bytes that counts from 0."""
+    from ..kernels import copy
+
+    made = _core.empty((nbytes // 4,), _core.float32)
+    _core.launch(copy.sequence("float32"), (made,), (0.0, 1.0), nbytes // 4, nbytes // 4)
+    return made
+
+
+def _read_rate(size: int, threads: int) -> float:
+    from ..kernels import floor
+
+    source, sums = _numbers(size * threads), _core.empty((threads * host().vector_bytes // 4,), _core.float32)
+    address = floor.read()
+    seconds = _best(lambda turns: _core.launch(address, (sums, source), (size, turns), threads, 1), 0.06)
+    return size * threads / seconds
+
+
 def _copy_rate(size: int, threads: int) -> float:
     from ..kernels import floor
 
-    source, to = (_core.empty((size * threads // 4,), _core.float32) for _ in range(2))
-    _core.zero(source)
-    _core.zero(to)
+    source, to = _numbers(size * threads), _numbers(size * threads)
     best = 0.0
     for nontemporal in (False, True) if size >= 1 << 20 else (False,):
 
@@ -121,7 +159,7 @@ def _tile_rate(threads: int) -> float:
 
 
 def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
-    """What this machine can do with so many threads (default: those that ops use). About a second, then from a file.
+    """What this machine can do with so many threads (default: those that ops use). About two seconds, then from a file.
 
     Args:
         threads: at most ``taeda.get_num_threads()`` work at a time.
@@ -135,7 +173,8 @@ def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
         kept = json.loads(path.read_text())
         if key in kept and not refresh:
             found = kept[key]
-            return Floors(found["threads"], tuple(map(tuple, found["copies"])), found["flops"])
+            pairs = (tuple(map(tuple, found[name])) for name in ("copies", "reads"))
+            return Floors(found["threads"], next(pairs), found["flops"], next(pairs))
     except (OSError, ValueError, KeyError, TypeError):
         pass
     before = _core.get_num_threads()
@@ -143,7 +182,8 @@ def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
         _core.set_num_threads(threads)
     try:
         copies = tuple((2 * size * threads, _copy_rate(size, threads)) for size in _SIZES)
-        floors = Floors(threads, copies, _tile_rate(threads))
+        reads = tuple((size * threads, _read_rate(size, threads)) for size in _SIZES)
+        floors = Floors(threads, copies, _tile_rate(threads), reads)
     finally:
         if threads != before:
             _core.set_num_threads(before)

@@ -122,7 +122,7 @@ class Recording:
             place = optimizer.__dict__.pop("_profiled", None)
             if place is not None:
                 leave_range(place)
-                self.recorder.add_moved(place, _bytes_of_step(optimizer))
+                self.recorder.add_moved(place, *_bytes_of_step(optimizer))
 
         self.handles.append(optimizer.register_optimizer_step_pre_hook(begin))
         self.handles.append(optimizer.register_optimizer_step_post_hook(end))
@@ -159,7 +159,7 @@ class Recording:
         """The events in the order in which they began, and the runs of kernels."""
         raw = self.recorder.read_events()
         made: list[FunctionEvent] = []
-        for i, (name, kind, start, end, parent, thread, number, moved, before, after, call) in enumerate(raw):
+        for i, (name, kind, start, end, parent, thread, number, moved, written, before, after, call) in enumerate(raw):
             event = FunctionEvent(
                 id=i,
                 name=_public_name(name) if kind == OP else name,
@@ -173,7 +173,7 @@ class Recording:
                 cpu_memory_usage=after - before if memory and end else 0,
             )
             event.allocated = after
-            event.moved = moved
+            event.moved, event.written = moved, written
             if call >= 0:
                 self._add_call(event, *self.recorder.calls[call])
             if parent >= 0:
@@ -266,6 +266,7 @@ def _without_doubles(made: list[FunctionEvent]) -> list[FunctionEvent]:
         for run in event.kernels:
             run.event = above
         above.moved, above.flops = max(above.moved, event.moved), max(above.flops, event.flops)
+        above.written = max(above.written, event.written)
         above.sequence_nr = max(above.sequence_nr, event.sequence_nr)
         dropped.add(event.id)
     return [event for event in made if event.id not in dropped]
@@ -278,7 +279,8 @@ def _settle_bytes(made: list[FunctionEvent]) -> None:
     """
     for event in made:
         if event.kernels and event.moved:
-            max(event.kernels, key=lambda run: run.elapsed).moved = event.moved
+            longest = max(event.kernels, key=lambda run: run.elapsed)
+            longest.moved, longest.written = event.moved, event.written
         if event.flops:
             runs = list(_kernels_below(event))
             if runs:
@@ -291,15 +293,17 @@ def _kernels_below(event: FunctionEvent) -> Iterator[KernelRun]:
         yield from _kernels_below(child)
 
 
-def _bytes_of_step(optimizer: Any) -> int:
-    """What a step reads (parameters, gradients, state) and writes (parameters, state)."""
-    moved = 0
+def _bytes_of_step(optimizer: Any) -> tuple[int, int]:
+    """What a step moves: it reads parameters, gradients and state, and writes parameters and state; and what it writes."""
+    moved = written = 0
     for group in optimizer.param_groups:
         for p in group["params"]:
             if p.grad is not None:
                 state = [t for t in (optimizer.state.get(p) or {}).values() if isinstance(t, _core.Tensor) and t.dim()]
-                moved += p.grad.nbytes + 2 * sum(t.nbytes for t in (p, *state))
-    return moved
+                own = sum(t.nbytes for t in (p, *state))
+                moved += p.grad.nbytes + 2 * own
+                written += own
+    return moved, written
 
 
 def _count_once(made: list[FunctionEvent]) -> None:

@@ -36,11 +36,11 @@ def _scale_flops(values: Sequence[float]) -> tuple[float, str]:
     raise AssertionError
 
 
-def rates(moved: float, flops: float, us: float, calls: int, floors: Any) -> list[str]:
+def rates(moved: float, flops: float, us: float, calls: int, floors: Any, written: float) -> list[str]:
     """Achieved GB/s and GFLOP/s, and the floor of the time in per cent of it."""
     if us <= 0:
         return ["", "", ""]
-    floor = floors.seconds(moved, flops, calls) * 1e6
+    floor = floors.seconds(moved, flops, calls, written) * 1e6
     return [
         f"{moved / us / 1e3:.1f}" if moved else "",
         f"{flops / us / 1e3:.1f}" if flops else "",
@@ -141,7 +141,7 @@ def format_table(
         if counted:
             row.append(f"{event.flops / scale:.3f}" if event.flops > 0 else "--")
         if floors:
-            row += rates(event.moved, event.flops, event.cpu_time_total, event.count, floors)
+            row += rates(event.moved, event.flops, event.cpu_time_total, event.count, floors, event.written)
         rows.append(row)
         if stacks:
             place = [heading for heading, _, _ in columns].index("Source Location")
@@ -168,6 +168,6 @@ def format_kernels(averages: list, row_limit: int, floors: Any, total: float | N
         cells = [_clip(row.name, columns[0][1]), str(row.runs), format_time(row.elapsed), _share(row.elapsed, whole)]
         cells.append(format_time(row.elapsed / row.runs))
         if floors:
-            cells += rates(row.moved, row.flops, row.elapsed, row.runs, floors)
+            cells += rates(row.moved, row.flops, row.elapsed, row.runs, floors, row.written)
         rows.append(cells)
     return lay_out(columns, rows)

@@ -222,6 +222,19 @@ def test_floors_are_the_longer_of_two_times():
     assert floors.bandwidth(1000) == pytest.approx(5.5)
     assert floors.seconds(100, 100) == 10.0
     assert floors.seconds(100, 1000) == 20.0
+    reading = Floors(1, ((100, 10.0),), 50.0, ((100, 30.0),))
+    assert reading.bandwidth(100, 0.0) == 30.0 and reading.bandwidth(100, 0.25) == 20.0
+    assert reading.bandwidth(100) == reading.bandwidth(100, 1.0) == 10.0
+    assert reading.seconds(300, 0, written=0) == 10.0
+
+
+def test_what_an_op_writes_is_told_apart():
+    x = taeda.randn(1000)
+    with profile() as prof:
+        x.sum()
+        x.exp()
+        x.add_(1.0)
+    assert [(e.moved, e.written) for e in prof.events()] == [(4004, 4), (8000, 4000), (8000, 4000)]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
