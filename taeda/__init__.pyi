@@ -781,7 +781,7 @@ class Tensor:
         r"""The Cholesky factor of positive definite matrices."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Any:
         r"""The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
-    def cholesky_solve(self, L: Any, upper: builtins.bool = False) -> Any:
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
     def chunk(self, chunks: Any, dim: builtins.int = 0) -> Any:
         r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
@@ -1814,7 +1814,7 @@ def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) ->
     r"""The Cholesky factor of positive definite matrices."""
 def cholesky_inverse(L: Any, upper: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
-def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Any:
+def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor."""
 def chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> Any:
     r"""At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""

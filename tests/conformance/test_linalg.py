@@ -92,6 +92,29 @@ def test_against_torch(name, dtype):
     close(h_got, h_want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("upper", [False, True])
+def test_gradients_of_a_cholesky_factor(upper):
+    """Both triangles get what PyTorch gives them; what stands in the unread one changes neither values nor the other's."""
+    factor = torch.linalg.cholesky(matrix(2, 3, 3, dtype=torch.complex128, kind="positive"), upper=upper)
+    right = matrix(3, 2, dtype=torch.complex128, seed=1)
+
+    def run(T, L, B):
+        L, B = L.requires_grad_(), B.requires_grad_()
+        made = (T.cholesky_solve(B, L, upper), T.cholesky_inverse(L, upper))
+        first = T.autograd.grad(sum((x * x.conj()).real.sum() for x in made), (L, B), create_graph=True)
+        return *made, *first, *T.autograd.grad(sum(x.imag.sum() for x in first), (L, B))
+
+    for got, want in zip(run(taeda, ours(factor), ours(right)), run(torch, factor, right), strict=True):
+        close(got, want, rtol=1e-9, atol=1e-9)
+
+    part = "triu" if upper else "tril"
+    full = factor + 7 * (factor.mT - factor.mT.diagonal(0, -2, -1).diag_embed())
+    clean, messy = (run(taeda, ours(L.detach().clone()), ours(right))[:4] for L in (factor, full))
+    for got, want in zip(messy, clean, strict=True):
+        square = got.shape[-2:] == (3, 3)
+        assert taeda.allclose(*(getattr(x, part)() if square else x for x in (got, want)))
+
+
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "det", "lu_factor", "inv_ex", "cholesky_ex"])
 def test_singular(name):
     zero = torch.zeros(2, 3, 3)

@@ -113,24 +113,40 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
 
 
-@composite(out=True)
+@primitive(batch="leading")
 def cholesky_solve(B, L, upper=False):
     """``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor.
 
     Args:
-        B: ``(..., n, k)``. L: ``(..., n, n)``; batches broadcast.
+        B: ``(..., n, k)``. L: ``(..., n, n)``, of which one triangle is read; batches broadcast.
     """
     for label, x in (("b", B), ("u", L)):
         if x.dim() < 2:
             raise RuntimeError(f"{label} should have at least 2 dimensions, but has {x.dim()} dimensions instead")
     check(L, "cholesky_solve")
+    check_same_dtype("cholesky_solve", L, B)
     if B.shape[-2] != L.shape[-1]:
         raise RuntimeError(
             f"cholesky_solve: Incompatible matrix sizes: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b matrix is "
             f"{B.shape[-2]} by {B.shape[-1]}"
         )
     lower = H(L) if upper else L
-    return linalg_solve_triangular(H(lower), linalg_solve_triangular(lower, B, upper=False), upper=True)
+    return substitute_triangular(H(lower), substitute_triangular(lower, B, False, True, False), True, True, False)
+
+
+@cholesky_solve.vjp_all("B", "L")
+def _cholesky_solve_backward(g, L, out, upper, needs, B_shape):
+    """The derivative of ``(L L^H)^-1 B`` in every element of ``L``, as in PyTorch: the triangle that is not read gets what it
+    would get if it were. What stands there enters no value."""
+    gB = cholesky_solve(g, L, upper)
+    gL = None
+    if needs[1]:
+        unread = L.tril(-1) if upper else L.triu(1)
+        factor = L - unread.detach()
+        common = matmul(gB, H(out))
+        common = common + H(common)
+        gL = -(matmul(factor, common) if upper else matmul(common, factor)).sum_to_size(L.shape)
+    return gB.sum_to_size(B_shape) if needs[0] else None, gL
 
 
 @composite(out=True)

@@ -346,9 +346,9 @@ class Entry:
         second = self.op.supports_gradgrad and dtype in (torch.float64, torch.complex128)
         for index, sample in enumerate(samples):
             label = f"{str(dtype)[6:]} #{index} {describe(sample)}"
-            args, kwargs = (sample.input, *sample.args), sample.kwargs
+            args, kwargs = leaves(((sample.input, *sample.args), dict(sample.kwargs)))
             memo: dict = {}
-            our_args, our_kwargs = translate(args, memo), translate(dict(kwargs), memo)
+            our_args, our_kwargs = translate(args, memo), translate(kwargs, memo)
             process = sample.output_process_fn_grad
             try:
                 our_process = translate(process)
@@ -433,6 +433,21 @@ def kind_of(error):
 
 def on_another_device(args, kwargs) -> bool:
     return any(t.device.type != "cpu" for t in tensors([list(args), kwargs]))
+
+
+def leaves(thing):
+    """``thing`` with true leaves in place of views that were made without recording, of leaves that ask for gradients.
+
+    PyTorch says that such a view asks for a gradient, and gives it none.
+    """
+    if isinstance(thing, torch.Tensor):
+        half = thing.requires_grad and thing.is_leaf and thing._is_view()
+        return thing.detach().requires_grad_() if half else thing
+    if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
+        return type(thing)(leaves(x) for x in thing)
+    if type(thing) is dict:
+        return {k: leaves(v) for k, v in thing.items()}
+    return thing
 
 
 def grown(thing, dtype):
