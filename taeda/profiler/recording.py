@@ -60,6 +60,7 @@ class Recording:
             )
         current = self
         self._watch_optimisers()
+        _watch_loaders(True)
         if self.modules:
             self._watch_modules()
         self._join_threads()
@@ -83,6 +84,7 @@ class Recording:
         for handle in self.handles:
             handle.remove()
         self.handles.clear()
+        _watch_loaders(False)
         current = None
 
     def _join(self) -> None:
@@ -241,6 +243,13 @@ class Recording:
                     run.event.kernels.append(run)
                 launched.setdefault(kernel, []).append(run)
         return runs
+
+
+def _watch_loaders(on: bool) -> None:
+    """A range for each batch that a DataLoader gives."""
+    from ..utils.data import dataloader
+
+    dataloader.record_fetch = record_function if on else None
 
 
 def _innermost(made: list[FunctionEvent], starts: list[float], run: KernelRun) -> FunctionEvent | None:

@@ -20,6 +20,7 @@ from taeda.profiler import (
     supported_activities,
     tensorboard_trace_handler,
 )
+from taeda.utils.data import dataloader
 
 
 def names(prof):
@@ -78,6 +79,19 @@ def test_ops_nodes_kernels_and_ranges_are_nested(net):
     assert sum(event.self_cpu_time_total for event in prof.events()) == pytest.approx(
         sum(event.cpu_time_total for event in prof.events() if event.cpu_parent is None)
     )
+
+
+def test_fetches_of_a_data_loader_are_ranges():
+    data = taeda.utils.data.TensorDataset(taeda.arange(6.0))
+    for workers, kind in ((0, "_SingleProcessDataLoaderIter"), (1, "_MultiProcessingDataLoaderIter")):
+        loader = taeda.utils.data.DataLoader(data, batch_size=3, num_workers=workers)
+        with profile() as prof:
+            for (batch,) in loader:
+                batch.exp()
+        fetches = [e for e in prof.events() if e.name == f"enumerate(DataLoader)#{kind}.__next__"]
+        assert len(fetches) == 3  # the third finds the end, as in PyTorch
+        assert named(prof, "aten::exp").cpu_parent is None
+        assert dataloader.record_fetch is None
 
 
 def test_a_profile_changes_no_result_and_takes_the_same_way(net):

@@ -49,6 +49,10 @@ def get_worker_info() -> Any:
 # ---- iterating -------------------------------------------------------------------------------------------------------
 
 
+#: Opens a range of the given name around each fetch while a profile is recorded (``taeda/profiler``), else None.
+record_fetch: Callable[[str], Any] | None = None
+
+
 class _BaseDataLoaderIter:
     """One pass over the batches of a loader."""
 
@@ -78,7 +82,11 @@ class _BaseDataLoaderIter:
         return self
 
     def __next__(self) -> Any:
-        batch = self._next_data()
+        if record_fetch is None:
+            batch = self._next_data()
+        else:
+            with record_fetch(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+                batch = self._next_data()
         self._given += 1
         if self._iterable:
             promised = self._loader._IterableDataset_len_called
