@@ -71,6 +71,12 @@ def default_threads() -> int:
     return cpus()
 
 
+def last_cache() -> int:
+    """Bytes of the last-level cache, 32 MiB where the system does not say."""
+    sizes = [_read(f"/sys/devices/system/cpu/cpu0/cache/index{i}/size") or "" for i in range(5)]
+    return max((int(s[:-1]) << 10 for s in sizes if s.endswith("K") and s[:-1].isdigit()), default=1 << 25)
+
+
 def memory() -> int:
     """Bytes that this process can ever have: RAM and swap, bounded by the cgroup limit (2**62 if nothing is known)."""
     total = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .build import kernel
 from .ir import F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
+from .pointwise import AHEAD
 
 #: The unsigned type that carries one item of so many bytes; 16 bytes travel as two lanes of 8.
 CARRIER: dict[int, tuple[Type, int]] = {1: (U8, 1), 2: (U16, 1), 4: (U32, 1), 8: (U64, 1), 16: (U64, 2)}
@@ -158,6 +159,24 @@ def transpose(f: Function, item: int, stream: bool = False) -> None:
         with f.when(whole_i < count), f.loop(0, columns, 64) as J:
             stop = f.select(columns - J.index < 64, columns, J.index + 64)
             _plain(f, to, at, dst_row, src_row, item, (whole_i, count), (J.index, stop))
+
+
+# ---- runs of bytes ---------------------------------------------------------------------------------------------------
+@kernel
+def copy_lines(f: Function) -> None:
+    """Copy cache lines past the cache; ``[begin, end)`` are lines, the target begins at one."""
+    dst, src = f.data(0), f.data(1)
+    wide = f.vector_bytes // 8
+    whole = f.begin + ((f.end - f.begin) & f.i64(-4))
+    for start, stop, lines in ((f.begin, whole, 4), (whole, f.end, 1)):
+        with f.loop(start * LINE, stop * LINE, lines * LINE) as L:
+            at = [f.offset(src, L.index + i) for i in range(0, lines * LINE, f.vector_bytes)]
+            for i in range(0, lines * LINE, LINE):
+                f.prefetch(f.offset(src, L.index + (AHEAD + i)))
+            parts = [f.load(p, U64, wide) for p in at]
+            for i, part in enumerate(parts):
+                f.store(f.offset(dst, L.index + i * f.vector_bytes), part, nontemporal=True)
+    f.fence()
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------

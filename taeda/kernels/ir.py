@@ -605,10 +605,14 @@ class Function:
         inside = ", ".join(v.typed for v in (pointers, args, begin, end))
         self.lines.append(f"  call void {address.text}({inside})")
 
-    def prefetch(self, pointer: Value, locality: int = 3) -> None:
+    def prefetch(self, pointer: Value, locality: int = 3, write: bool = False) -> None:
         """Ask for the cache line at ``pointer`` (any address is allowed); ``locality`` 3 is the nearest cache."""
         self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-        self.lines.append(f"  call void @llvm.prefetch.p0({pointer.typed}, i32 0, i32 {locality}, i32 1)")
+        self.lines.append(f"  call void @llvm.prefetch.p0({pointer.typed}, i32 {int(write)}, i32 {locality}, i32 1)")
+
+    def fence(self) -> None:
+        """Let stores past the cache be seen by others before anything stored later: they are not ordered otherwise."""
+        self.lines.append("  fence seq_cst")
 
     def data(self, i: int) -> Value:
         """The ``i``-th data pointer."""

@@ -22,6 +22,9 @@ WORKING = {
     **dict.fromkeys(float8.NAMES, "float32"),
 }
 
+#: Bytes from what is read to what is asked for (:meth:`_Schedule.prefetch`).
+AHEAD = 2048
+
 Number = Value | Complex
 Body = Callable[..., "Number | tuple[Number, ...]"]
 
@@ -71,13 +74,14 @@ def cast(x: Number, dtype: str) -> Number:
 
 @dataclass
 class Operand:
-    """One memory operand: its dtype, its layout class, and inner and outer stride in bytes."""
+    """One memory operand: its dtype, its layout class, inner and outer stride in bytes; ``stream``: stored past the cache."""
 
     dtype: str
     layout: str
     base: Value
     inner: Value
     outer: Value
+    stream: bool = False
 
     @property
     def bytes(self) -> int:
@@ -120,13 +124,15 @@ class Operand:
                     count,
                 )
         elif len(parts) == 1:
-            f.store(pointer, parts[0], None if count is None else f.first(count, lanes))
+            mask = None if count is None else f.first(count, lanes)
+            f.store(pointer, parts[0], mask, nontemporal=self.stream and lanes > 1)
         elif lanes == 1:
             f.store(pointer, parts[0])
             f.store(f.offset(pointer, parts[0].type.bytes), parts[1])
         else:
             both = parts[0].shuffle([i // 2 + (i & 1) * lanes for i in range(2 * lanes)], parts[1])
-            f.store(pointer, both, None if count is None else f.first(count * 2, 2 * lanes))
+            mask = None if count is None else f.first(count * 2, 2 * lanes)
+            f.store(pointer, both, mask, nontemporal=self.stream)
 
 
 class _Schedule:
@@ -138,7 +144,7 @@ class _Schedule:
         if len(dtypes) != len(classes):
             raise ValueError(f"pointwise: {len(dtypes)} memory operands, but classes {classes!r}")
         self.operands = [
-            Operand(d, c, f.data(i), f.size(2 + 2 * i), f.size(3 + 2 * i))
+            Operand(d, "c" if c == "n" else c, f.data(i), f.size(2 + 2 * i), f.size(3 + 2 * i), c == "n")
             for i, (d, c) in enumerate(zip(dtypes, classes, strict=True))
         ]
         self.prefetching = False
@@ -194,22 +200,20 @@ class _Schedule:
         ]
         self.apply(zeros, self.lanes)
         size, self.f.lines, self.f._block = len(self.f.lines), saved, block
-        self.prefetching = size > 12
+        self.prefetching = size > 12 or any(o.stream for o in self.outs)
         return 4 if size <= 12 else 2 if size <= 40 else 1
 
     def prefetch(self, rows: Sequence[Value], index: Value, elements: int) -> None:
         """Ask for what a longer body will need 2 KiB on, as its instructions fill the window in which loads run ahead.
 
-        Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364; nothing gained for short bodies.
+        Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364; nothing gained for short bodies,
+        unless they write past the cache.
         """
         f = self.f
-        name = "llvm.prefetch.p0"
-        f.declarations[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
         for i, (o, row) in enumerate(zip(self.operands, rows, strict=True)):
-            if o.layout == "c":
+            if o.layout == "c" and not o.stream:
                 for line in range(0, elements * o.bytes, 64):
-                    at = f.offset(o.at(f, row, index), 2048 + line)
-                    f.lines.append(f"  call void @{name}(ptr {at.text}, i32 {int(i < len(self.outs))}, i32 3, i32 1)")
+                    f.prefetch(f.offset(o.at(f, row, index), AHEAD + line), write=i < len(self.outs))
 
     def step(self, rows: Sequence[Value], index: Value, lanes: int, times: int = 1, count: Value | None = None) -> None:
         """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores."""
@@ -243,6 +247,8 @@ class _Schedule:
             else:
                 with f.loop(whole, size) as L:
                     self.step(rows, L.index, 1)
+        if any(o.stream for o in self.outs):
+            f.fence()
 
 
 def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], compute: str, classes: str) -> None:
@@ -259,7 +265,8 @@ def pointwise(f: Function, body: Body, outs: Sequence[str], ins: Sequence[str], 
         ins: dtype names of the inputs, ``"param"`` for a scalar parameter.
         compute: dtype name that the body works in: one of ``WORKING`` for those that are only stored.
         classes: a letter per memory operand, outputs first: ``c`` contiguous in the inner dimension, ``s`` inner
-            stride 0 (inputs only), ``v`` any inner stride.
+            stride 0 (inputs only), ``v`` any inner stride, ``n`` contiguous and stored past the cache (outputs only, whose
+            rows begin at cache lines).
     """
     _Schedule(f, body, outs, ins, compute, classes).emit()
 

@@ -27,9 +27,9 @@ def classes_of(arrays):
     return "".join(one(a) for a in arrays)
 
 
-def call(body, arrays, outs, ins, compute, parameters=(), pieces=1):
+def call(body, arrays, outs, ins, compute, parameters=(), pieces=1, classes=None):
     """Run on two-dimensional arrays, outputs first."""
-    address = schedule.build_pointwise(body, outs, ins, compute, classes_of(arrays))
+    address = schedule.build_pointwise(body, outs, ins, compute, classes or classes_of(arrays))
     rows, inner = arrays[0].shape
     args = [inner, rows, *itertools.chain.from_iterable((a.strides[1], a.strides[0]) for a in arrays)]
     for p in parameters:
@@ -73,6 +73,21 @@ def test_every_length(dtype):
         np.testing.assert_array_equal(frame[:, 4:-4], a + b)
         np.testing.assert_array_equal(frame[:, :4], before[:, :4])
         np.testing.assert_array_equal(frame[:, -4:], before[:, -4:])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex64", "complex128"])
+def test_stores_past_the_cache(dtype):
+    """Rows that begin at a cache line, to the last element and not beyond."""
+    for n in LENGTHS:
+        a, b = make(dtype, (2, n), 1), make(dtype, (2, n), 2)
+        row = (n * a.itemsize + 63) // 64 * 64 // a.itemsize + 64 // a.itemsize
+        memory = np.full(2 * row + 64, make(dtype, (1, 1), 3)[0, 0])
+        start = -memory.ctypes.data % 64 // a.itemsize
+        frame = memory[start : start + 2 * row].reshape(2, row)
+        before = frame.copy()
+        call(lambda x, y: x * 2 + y, [frame[:, :n], a, b], [dtype], [dtype, dtype], compute_of(dtype), (), 2, "ncc")
+        np.testing.assert_allclose(frame[:, :n], a * 2 + b, rtol=1e-6)
+        np.testing.assert_array_equal(frame[:, n:], before[:, n:])
 
 
 def forms(a):
