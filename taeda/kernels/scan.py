@@ -19,6 +19,8 @@ from .reduce import accumulator, compute, greater, highest, lowest, wide
 from .rowwise import Operand, Row, State, by_register, rowwise
 from .scalar import Complex
 
+SCANNED = 4  # vectors that are scanned side by side
+
 
 @dataclass(frozen=True)
 class Scan:
@@ -31,6 +33,7 @@ class Scan:
         leave: what is stored, from the state.
         working: the dtype to compute in, from the input's and the output's.
         indexed: whether positions are used.
+        cheap: whether to combine costs less than to wait for it.
     """
 
     enter: Callable
@@ -39,6 +42,7 @@ class Scan:
     leave: Callable = lambda f, state: state
     working: Callable[[str, str], str] = lambda dtype, out: compute(dtype)
     indexed: bool = False
+    cheap: bool = True
 
 
 def _sum_dtype(dtype: str, out: str) -> str:
@@ -85,6 +89,7 @@ SCANS = {
         lambda d: [(d, -math.inf), (d, 0.0)],
         _join_exponentials,
         _log_of_sum,
+        cheap=False,
     ),
 }
 
@@ -108,26 +113,49 @@ def _unpack(state: State) -> list[Value]:
 
 
 def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str) -> None:
-    """One contiguous row."""
+    """One contiguous row: several vectors at a time, which are scanned each for itself before they are joined.
+
+    From one vector to the next goes a single combine, of the last lane of each in all lanes.
+    """
     f, lanes = row.f, row.schedule.lanes
     init = scan.init(working)
     none = _constants(f, init, lanes)
-    with f.loop(0, row.schedule.n0, lanes, carry=_constants(f, init, 1)) as L:
-        count = row.schedule.n0 - L.index
-        mask = f.first(count, lanes) if lanes > 1 else None
-        value = row.load(x, L.index, lanes, count if lanes > 1 else None, mask)
-        run = _unpack(scan.enter(value, f.splat(L.index, lanes) + f.iota(I64, lanes)))
+
+    def alone(at: Value, count: Value | None) -> list[Value]:
+        """The vector at ``at``, scanned."""
+        mask = None if count is None or lanes == 1 else f.first(count, lanes)
+        value = row.load(x, at, lanes, count if lanes > 1 else None, mask)
+        run = _unpack(scan.enter(value, f.splat(at, lanes) + f.iota(I64, lanes)))
         shift = 1
         while shift < lanes:  # lane i gets lanes i - shift and before; the first ones get the identity
             picks = [i - shift if i >= shift else lanes for i in range(lanes)]
             before = [v.shuffle(picks, e) for v, e in zip(run, none, strict=True)]
             run = _unpack(scan.combine(f, _pack(init, before), _pack(init, run)))
             shift *= 2
-        carried = [f.splat(v, lanes) for v in L.carry]
-        run = _unpack(scan.combine(f, _pack(init, carried), _pack(init, run)))
+        return run
+
+    def join(carried: list[Value], run: list[Value]) -> list[Value]:
+        return _unpack(scan.combine(f, _pack(init, carried), _pack(init, run)))
+
+    def put(at: Value, run: list[Value], count: Value | None) -> None:
+        mask = None if count is None or lanes == 1 else f.first(count, lanes)
         for i, y in zip(outs, scan.leave(f, _pack(init, run)), strict=True):
-            row.store(i, L.index, y, count if lanes > 1 else None, mask)
-        L.carry = tuple(v.lane(lanes - 1) if lanes > 1 else v for v in run)
+            row.store(i, at, y, count if lanes > 1 else None, mask)
+
+    group = SCANNED if scan.cheap else 1
+    n = row.schedule.n0
+    with f.loop(0, n - (lanes * group - 1), lanes * group, carry=none) as L:
+        places = [L.index + lanes * k for k in range(group)]
+        runs = [alone(at, None) for at in places]
+        carried = list(L.carry)
+        for at, run in zip(places, runs, strict=True):
+            put(at, join(carried, run), None)
+            carried = join(carried, [v.shuffle([lanes - 1] * lanes) if lanes > 1 else v for v in run])
+        L.carry = tuple(carried)
+    with f.loop(n & f.i64(-lanes * group), n, lanes, carry=L.carry) as L:
+        run = join(list(L.carry), alone(L.index, n - L.index))
+        put(L.index, run, n - L.index)
+        L.carry = tuple(v.shuffle([lanes - 1] * lanes) if lanes > 1 else v for v in run)
 
 
 @kernel
