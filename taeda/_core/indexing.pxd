@@ -15,9 +15,9 @@ cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1
 cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action, bint wrap) except -1
 # A new tensor of far[..., index, ...].
 cdef Tensor take_rows(Tensor source, list indices, int first, bint wrap)
-# Gather or scatter along a dimension at a contiguous int64 index; False where an index is out of range.
-cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) except -1
+# Gather or scatter along a dimension at an index of integers; False where one is out of range.
+cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action) except -1
 # Coordinates of the true elements, as rows.
-cdef Tensor positions_of(Tensor mask)
+cdef Tensor positions_of(Tensor mask, Tensor starts=*)
 # The elements where the mask, of the same shape, is true.
-cdef Tensor select_where(Tensor source, Tensor mask)
+cdef Tensor select_where(Tensor source, Tensor mask, Tensor starts=*)

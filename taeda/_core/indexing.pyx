@@ -34,10 +34,11 @@ cdef enum:
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
 cdef tuple HOW = ("offset", "plain", "wrap")
+cdef tuple LAYOUTS = ("any", "last", "dense", "run")
 cdef tuple NAMES = DTYPE_NAMES
 cdef kernel_t ROWS[5][2][5][3]
 cdef kernel_t ADD_ROWS[NDTYPES][6][3][3]
-cdef kernel_t ALONG[NDTYPES][6][3][8]
+cdef kernel_t ALONG[NDTYPES][6][4][8]
 cdef kernel_t CHECK[2]
 cdef kernel_t OFFSETS[8]
 cdef kernel_t COUNT_MASK
@@ -340,11 +341,54 @@ def along(Tensor far, Tensor near, Tensor index, int dim, int action):
     ``near`` has at least the sizes of ``index``, in other dimensions than ``dim`` so has ``far``. False where an index is out
     of range: then nothing was written.
     """
-    return move_along(far, near, as_index(index), dim, action)
+    return move_along(far, near, index, dim, action)
 
 
-cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) except -1:
-    """:func:`along` for a contiguous int64 index."""
+cdef Tensor first_sizes(Tensor t, Tensor like, int dim):
+    """The part of ``t`` at the positions of ``like``; all of it along ``dim``."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int d
+    for d in range(t.nd):
+        sizes[d] = t.sizes[d] if d == dim else like.sizes[d]
+    return alias_tensor(t, t.nd, sizes, t.strides, 0)
+
+
+cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action) except -1:
+    """:func:`along`. An index that was expanded behind ``dim`` (a row number for all of a row) is not written out."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int d, nd = index.nd
+    cdef int64_t before = 1, repeated = 1, one = 1, size
+    cdef Tensor at
+    if index.count == 0:
+        return True
+    for d in range(nd):
+        sizes[d], strides[d] = index.sizes[d], index.strides[d]
+        if d > dim:
+            repeated = 0 if sizes[d] > 1 and strides[d] else repeated * sizes[d]
+            sizes[d] = 1
+        elif d < dim and strides[d]:
+            before *= sizes[d]
+    if repeated < 2:
+        return move_each(far, near, as_index(index), dim, action)
+    for d in range(dim):
+        if before == 1:
+            sizes[d] = 1
+    at = as_index(alias_tensor(index, nd, sizes, strides, 0))
+    size = far.sizes[dim]
+    if size == 0 or (action != GET or before == 1) and not in_range(at, size, False):
+        return False
+    if before == 1:  # whole slices
+        at = alias_tensor(at, 1, &at.count, &one, 0)
+        move_rows(first_sizes(far, index, dim), first_sizes(near, index, -1), [at], dim, action, False)
+        return True
+    for d in range(nd):
+        strides[d] = 0 if d > dim else at.strides[d]
+    return move_each(far, near, alias_tensor(at, nd, index.sizes, strides, 0), dim, action, True)
+
+
+cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
+    """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range (``trusted``)."""
     cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
@@ -352,14 +396,8 @@ cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) ex
     cdef char* ptr[4]
     cdef kernel_t fn
     cdef bint last
-    if at.count == 0:
-        return True
-    if nd == 0:
-        if action != GET and not in_range(at, 1, False):
-            return False
-        nd = 0
     size = far.sizes[dim] if far.nd else 1
-    if action != GET and nd and not in_range(at, size, False):
+    if not trusted and action != GET and not in_range(at, size, False):
         return False
     if size == 0:
         return False
@@ -395,10 +433,14 @@ cdef bint move_along(Tensor far, Tensor near, Tensor at, int dim, int action) ex
     parts = <int>((arg[1] + arg[2] - 1) // arg[2])
     units = total * parts
     what = log2_item(item) if action <= PUT else code
-    kind = 2 if last and arg[4] == item and arg[6] == item and arg[8] == 8 else <int>last
+    kind = <int>last
+    if last and arg[4] == item and arg[6] == item and arg[8] == 8:
+        kind = 2
+    elif not last and arg[9] == 0 and arg[5] == item and arg[7] == item:
+        kind = 3
     fn = ALONG[what][action][kind][outer] if outer < 8 else NULL
     if fn == NULL:
-        fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], bool(last), outer, kind == 2))
+        fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
         if outer < 8:
             ALONG[what][action][kind][outer] = fn
     ptr[0], ptr[2] = (near.ptr, far.ptr) if action == GET else (far.ptr, near.ptr)
@@ -433,7 +475,7 @@ cdef bint along_complex(Tensor far, Tensor near, Tensor at, int dim, int action)
         sizes[d], index_strides[d] = at.sizes[d], at.strides[d]
     sizes[at.nd], index_strides[at.nd] = 2, 0
     index = alias_tensor(at, at.nd + 1, sizes, index_strides, 0)
-    return move_along(made[0], made[1], as_index(index), dim, action)
+    return move_along(made[0], made[1], index, dim, action)
 
 
 cdef Tensor expanded(Tensor t):
@@ -470,14 +512,18 @@ def mask_starts(Tensor mask):
     return starts, last_of(starts)
 
 
-def true_positions(Tensor mask):
-    """Coordinates of the true elements in row-major order: the rows of an int64 matrix that lies in memory by columns."""
-    return positions_of(mask)
+def true_positions(Tensor mask, Tensor starts=None):
+    """Coordinates of the true elements in row-major order: the rows of an int64 matrix that lies in memory by columns.
+
+    ``starts`` is what :func:`mask_starts` gave, where that is known.
+    """
+    return positions_of(mask, starts)
 
 
-cdef Tensor positions_of(Tensor mask):
+cdef Tensor positions_of(Tensor mask, Tensor starts=None):
     cdef Tensor m = contiguous_tensor(mask)
-    cdef Tensor starts = count_true(m)
+    if starts is None:
+        starts = count_true(m)
     cdef int64_t sizes[2]
     cdef int64_t strides[2]
     cdef int64_t arg[MAXDIM + 2]
@@ -506,15 +552,16 @@ cdef Tensor positions_of(Tensor mask):
     return out
 
 
-def mask_get(Tensor source, Tensor mask):
-    """The elements of ``source`` where ``mask``, of the same shape, is true."""
-    return select_where(source, mask)
+def mask_get(Tensor source, Tensor mask, Tensor starts=None):
+    """The elements of ``source`` where ``mask``, of the same shape, is true; ``starts`` as for :func:`true_positions`."""
+    return select_where(source, mask, starts)
 
 
-cdef Tensor select_where(Tensor source, Tensor mask):
+cdef Tensor select_where(Tensor source, Tensor mask, Tensor starts=None):
     cdef Tensor m = contiguous_tensor(mask)
     cdef Tensor s = contiguous_tensor(source)
-    cdef Tensor starts = count_true(m)
+    if starts is None:
+        starts = count_true(m)
     cdef int64_t n = last_of(starts)
     cdef Tensor out = empty_tensor(s.code, 1, &n)
     cdef int k = log2_item(ITEMSIZE[s.code])

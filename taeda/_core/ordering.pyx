@@ -116,10 +116,10 @@ cdef inline int words_of(int code) noexcept:
     return 2 if ITEMSIZE[code] == 8 else 1
 
 
-cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint descending) except -1:
-    """Sort contiguous rows of ``n``."""
+cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint descending, int64_t k) except -1:
+    """Sort contiguous rows of ``n``; of short ones the first ``k`` are kept."""
     cdef char* ptr[4]
-    cdef int64_t arg[2]
+    cdef int64_t arg[3]
     cdef int64_t grain = grain_of(n)
     cdef Tensor spare
     cdef bint short = n <= RANK_LIMIT
@@ -129,7 +129,7 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     if not short:
         spare = spare_words(rows.count // n, grain, n * words_of(rows.code))
         ptr[3] = spare.ptr
-    arg[0], arg[1] = n, grain
+    arg[0], arg[1], arg[2] = n, grain, k
     run(kernel(("sort_rows", NAMES[rows.code], bool(descending), bool(short))), ptr, arg, rows.count // n, grain)
     return 0
 
@@ -138,7 +138,7 @@ def sort_rows(Tensor rows, int64_t n, bint descending=False):
     """Contiguous rows of ``n`` items sorted: ``(values, positions)``."""
     cdef Tensor values = empty_tensor(rows.code, rows.nd, rows.sizes)
     cdef Tensor indices = empty_tensor(I64, rows.nd, rows.sizes)
-    sort_into(rows, values, indices, n, descending)
+    sort_into(rows, values, indices, n, descending, n)
     return values, indices
 
 
@@ -149,7 +149,7 @@ def sort(Tensor input, dim=-1, descending=False, stable=None):
     cdef Tensor rows = as_rows(input, at)
     cdef Tensor values = empty_tensor(rows.code, rows.nd, rows.sizes)
     cdef Tensor indices = empty_tensor(I64, rows.nd, rows.sizes)
-    sort_into(rows, values, indices, extent(input, at), descending)
+    sort_into(rows, values, indices, extent(input, at), descending, extent(input, at))
     return from_rows(values, at), from_rows(indices, at)
 
 
@@ -180,7 +180,9 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     rows = as_rows(input, at)
     values, indices = like_rows(rows, rows.code, m), like_rows(rows, I64, m)
     if values.count:
-        if n > RANK_LIMIT and m * 4 >= n:
+        if m * 4 >= n and n <= RANK_LIMIT:
+            sort_into(rows, values, indices, n, largest, m)
+        elif m * 4 >= n:
             values, indices = sort_rows(rows, n, largest)
             values, indices = first_of(values, m), first_of(indices, m)
         else:
@@ -327,5 +329,6 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
     arg[2] = arg[1] * ITEMSIZE[code]
     ptr[0], ptr[1], ptr[2] = out.ptr, values.ptr, sequence.ptr
-    run(kernel(("search_sorted", NAMES[code], bool(right), "int32" if out_int32 else "int64")), ptr, arg, out.count, 4096)
+    run(kernel(("search_sorted", NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1)),
+        ptr, arg, out.count, 4096)
     return out

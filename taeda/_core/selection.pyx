@@ -100,7 +100,7 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
     out = empty_tensor(input.code, index.nd, index.sizes)
-    if index.count and not move_along(as_vector(input), as_vector(out), as_vector(as_index(index)), at, GET):
+    if index.count and not move_along(as_vector(input), as_vector(out), as_vector(index), at, GET):
         EXPLAIN["range"](index, input, at)
     return out
 
@@ -113,7 +113,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
     if not fits(input, at, index, near) or (near is not None and near.code != input.code):
         EXPLAIN["along"](name, input, at, index, src)
     near = filled(src, input.code, index.nd, index.sizes) if near is None else apart(near, input)
-    if not move_along(as_vector(input), as_vector(near), as_vector(as_index(index)), at, action):
+    if not move_along(as_vector(input), as_vector(near), as_vector(index), at, action):
         EXPLAIN["range"](index, input, at)
     return 0
 

@@ -571,6 +571,22 @@ class Function:
             result = result.with_lane(i, self.load(self.offset(pointer, offsets.lane(i)), t))
         return result if mask is None else self.select(mask, result, 0)
 
+    def compress(self, x: Value, keep: Value) -> Value:
+        """The lanes of ``x`` that ``keep`` (bools) names, side by side from lane 0 on; what is behind them is anything."""
+        suffix = f"v{x.lanes}{self._suffix(x.type)}"
+        name = f"llvm.experimental.vector.compress.{suffix}"
+        self.declarations[name] = f"declare {x.llvm} @{name}({x.llvm}, {keep.llvm}, {x.llvm})"
+        return self.emit(f"call {x.llvm} @{name}({x.typed}, {keep.typed}, {x.llvm} poison)", x.type, x.lanes)
+
+    def compresses(self, t: Type) -> bool:
+        """Whether the target has an instruction for :meth:`compress`: AVX-512, 4 and 8 bytes."""
+        return self._gathers(t)
+
+    def count_true(self, mask: Value) -> Value:
+        """How many lanes of a vector of bools are true, as int64."""
+        bits = Type("mask", f"i{mask.lanes}", mask.lanes, "u")
+        return self.unary("ctpop", self.emit(f"bitcast {mask.typed} to {bits.llvm}", bits)).to(I64)
+
     def _gathers(self, t: Type) -> bool:
         """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes."""
         return self.vector_bytes >= 64 and t.bytes >= 4

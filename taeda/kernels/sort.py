@@ -133,49 +133,91 @@ def radix(f: Function, a: Run, b: Run, n: Value, bits: int, counts: Value) -> Ru
     return Run(f, *D.carry[:width])
 
 
-def _encode(f: Function, run: Run, x: Value, n: Value, t: Type, descending: bool) -> None:
-    """Keys and positions of the ``n`` items at ``x``."""
-    lanes = f.lanes(U64)
-    with f.loop(0, n, lanes) as L:
-        mask = f.first(n - L.index, lanes)
-        at = f.offset(x, L.index * t.bytes)
-        k = key(f, _load_lanes(f, at, t, lanes, n - L.index), descending)
-        run.store(L.index, k, f.splat(L.index, lanes) + f.iota(I64, lanes), mask)
+def _keys(f: Function, to: Value, x: Value, n: Value, t: Type, descending: bool) -> None:
+    """The keys of the ``n`` items at ``x``, side by side at ``to``, where there is room for whole registers."""
+    u = WORK[max(t.bits, 8)]
+    lanes = f.lanes(u)
 
+    def some(i: Value, count: int, mask: Value | None = None) -> None:
+        item = f.load(f.offset(x, i * t.bytes), t, count, mask)
+        f.store(f.offset(to, i * u.bytes), key(f, item, descending))
 
-def _load_lanes(f: Function, at: Value, t: Type, lanes: int, count: Value) -> Value:
-    """Up to ``count`` items, as many as ``lanes``; the lanes after are anything."""
+    whole = n & f.i64(-lanes)
+    with f.loop(0, whole, lanes) as L:
+        some(L.index, lanes)
     if t.bytes >= 4:
-        return f.load(at, t, lanes, f.first(count, lanes))
-    return f.gather(at, f.i64(t.bytes), t, lanes, f.select(count < lanes, count, f.i64(lanes)))
+        with f.when(whole < n):
+            some(whole, lanes, f.first(n - whole, lanes))
+    else:  # not every target masks such loads
+        with f.loop(whole, n) as L:
+            some(L.index, 1)
 
 
-def _rank_sort(f: Function, run: Run, n: Value, emit: Callable[[Value, Value], None]) -> None:
-    """Call ``emit(place, position)`` for every item of a short run: its place is the number of items before it."""
-    lanes = f.lanes(U64)
+def _ranks(
+    f: Function, keys: Value, u: Type, n: Value, take: Callable[[Value, Value, Value], None], distinct: bool = False
+) -> None:
+    """Call ``take(first, ranks, count)`` for each register of a short run of keys of type ``u``.
+
+    An item's rank is the number of items before it: of the smaller ones, and of equal ones that come earlier. Without
+    these, where keys are ``distinct``, one comparison does. The register is read whole; ``count`` says how much of it is
+    of the run.
+    """
+    lanes = f.lanes(u)
+    unroll = 4
+
+    def tally(lo: Value, hi: Value, before: Callable[[Value, Value], Value], total: Value) -> Value:
+        """``total`` with one more for each item of ``[lo, hi)`` that is ``before(item, its position)``."""
+
+        def some(i: Value, count: int, total: Value) -> Value:
+            for k in range(count):
+                item = f.splat(f.load(f.offset(keys, (i + k) * u.bytes), u), lanes)
+                total = total + f.select(before(item, i + k), f.const(u, 1, lanes), 0)
+            return total
+
+        with f.loop(lo, hi - (unroll - 1), unroll, carry=[total]) as J:
+            J.carry = (some(J.index, unroll, J.carry[0]),)
+        with f.loop(lo + ((hi - lo) & f.i64(-unroll)), hi, carry=J.carry) as J:
+            J.carry = (some(J.index, 1, J.carry[0]),)
+        return J.carry[0]
+
     with f.loop(0, n, lanes) as L:
-        mine = run.keys(L.index, lanes, f.first(n - L.index, lanes))
-        if len(run.bases) == 1:  # with the position in it every word differs
-            mine = f.load(f.offset(run.bases[0], L.index * 8), U64, lanes, f.first(n - L.index, lanes))
-        positions = f.splat(L.index, lanes) + f.iota(I64, lanes)
-        with f.loop(0, n, carry=[f.const(I64, 0, lanes)]) as J:
-            other = f.splat(f.load(f.offset(run.bases[0], J.index * 8), U64), lanes)
-            before = other < mine
-            if len(run.bases) == 2:
-                before = before | ((other == mine) & (f.splat(J.index, lanes) < positions))
-            J.carry = (J.carry[0] + f.select(before, f.const(I64, 1, lanes), 0),)
-        place = f.scratch(lanes * 8)
-        f.store(place, J.carry[0])
-        rest = f.select(n - L.index < lanes, n - L.index, f.i64(lanes))
-        with f.loop(0, rest) as J:
-            emit(f.load(f.offset(place, J.index * 8), I64), L.index + J.index)
+        first, behind = L.index, L.index + lanes
+        stop = f.select(behind < n, behind, n)
+        mine = f.load(f.offset(keys, first * u.bytes), u, lanes)
+        none = f.const(u, 0, lanes)
+        if distinct:
+            ranks = tally(f.i64(0), n, lambda item, _: item < mine, none)
+        else:
+            places = f.iota(u, lanes)
+
+            def earlier(item: Value, i: Value) -> Value:
+                return (item < mine) | ((item == mine) & (f.splat((i - first).to(u), lanes) < places))
+
+            ranks = tally(f.i64(0), first, lambda item, _: item <= mine, none)
+            ranks = tally(first, stop, earlier, ranks)
+            ranks = tally(stop, n, lambda item, _: item < mine, ranks)
+        take(first, ranks, stop - first)
+
+
+def _rank_sort(
+    f: Function, keys: Value, u: Type, n: Value, emit: Callable[[Value, Value], None], distinct: bool = False
+) -> None:
+    """Call ``emit(place, position)`` for every item of a short run of keys."""
+    places = f.scratch(f.vector_bytes)
+
+    def take(first: Value, ranks: Value, count: Value) -> None:
+        f.store(places, ranks)
+        with f.loop(0, count) as J:
+            emit(f.load(f.offset(places, J.index * u.bytes), u).to(I64), first + J.index)
+
+    _ranks(f, keys, u, n, take, distinct)
 
 
 @kernel
 def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
-    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n, grain]``, ``[begin, end)`` are rows, all contiguous.
+    """Sort rows: ``ptr = [values, positions, x, buffer]``, ``arg = [n, grain, k]``, ``[begin, end)`` are rows, all contiguous.
 
-    ``short`` is for n up to ``RANK_LIMIT``. ``positions`` (int64) and, for 64-bit keys, ``values`` serve as the first
+    ``short`` is for n up to ``RANK_LIMIT``; it keeps the first ``k``. ``positions`` (int64) and, for 64-bit keys, ``values`` serve as the first
     buffer; ``buffer`` is the other, ``words(dtype) * n`` words for each piece of ``grain`` rows (not used by
     ``short``).
     """
@@ -183,20 +225,21 @@ def sort_rows(f: Function, dtype: str, descending: bool, short: bool) -> None:
     values, positions, source, spare = (f.data(i) for i in range(4))
     n = f.size(0)
     counts = f.scratch(bits // 8 * BINS * 8) if not short else None
-    room = [f.scratch(RANK_LIMIT * 8) for _ in range(width)] if short else []
+    keys = f.scratch(RANK_LIMIT * bits // 8) if short else None
+    kept = f.size(2) if short else n
     with f.loop(f.begin, f.end) as R:
         x = f.offset(source, R.index * n * t.bytes)
-        to = f.offset(values, R.index * n * t.bytes)
-        index = f.offset(positions, R.index * n * 8)
+        to = f.offset(values, R.index * kept * t.bytes)
+        index = f.offset(positions, R.index * kept * 8)
         if short:
-            run = Run(f, *room)
-            _encode(f, run, x, n, t, descending)
+            _keys(f, keys, x, n, t, descending)
 
             def emit(place: Value, position: Value) -> None:
-                copy_item(f, f.offset(to, place * t.bytes), f.offset(x, position * t.bytes), t.bytes)
-                f.store(f.offset(index, place * 8), position)
+                with f.when(place < kept):
+                    copy_item(f, f.offset(to, place * t.bytes), f.offset(x, position * t.bytes), t.bytes)
+                    f.store(f.offset(index, place * 8), position)
 
-            _rank_sort(f, run, n, emit)
+            _rank_sort(f, keys, WORK[bits], n, emit)
         else:
             other = f.offset(spare, f.begin / f.size(1) * n * (8 * width))
             a = Run(f, to, index) if width == 2 else Run(f, index)
@@ -285,7 +328,8 @@ def top_rows(f: Function, dtype: str, largest: bool) -> None:
                 with f.when(place < k):
                     emit(place, at)
 
-            _rank_sort(f, run, total, emit_first)
+            # with the position in it every word differs
+            _rank_sort(f, run.bases[0], U64, total, emit_first, distinct=width == 1)
             few.otherwise()
             f.call(order, *bases, total)
             with f.loop(0, k) as J:
@@ -343,18 +387,23 @@ def _any(f: Function, mask: Value) -> Value:
 
 def _kth_of_few(f: Function, value: Value, position: Value, source: Value, kth: Value, n: Value, t: Type) -> None:
     """:func:`kth_rows` of short rows."""
-    run = Run(f, *[f.scratch(RANK_LIMIT * 8) for _ in range(words(t.name))])
+    u = WORK[max(t.bits, 8)]
+    keys = f.scratch(RANK_LIMIT * u.bytes)
     with f.loop(f.begin, f.end) as R:
         x = f.offset(source, R.index * n * t.bytes)
         k = f.load(f.offset(kth, R.index * 8), I64)
-        _encode(f, run, x, n, t, False)
+        _keys(f, keys, x, n, t, False)
 
-        def emit(place: Value, at: Value) -> None:
-            with f.when(place == k):
+        def take(first: Value, ranks: Value, count: Value) -> None:
+            lanes = ranks.lanes
+            hit = (ranks == f.splat(k.to(u), lanes)) & f.first(count, lanes)
+            with f.when(_any(f, hit)):
+                found = f.select(hit, f.iota(u, lanes), 0).reduce(lambda a, b: a | b)
+                at = first + found.to(I64)
                 f.store(f.offset(position, R.index * 8), at)
                 copy_item(f, f.offset(value, R.index * t.bytes), f.offset(x, at * t.bytes), t.bytes)
 
-        _rank_sort(f, run, n, emit)
+        _ranks(f, keys, u, n, take)
 
 
 @kernel
@@ -523,10 +572,14 @@ def run_numbers(f: Function, ordered: bool) -> None:
 
 @kernel
 def run_lengths(f: Function) -> None:
-    """Lengths of runs from where they start: ``ptr = [dst, starts]``, ``arg = [runs, n]``."""
+    """Lengths of runs from where they start: ``ptr = [dst, starts]``, ``arg = [runs, n]``; over runs, of which there are some."""
     runs, n = f.size(0), f.size(1)
-    with f.loop(f.begin, f.end) as L:
-        here = f.offset(f.data(1), L.index * 8)
-        last = L.index == runs - 1
-        following = f.load(f.select(last, here, f.offset(here, 8)), I64)
-        f.store(f.offset(f.data(0), L.index * 8), f.select(last, n, following) - f.load(here, I64))
+    dst, starts = f.data(0), f.data(1)
+    wide = f.lanes(I64)
+    whole = f.select(f.end == runs, runs - 1, f.end)  # all but the last have one behind them
+    with f.loop(f.begin, whole, wide) as L:
+        mask = f.first(whole - L.index, wide)
+        here, following = (f.load(f.offset(starts, L.index * 8 + k), I64, wide, mask) for k in (0, 8))
+        f.store(f.offset(dst, L.index * 8), following - here, mask)
+    with f.when(f.end == runs):
+        f.store(f.offset(dst, whole * 8), n - f.load(f.offset(starts, whole * 8), I64))

@@ -179,9 +179,11 @@ mode.vjp(input=_kept)
 # ---- distinct values -------------------------------------------------------------------------------------------------
 
 
-def _runs(flags: Tensor, n: int, places: Tensor | None, inverse: bool, counts: bool):
-    """What ``flags``, one at the start of each run, say: the number of each item's run and the lengths of runs."""
-    starts, _ = core_indexing.mask_starts(flags)
+def _runs(flags: Tensor, starts: Tensor, n: int, places: Tensor | None, inverse: bool, counts: bool):
+    """What ``flags``, one at the start of each run, say: the number of each item's run and the lengths of runs.
+
+    ``starts`` says how many flags come before each block.
+    """
     numbers = lengths = None
     if inverse:
         numbers = _core.empty((n,), _core.int64)
@@ -189,7 +191,7 @@ def _runs(flags: Tensor, n: int, places: Tensor | None, inverse: bool, counts: b
         address = kernels.run_numbers(places is None)
         _core.launch(address, (numbers, flags, starts, places if places is not None else 0), (n,), blocks, 4)
     if counts:
-        first = core_indexing.true_positions(flags)
+        first = core_indexing.true_positions(flags, starts)
         lengths = _core.empty((first.shape[0],), _core.int64)
         _core.launch(kernels.run_lengths(), (lengths, first), (first.shape[0], n), first.shape[0], 1 << 14)
     return numbers, lengths
@@ -237,10 +239,11 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         return _answer(flat, _empty_longs(input.shape), _empty_longs((0,)), return_inverse, return_counts)
     ordered, places = ordering.sort_rows(flat, n)
     flags = _flags(ordered)
-    numbers, lengths = _runs(flags, n, places, return_inverse, return_counts)
+    starts, _ = core_indexing.mask_starts(flags)
+    numbers, lengths = _runs(flags, starts, n, places, return_inverse, return_counts)
     if numbers is not None:
         numbers = core.view_reshape(numbers, input.shape)
-    return _answer(core_indexing.mask_get(ordered, flags), numbers, lengths, return_inverse, return_counts)
+    return _answer(core_indexing.mask_get(ordered, flags, starts), numbers, lengths, return_inverse, return_counts)
 
 
 @primitive(out=False)
@@ -253,10 +256,11 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     if n == 0:
         return _answer(flat, _empty_longs(input.shape), _empty_longs((0,)), return_inverse, return_counts)
     flags = _flags(flat)
-    numbers, lengths = _runs(flags, n, None, return_inverse, return_counts)
+    starts, _ = core_indexing.mask_starts(flags)
+    numbers, lengths = _runs(flags, starts, n, None, return_inverse, return_counts)
     if numbers is not None:
         numbers = core.view_reshape(numbers, input.shape)
-    return _answer(core_indexing.mask_get(flat, flags), numbers, lengths, return_inverse, return_counts)
+    return _answer(core_indexing.mask_get(flat, flags, starts), numbers, lengths, return_inverse, return_counts)
 
 
 @primitive(method=False, out=False)
@@ -286,7 +290,8 @@ def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
     flags.fill_(True)
     if n > 1:
         core.view_slice(flags, 0, 1, n, 1).copy_((matrix[1:] != matrix[:-1]).any(1))
-    numbers, lengths = _runs(flags, n, places, return_inverse, return_counts)
+    starts, _ = core_indexing.mask_starts(flags)
+    numbers, lengths = _runs(flags, starts, n, places, return_inverse, return_counts)
     return _answer(moved[flags].movedim(0, at), numbers, lengths, return_inverse, return_counts)
 
 

@@ -82,11 +82,12 @@ def test_along(run, rng, dim):
     for d in outer:
         args += [x.shape[d], far[d], near[d], at[d]]
     total = np.prod([x.shape[d] for d in outer]) * (1 if last else 3)
-    run(kernels.along(4, "get", last, len(outer)), [out, bad, x, index], args, int(total), pieces=2)
+    layout = "last" if last else "any"
+    run(kernels.along(4, "get", layout, len(outer)), [out, bad, x, index], args, int(total), pieces=2)
     np.testing.assert_array_equal(out, np.take_along_axis(x, index, dim))
     assert not bad[0]
     target = np.zeros_like(x)
-    run(kernels.along("float32", "add", last, len(outer)), [target, bad, x, index], args, int(total), pieces=2)
+    run(kernels.along("float32", "add", layout, len(outer)), [target, bad, x, index], args, int(total), pieces=2)
     expected = np.zeros_like(x)
     where = list(np.ix_(*[range(n) for n in x.shape]))
     where[dim] = index
@@ -138,7 +139,9 @@ def test_search_sorted(run, rng, dtype, right):
     values = rng.integers(0, 52, (4, 21)).astype(dtype)
     out = np.zeros((4, 21), np.int64)
     args = [21, 37, rows.strides[0]]
-    run(kernels.search_sorted(dtype, right, "int64"), [out, values, rows], args, 84, pieces=3)
+    run(kernels.search_sorted(dtype, right, "int64", True), [out, values, rows], args, 84, pieces=3)
     side = "right" if right else "left"
     expected = [np.searchsorted(r, v, side) for r, v in zip(rows, values, strict=True)]
     np.testing.assert_array_equal(out, expected)
+    run(kernels.search_sorted(dtype, right, "int64", False), [out, values, rows], args, 84, pieces=3)
+    np.testing.assert_array_equal(out, np.searchsorted(rows[0], values, side))

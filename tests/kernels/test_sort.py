@@ -46,7 +46,7 @@ def same_bits(a, b):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (4, 64), (3, 65), (2, 1000), (1, 5000)])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (2, 33), (4, 64), (3, 65), (2, 1000), (1, 5000)])
 @pytest.mark.parametrize("descending", [False, True])
 def test_rows(run, dtype, shape, descending):
     x = numbers(dtype, shape)
@@ -56,7 +56,7 @@ def test_rows(run, dtype, shape, descending):
     values, positions = np.zeros_like(x), np.zeros(shape, np.int64)
     spare = np.zeros((rows, n * kernels.words(dtype)), np.int64)
     address = kernels.sort_rows(dtype, descending, n <= kernels.RANK_LIMIT)
-    run(address, [values, positions, x, spare], [n, 1], rows, pieces=rows)
+    run(address, [values, positions, x, spare], [n, 1, n], rows, pieces=rows)
     np.testing.assert_array_equal(positions, order)
     same_bits(values, expected)
     for k in {1, min(3, n), n // 2 + 1, n}:
@@ -66,6 +66,11 @@ def test_rows(run, dtype, shape, descending):
         run(kernels.top_rows(dtype, descending), [values, positions, x, buffer], [n, k, room, 1], rows, pieces=rows)
         np.testing.assert_array_equal(positions, order[:, :k])
         same_bits(values, expected[:, :k].copy())
+        if n <= kernels.RANK_LIMIT:
+            values, positions = np.zeros((rows, k), x.dtype), np.zeros((rows, k), np.int64)
+            run(address, [values, positions, x], [n, 1, k], rows, pieces=rows)
+            np.testing.assert_array_equal(positions, order[:, :k])
+            same_bits(values, expected[:, :k].copy())
         if not descending:
             value, position = np.zeros(rows, x.dtype), np.zeros(rows, np.int64)
             short = n <= kernels.RANK_LIMIT

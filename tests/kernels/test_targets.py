@@ -11,10 +11,11 @@ from taeda.kernels.build import compiler
 from taeda.kernels.conv_pixels import conv_pixels, pixels_gradient
 from taeda.kernels.copy import transpose
 from taeda.kernels.gemm import matmul
-from taeda.kernels.indexing import mask_positions, rows, search_sorted
+from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
 from taeda.kernels.ir import Function
 from taeda.kernels.pointwise import pointwise
 from taeda.kernels.reduce import reduce
+from taeda.kernels.scan import scan
 from taeda.kernels.softmax import softmax
 from taeda.kernels.sort import kth_rows, sort_rows, top_rows
 from taeda.kernels.target import ARM64, PTX, X86_64_AVX2, X86_64_AVX512
@@ -50,8 +51,10 @@ def kernels(target):
             yield f"streamed transpose {item}", transpose.text(item, True, target=target)
             yield f"rows {item}", rows.text(item, "get", "c", "wrap", target=target)
             yield f"items {item}", rows.text(item, "get", "1", "plain", target=target)
-        yield "search", search_sorted.text("float32", False, "int64", target=target)
+        yield "search", search_sorted.text("float32", False, "int64", True, target=target)
         yield "masks", mask_positions.text(3, target=target)
+        yield "masked items", mask_select.text(4, target=target)
+        yield "scan", scan.text("cumsum", ("float32", "float32"), False, target=target)
         for dtype in ("uint8", "float16", "float32", "float64"):
             yield f"sort {dtype}", sort_rows.text(dtype, True, False, target=target)
             yield f"sort few {dtype}", sort_rows.text(dtype, False, True, target=target)

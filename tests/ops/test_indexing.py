@@ -138,6 +138,8 @@ def test_results_do_not_depend_on_threads():
         lambda: x.scatter_add(0, along, x),
         lambda: x.scatter(0, along, x),
         lambda: x.gather(0, along),
+        lambda: x.gather(0, index[:, None].expand(5000, 300)),
+        lambda: x.scatter_add(0, index[:, None].expand(5000, 300), rows),
         lambda: x[:, index % 300],
         lambda: x.sort(0)[1],
         lambda: x.reshape(-1).sort()[0],
@@ -200,3 +202,36 @@ def test_large_gathers_and_masks_agree_with_numpy():
     np.testing.assert_array_equal(t[:, taeda.from_numpy(columns)].numpy(), a[:, columns])
     np.testing.assert_array_equal(taeda.nonzero(t > 1).numpy(), np.argwhere(a > 1))
     np.testing.assert_array_equal(t.flatten()[taeda.from_numpy(index) % 1000].numpy(), a.flatten()[index % 1000])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "complex64"])
+@pytest.mark.parametrize(
+    ("shape", "dim", "index_shape", "sizes"),
+    [
+        ((50, 70), 0, (30, 1), (30, 60)),  # slices of the first dimension
+        ((300, 64), 0, (5000, 1), (5000, 64)),
+        ((4, 20, 6), 1, (4, 7, 1), (4, 7, 6)),  # other slices for each of the first dimension
+        ((4, 20, 6, 5), 1, (4, 7, 1, 1), (4, 7, 6, 3)),
+        ((4, 20, 6), 1, (1, 7, 1), (3, 7, 5)),
+        ((4, 20, 6), 2, (4, 20, 1), (4, 20, 3)),  # one element for a whole row
+        ((16, 40, 32), 1, (16, 300, 1), (16, 300, 32)),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_expanded_indices(dtype, shape, dim, index_shape, sizes, turned):
+    """What an expanded index gathers and scatters is what a written-out one does; that it is out of range is seen."""
+    rng = np.random.default_rng(0)
+    x = taeda.from_numpy(rng.integers(0, 9, shape).astype(dtype))
+    x = x.mT.contiguous().mT if turned else x
+    values = taeda.from_numpy(rng.integers(0, 9, sizes).astype(dtype))
+    index = taeda.from_numpy(rng.integers(0, shape[dim], index_shape))
+    short, full = index.expand(sizes), index.expand(sizes).contiguous()
+    np.testing.assert_array_equal(x.gather(dim, short).numpy(), x.gather(dim, full).numpy())
+    for write in (taeda.scatter, taeda.scatter_add):
+        np.testing.assert_array_equal(write(x, dim, short, values).numpy(), write(x, dim, full, values).numpy())
+    for wrong in (-1, shape[dim]):
+        bad = taeda.full(index_shape, wrong).expand(sizes)
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            x.gather(dim, bad)
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            x.scatter_add(dim, bad, values)
