@@ -97,7 +97,6 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     cdef int64_t k = channels * g.taps, size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
     cdef double work = <double>images * groups * m * k * g.pixels
     cdef Blocks b = blocks(code)
-    cdef Rows r
     cdef Geometry steady
     cdef Packed places
     cdef Tensor packed
@@ -115,14 +114,13 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return as_product(g, x, w, bias, out, groups)
     if is_winograd(g, code, images, groups, channels, m):
         return winograd(g, x, w.ptr, k, g.taps, bias, out)
-    r = rows_of(g, images, channels, item, &b, BLOCK_PIXELS)
-    if by_pixels(g, &r, groups, channels, m):
+    if by_windows(g, images, groups, channels, m):
         steady = g[0]
-        steady.s[1] = steady.s[2] = 1  # all taps meet every output
-        packed = packed_weights(code, w.ptr, k, g.taps, m, channels, &steady, &places)
-        return convolve_pixels(g, &r, x, packed.ptr, bias, out)
+        steady.s[0] = steady.s[1] = steady.s[2] = 1  # all taps meet every output
+        packed = packed_weights(code, w.ptr, k, g.taps, m * k, groups, m, channels, &steady, g.d[2] < 0, &places)
+        return convolve_windows(g, x, packed.ptr, places.group, bias, out, groups)
     # Weights that do not stay in the second-level cache should meet more than a panel or two at a time.
-    if images > 1 and g.i[0] == 1 and g.k[0] == 1 and (
+    if images > 1 and g.i[0] == 1 and g.k[0] == 1 and g.o[0] == 1 and g.p[0] == 0 and (
             g.pixels < b.panel or (m * k * item > 524288 and g.pixels < 8 * b.panel)):
         return side_by_side(g, x, w, bias, out, groups)
     fn = _conv[code]
@@ -171,7 +169,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
 include "depthwise.pxi"
 include "slots.pxi"
 include "winograd.pxi"
-include "pixels.pxi"
+include "windows.pxi"
 
 
 cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
@@ -414,7 +412,6 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Tensor w5 = spatial(weight, 2), packed = None
     cdef Blocks b = blocks(inner)
     cdef Packed places
-    cdef Rows r
     cdef bint direct
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
@@ -457,7 +454,6 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             offset += phase[n] * out.strides[2 + n]
         if g.pixels == 0:
             continue
-        r = rows_of(&g, x.sizes[0], m, ITEMSIZE[inner], &b, BLOCK_PIXELS)
         part = out
         direct = phases == 1 or (is_depthwise(m, c) and g.taps > 0)
         if phases > 1:
@@ -466,10 +462,11 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             fill(part, bias)
         elif phases == 1 and is_winograd(&g, inner, x.sizes[0], groups, m, c):
             winograd(&g, x, w.ptr, g.taps, c * g.taps, bias, part)
-        elif phases <= PHASES and by_pixels(&g, &r, groups, m, c):
+        elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c):
             if packed is None:
-                packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, c, m, &whole, &places)
-            convolve_pixels(&g, &r, x, packed.ptr + places.begin[index], bias, part)
+                packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
+                                        &places)
+            convolve_windows(&g, x, packed.ptr + places.begin[index], places.group, bias, part, groups)
         else:
             turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
             convolve(&g, x, turned, bias, part, groups)
@@ -506,7 +503,6 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     cdef int64_t item = ITEMSIZE[inner], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
     cdef Blocks b = blocks(inner)
-    cdef Rows r
     cdef double work
     cdef kernel_t fn
     take(kernel, g.k, nd, 1)
@@ -528,9 +524,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         return depthwise_weight_gradient(&g, x, y, groups, m)
     if is_winograd(&g, inner, images, groups, channels, m):
         return winograd_gradient(&g, x, y)
-    r = rows_of(&g, images, channels, item, &b, max(<int64_t>BLOCK_PIXELS, 256 // g.taps))
-    if (g.taps > 1 or g.s[1] * g.s[2] > 1) and by_pixels(&g, &r, groups, channels, m):
-        return pixels_gradient(&g, &r, x, y)
+    if by_windows(&g, images, groups, channels, m):
+        return windows_gradient(&g, x, y, groups)
     fn = _weight[inner]
     if fn == NULL:
         fn = find(_weight, inner, "conv_weight")

@@ -2,7 +2,7 @@
 
 cdef enum:
     MOST_SLOT = 1 << 23    # bytes that a kernel should ask for at most
-    MOST_SLOT_ARGS = 32
+    MOST_SLOT_ARGS = 64
 
 
 cdef struct Slots:

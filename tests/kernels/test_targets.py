@@ -8,7 +8,7 @@ import pytest
 
 from taeda.kernels import scalar as s
 from taeda.kernels.build import compiler
-from taeda.kernels.conv_pixels import conv_pixels, pixels_gradient
+from taeda.kernels.conv_windows import conv_windows, windows_gradient
 from taeda.kernels.copy import transpose
 from taeda.kernels.gemm import matmul
 from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
@@ -42,8 +42,8 @@ def kernels(target):
         yield "sum", reduce.text("sum", "float32", ("float32",), "rc", 1, True, target=target)
         yield "softmax", softmax.text(("float32", "float32"), False, target=target)
         yield "matmul", matmul.text("float32", target=target)
-        yield "pixels", conv_pixels.text("float32", target=target)
-        yield "pixels gradient", pixels_gradient.text("float32", target=target)
+        yield "windows", conv_windows.text("float32", target=target)
+        yield "windows gradient", windows_gradient.text("float32", target=target)
         yield "winograd", winograd.text("float32", target=target)
         yield "winograd gradient", winograd_gradient.text("float32", target=target)
         yield "transpose", transpose.text(4, target=target)

@@ -1,0 +1,300 @@
+# Launcher of kernels/conv_windows.py: convolution with channels along the registers.
+
+cdef enum:
+    WINDOWS_ARGS = 57
+    WINDOWS_WEIGHT_ARGS = 58
+    TABLE_ROWS = 24            # tables are padded to a multiple of this, as in the kernels
+    ROUND_CHANNELS = 16        # more channels than this are rounded up to it
+    PHASES = 64                # of a stride, at most
+    MOST_VOLUME = 1 << 20      # bytes
+    LONG_ROW = 512             # output positions; shorter rows are not cut
+    SUMS = 1 << 16             # items of a task, about
+
+cdef kernel_t _window_weights[NDTYPES]
+cdef kernel_t _conv_windows[NDTYPES]
+cdef kernel_t _windows_gradient[NDTYPES]
+
+cdef struct Volume:            # a block of the input laid out; sizes in bytes
+    int64_t pitch, row, slice, image, length
+
+cdef struct Windows:           # how the output falls into blocks: images, depth, rows, columns
+    int64_t b[4]
+    int64_t n[4]
+    int64_t extent[4]          # what a block reads of the input
+    int64_t blocks, cc, unit
+    int64_t pixels, pixel_rows # output positions of a block, and rows of them
+    int64_t runs, rows         # lengths of the tables
+    int64_t bytes, turned      # of the volume, and of what is turned for it
+    Volume volume[2]           # of a whole panel of channels, and of the last
+    int64_t channels[2]
+
+
+cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
+    from ..kernels import conv_windows
+    cdef size_t address
+    if table[code] == NULL:
+        assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
+        assert conv_windows.ROWS == TABLE_ROWS
+        address = getattr(conv_windows, name)(NAMES[code])
+        table[code] = <kernel_t>address
+    return table[code]
+
+
+# ---- sizes --------------------------------------------------------------------------------------------------------------
+
+cdef inline int64_t size_of(Geometry* g, int64_t images, int n) noexcept:
+    return images if n == 0 else g.o[n - 1]
+
+
+cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int64_t item, int64_t panel,
+                        int64_t pixels) noexcept:
+    """Blocks of about so many ``pixels``, ``cc`` input channels at a time."""
+    cdef Windows w
+    cdef int64_t left, whole, n, i, unit = min(panel, <int64_t>ROUND_CHANNELS)
+    w.cc, w.unit = cc, unit if c >= unit else 1
+    w.channels[1] = c - (ceil_div(c, cc) - 1) * cc
+    w.channels[0] = cc if c > cc else w.channels[1]
+    while True:
+        left = max(pixels, <int64_t>1)
+        for n in range(3, -1, -1):
+            whole = size_of(g, images, n)
+            if n == 3 and g.k[1] > 1 and whole <= LONG_ROW:  # what is cut is turned more than once
+                left = max(left, whole)
+            w.b[n] = even(whole, left)
+            w.n[n] = ceil_div(whole, w.b[n])
+            left = 1 if w.n[n] > 1 else left // whole
+        w.extent[0] = w.b[0]
+        for n in range(3):
+            w.extent[1 + n] = (w.b[1 + n] - 1) * g.s[n] + (g.k[n] - 1) * abs(g.d[n]) + 1
+        for i in range(2):
+            w.volume[i].pitch = ceil_div(w.channels[i], w.unit) * w.unit * item
+            # A line more: rows of a power of two share cache sets.
+            w.volume[i].row = ceil_div(w.extent[3] * w.volume[i].pitch, 64) * 64 + 64
+            w.volume[i].slice = w.extent[2] * w.volume[i].row
+            w.volume[i].image = w.extent[1] * w.volume[i].slice
+            # Taps along a row follow each other unless they are dilated.
+            w.volume[i].length = w.volume[i].pitch // item * (g.k[2] if abs(g.d[2]) == 1 else 1)
+        w.bytes = w.b[0] * w.volume[0].image + 64
+        if w.bytes <= MOST_VOLUME or pixels <= 24:
+            break
+        pixels = pixels // 2
+    w.blocks = w.n[0] * w.n[1] * w.n[2] * w.n[3]
+    w.pixel_rows = w.b[0] * w.b[1] * w.b[2]
+    w.pixels = w.pixel_rows * w.b[3]
+    whole = min(w.extent[2], g.i[1]) * (g.i[2] if w.n[3] == 1 or w.extent[2] > 1 else w.extent[3])
+    w.turned = (whole + 16) * panel * item
+    return w
+
+
+cdef int64_t tap_place(Geometry* g, Volume* v, int64_t tap) noexcept:
+    """Byte of a tap in the volume, from the first."""
+    cdef int64_t z = tap // (g.k[1] * g.k[2]), y = tap // g.k[2] % g.k[1], x = tap % g.k[2]
+    return z * abs(g.d[0]) * v.slice + y * abs(g.d[1]) * v.row + x * abs(g.d[2]) * v.pitch
+
+
+cdef int64_t* pixel_places(Geometry* g, Windows* w, Volume* v, bint each, int64_t* out) noexcept:
+    """Where the windows of a block's output positions begin: of ``each``, or of the first in a row."""
+    cdef int64_t n, z, y, x
+    for n in range(w.b[0]):
+        for z in range(w.b[1]):
+            for y in range(w.b[2]):
+                for x in range(w.b[3] if each else 1):
+                    out[0] = n * v.image + z * g.s[0] * v.slice + y * g.s[1] * v.row + x * g.s[2] * v.pitch
+                    out += 1
+    return out
+
+
+cdef int64_t* tap_places(Geometry* g, Windows* w, int panel, bint each, int64_t item, int64_t* out) noexcept:
+    """Where the taps' runs begin; of ``each`` (channel, tap) or of what follows in memory."""
+    cdef Volume* v = &w.volume[panel]
+    cdef int64_t tap, channel, step = g.k[2] if abs(g.d[2]) == 1 else 1
+    if each:
+        for channel in range(w.channels[panel]):
+            for tap in range(g.taps):
+                out[0] = tap_place(g, v, tap) + channel * item
+                out += 1
+        return out
+    for tap in range(0, g.taps, step):
+        out[0] = tap_place(g, v, tap)
+        out += 1
+    return out
+
+
+cdef Tensor window_tables(Geometry* g, Windows* w, bint gradient, int64_t item):
+    """Rows and runs of a whole panel, then those of the last. Rows past the end are the first one again."""
+    cdef int64_t rows, panel, i, size
+    cdef int64_t* out
+    cdef int64_t* end
+    w.runs = w.pixel_rows if gradient else g.taps // (g.k[2] if abs(g.d[2]) == 1 else 1)
+    rows = w.channels[0] * g.taps if gradient else w.pixels
+    w.rows = ceil_div(rows, TABLE_ROWS) * TABLE_ROWS
+    size = 2 * (w.rows + w.runs)
+    cdef Tensor table = empty_tensor(I64, 1, &size)
+    memset(table.ptr, 0, size * 8)
+    out = <int64_t*>table.ptr
+    for panel in range(2):
+        if gradient:
+            tap_places(g, w, panel, True, item, out)
+            pixel_places(g, w, &w.volume[panel], False, out + w.rows)
+        else:
+            pixel_places(g, w, &w.volume[panel], True, out)
+            tap_places(g, w, panel, False, item, out + w.rows)
+        out += w.rows + w.runs
+    return table
+
+
+cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept:
+    """Whether there is enough to do to repay the packing, and channels fill the registers."""
+    return m >= 8 and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
+
+
+cdef bint channels_last(Tensor x) noexcept:
+    """Whether channels are next to each other in memory, and rows of pixels follow one another."""
+    return x.strides[1] == 1 and x.sizes[1] > 1 and (x.sizes[3] == 1 or x.strides[3] == x.sizes[4] * x.strides[4]) and (
+        x.strides[4] != 1 or x.sizes[3] * x.sizes[4] == 1)
+
+
+cdef Tensor in_rows(Tensor x):
+    """``x``, copied unless the rows of its images follow one another."""
+    return x if channels_last(x) else whole_planes(x)
+
+
+cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t groups, int64_t* arg) noexcept:
+    """What both kernels begin with, but for places in the slot."""
+    cdef int64_t item = ITEMSIZE[x.code], n
+    arg[0], arg[1], arg[2], arg[3] = y.sizes[1] // groups, x.sizes[1] // groups, groups, x.sizes[0]
+    for n in range(3):
+        arg[4 + n], arg[7 + n], arg[10 + n] = g.i[n], g.o[n], g.s[n]
+        # Output o meets tap k at o s - p + k d; where d is negative, the taps are turned round.
+        arg[13 + n] = g.p[n] + (max(g.k[n] - 1, <int64_t>0) * -g.d[n] if g.d[n] < 0 else 0)
+        arg[16 + n] = (g.k[n] - 1) * abs(g.d[n])
+        arg[23 + n] = w.n[1 + n]
+    for n in range(4):
+        arg[19 + n] = w.b[n]
+    arg[26], arg[27] = w.cc, w.unit
+    for n in range(3):
+        arg[28 + n], arg[32 + n] = x.strides[n] * item, y.strides[n] * item
+    arg[36], arg[37], arg[38] = channels_last(x), channels_last(y), g.taps
+    arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), item * (y.strides[4] if arg[37] else 1)
+    arg[42], arg[43] = w.rows, w.runs
+    for n in range(2):
+        arg[44 + 5 * n], arg[45 + 5 * n], arg[46 + 5 * n] = w.volume[n].pitch, w.volume[n].row, w.volume[n].slice
+        arg[47 + 5 * n], arg[48 + 5 * n] = w.volume[n].image, w.volume[n].length
+
+
+# ---- weights ------------------------------------------------------------------------------------------------------------
+
+cdef struct Packed:        # weights for one convolution, or for each phase of a gradient
+    int64_t begin[PHASES]  # byte where a phase's panels begin
+    int64_t group          # bytes of a group
+
+
+cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m, int64_t c,
+                           Geometry* g, bint turn, Packed* to):
+    """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
+
+    ``turn`` exchanges first taps and last, for a gradient.
+    """
+    cdef Blocks b = blocks(code)
+    cdef int64_t item = ITEMSIZE[code], unit = ceil_div(m, b.panel) * ceil_div(c, b.panel) * b.panel * b.panel * item
+    cdef int64_t arg[8]
+    cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
+    cdef int64_t counts[PHASES]
+    cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
+    cdef int64_t* place = <int64_t*>places.ptr
+    cdef char* ptr[3]
+    memset(counts, 0, sizeof(counts))
+    for tap in range(g.taps):
+        phase, count, index = 0, 1, 0
+        for n in range(3):
+            k = tap // (g.k[1] * g.k[2]) if n == 0 else tap // g.k[2] % g.k[1] if n == 1 else tap % g.k[2]
+            every = g.s[n] // gcd(g.s[n], g.d[n])
+            first = ceil_div(g.k[n] - k % every, every)  # taps of this phase in this dimension
+            phase = phase * g.s[n] + ((k * g.d[n] - g.p[n]) % g.s[n] + g.s[n]) % g.s[n]
+            count, index = count * first, index * first + (first - 1 - k // every if turn else k // every)
+        counts[phase] = count
+        place[3 * tap], place[3 * tap + 1], place[3 * tap + 2] = phase, count, index
+    for phase in range(PHASES):
+        to.begin[phase] = at
+        at += counts[phase] * unit
+    for tap in range(g.taps):
+        place[3 * tap] = to.begin[place[3 * tap]]
+    to.group = unit * g.taps
+    arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * item, w_c * item, g.taps
+    arg[5] = min(b.panel, <int64_t>ROUND_CHANNELS)
+    if c < arg[5]:
+        arg[5] = 1
+    arg[6], arg[7] = w_g * item, to.group
+    ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
+    run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
+        groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
+    return packed
+
+
+# ---- launches -----------------------------------------------------------------------------------------------------------
+
+cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tensor bias, Tensor out, int64_t groups) except -1:
+    """:func:`convolve` for what goes :func:`by_windows`, with the panels of :func:`packed_weights`."""
+    x = in_rows(x)
+    cdef int code = x.code
+    cdef Blocks b = blocks(code)
+    cdef int64_t arg[WINDOWS_ARGS]
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = out.sizes[1] // groups
+    cdef int64_t panels = ceil_div(m, b.panel), each, tasks, pixels
+    cdef double work = <double>m * c * g.taps * images * g.pixels * groups
+    cdef Slots slots
+    cdef char* ptr[5]
+    # Blocks whose sums stay in the second-level cache, and enough of them.
+    pixels = min(max(SUMS // m, <int64_t>96), <int64_t>768)
+    pixels = max(min(pixels, images * g.pixels * groups // 8), <int64_t>48)
+    cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels)
+    cdef Tensor tables = window_tables(g, &w, False, item), memory
+    each = panels
+    if w.blocks * groups < FEW_BLOCKS:
+        each = ceil_div(panels, ceil_div(<int64_t>FEW_BLOCKS, w.blocks * groups))
+    tasks = w.blocks * groups * ceil_div(panels, each)
+    windows_shape(g, &w, x, out, groups, arg)
+    arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
+    arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
+    arg[54], arg[55], arg[56] = max(3 * b.depth // w.volume[0].length, 1), w_g, bias is not None
+    memory = make_slots(&slots, arg[41] + w.turned, tasks)
+    ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, packed, tables.ptr
+    ptr[3] = out.ptr if bias is None else bias.ptr
+    run_in_slots(&slots, find_windows(_conv_windows, code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
+    return 0
+
+
+cdef Tensor windows_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
+    """Gradient of the weights ``[part, group * m, c, tap]``."""
+    x, y = in_rows(x), in_rows(y)
+    cdef int code = x.code
+    cdef Blocks b = blocks(code)
+    cdef int64_t arg[WINDOWS_WEIGHT_ARGS]
+    cdef int64_t sizes[4]
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = y.sizes[1] // groups
+    cdef int64_t panels = ceil_div(m, b.panel), tasks, parts, each, cc, c_panels, step
+    cdef double work = <double>m * c * g.taps * images * g.pixels * groups
+    cdef Slots slots
+    cdef char* ptr[4]
+    # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
+    cc = min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
+    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 256)
+    cdef Tensor tables = window_tables(g, &w, True, item), memory
+    c_panels = ceil_div(c, cc)
+    # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
+    each = even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))
+    tasks = ceil_div(panels, each) * c_panels * groups
+    parts = min(w.blocks, ceil_div(16, tasks))
+    step = ceil_div(w.blocks, parts)
+    parts = ceil_div(w.blocks, step)
+    sizes[0], sizes[1], sizes[2], sizes[3] = parts, groups * m, c, g.taps
+    cdef Tensor out = empty_tensor(code, 4, sizes)
+    windows_shape(g, &w, x, y, groups, arg)
+    arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
+    arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
+    arg[54], arg[55], arg[56], arg[57] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item
+    memory = make_slots(&slots, arg[56] + (w.pixels + 16) * b.panel * item, tasks * parts)
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tables.ptr
+    run_in_slots(&slots, find_windows(_windows_gradient, code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,
+                 tasks * parts, work)
+    return out

@@ -1,0 +1,426 @@
+"""Convolution with channels along the registers, on windows of an image that is laid out once.
+
+A block of the input is laid out as a *volume* ``[image, depth, row, column, channel]`` with its padding as zeros, of a panel
+of input channels at a time. The window of an output position is then the same for all of them but for where it begins: a
+few *runs* of items that follow each other. So nothing is unfolded: the tile takes its rows from a table of where windows
+begin, and its sum from a table of where runs begin. The forward product is positions by (tap, c) times (tap, c) by output
+channels; the gradient of the weights is (c, tap) by positions times positions by output channels, on the same volume with
+the tables' parts exchanged. Images may have channels last in memory, or first: these are turned in squares.
+
+Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in :mod:`taeda.kernels.winograd`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .build import kernel
+from .gemm import multiply_add, smaller, tile_shape, transpose
+from .images import row_bytes, to_channels, to_pixels
+from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
+from .pool import larger
+
+#: Channels are those of a group: ``m`` outputs from ``c``. Sizes of input and output, stride, padding (of which some may be
+#: negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most ``b``
+#: output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut, all before
+#: it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides of image, channel, depth and pixel; whether
+#: channels are last in memory. A task does ``panels`` panels of output channels; where its sums and turned pixels lie in
+#: the slot, which the volume begins. ``rows`` and ``runs`` are the lengths of the tables.
+SHAPE = tuple(
+    "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
+    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows runs".split()
+)
+#: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a run.
+VOLUME = tuple("pitch row slice image length".split())
+
+#: ``tr`` runs are summed at a time; bytes of a group's weights; whether there is a bias.
+WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "tr", "w_g", "bias")
+#: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result.
+WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p")
+
+#: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
+#: of a group, and of its panels.
+PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g".split())
+
+
+def tile_rows(vectors: int, vector_bytes: int) -> int:
+    """Rows of the register tile that is so many vectors wide: a narrow one needs more, to have sums enough at a time."""
+    whole = tile_shape(vector_bytes)
+    return whole.rows if vectors == whole.vectors else 8
+
+
+#: Tables are padded to whole tiles, whose heights this is a multiple of.
+ROWS = 24
+
+
+def _whole(channels: Value, unit: Value) -> Value:
+    """``channels`` rounded up to units."""
+    return (channels + unit - 1) / unit * unit
+
+
+# ---- the tile -----------------------------------------------------------------------------------------------------------
+def _tiles(f: Function, t: Type, vectors: int) -> Helper:
+    """``tiles(a, rows, count, runs, some, length, a_k, b, c, d, d_m)``: ``count`` rows of sums, a panel wide.
+
+    Row ``i`` of the left operand begins at ``a + rows[i]`` and has ``some`` runs from ``runs`` on, of ``length`` bytes in
+    steps of ``a_k``. Rows of ``b`` and ``c`` follow each other by panels. Whole tiles are written.
+    """
+    h = f.helper(f"tiles_{vectors}", PTR, PTR, I64, PTR, I64, I64, I64, PTR, PTR, PTR, I64)
+    a, table, count, runs, some, length, a_k, b, c, d, d_m = h.params
+    lanes, pitch, rows = h.lanes(t), row_bytes(h), tile_rows(vectors, h.vector_bytes)
+    zero = h.const(t, 0, lanes)
+    with h.loop(0, count, rows) as T:
+        at = h.offset(table, T.index * 8)
+        starts = [h.offset(a, h.load(h.offset(at, 8 * i), I64)) for i in range(rows)]
+        with h.loop(0, some, carry=[b, *[zero] * (rows * vectors)]) as R:
+            at_b, *acc = R.carry
+            shift = h.load(h.offset(runs, R.index * 8), I64)
+            sources = [h.offset(s, shift) for s in starts]
+            with h.loop(0, length, a_k, carry=[at_b, *acc]) as K:
+                at_b, *acc = K.carry
+                row = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
+                for i, source in enumerate(sources):
+                    x = h.splat(h.load(h.offset(source, K.index), t), lanes)
+                    for v in range(vectors):
+                        acc[i * vectors + v] = multiply_add(h, x, row[v], acc[i * vectors + v])
+                K.carry = [h.offset(at_b, pitch), *acc]
+            R.carry = K.carry
+        to, add = h.offset(c, T.index * pitch), h.offset(d, T.index * d_m)
+        for i in range(rows):
+            for v in range(vectors):
+                place = v * lanes * t.bytes
+                before = h.load(h.offset(h.offset(add, d_m * i), place), t, lanes)
+                h.store(h.offset(to, i * pitch + place), R.carry[1 + i * vectors + v] + before)
+    return h
+
+
+class _Tiles:
+    """The tiles for panels of all widths."""
+
+    def __init__(self, f: Function, t: Type):
+        self.f, self.lanes = f, f.lanes(t)
+        self.helpers = [(v, _tiles(f, t, v)) for v in tile_shape(f.vector_bytes).widths]
+
+    def call(self, columns: Value, *args: Value) -> None:
+        f, widths = self.f, [v for v, _ in self.helpers]
+        for (vectors, helper), narrower in zip(self.helpers, [*widths[1:], 0], strict=True):
+            with f.when((columns > narrower * self.lanes) & (columns <= vectors * self.lanes)):
+                f.call(helper, *args)
+
+
+# ---- blocks and volumes ---------------------------------------------------------------------------------------------
+@dataclass
+class _Place:
+    """A block: where it begins and how many output positions it has, images first."""
+
+    first: list[Value]
+    count: list[Value]
+
+    @property
+    def plane(self) -> Value:
+        return self.count[2] * self.count[3]
+
+    @property
+    def pixels(self) -> Value:
+        return self.count[0] * self.count[1] * self.plane
+
+
+def _place(f: Function, g: dict[str, Value], block: Value) -> _Place:
+    steps, sizes = [g[b] for b in ("bn", "bz", "by", "bx")], [g[s] for s in ("images", "od", "oh", "ow")]
+    x, block = block % g["nx"], block / g["nx"]
+    y, block = block % g["ny"], block / g["ny"]
+    places = [block / g["nz"], block % g["nz"], y, x]
+    first = [p * s for p, s in zip(places, steps, strict=True)]
+    return _Place(first, [smaller(f, n - p, s) for p, s, n in zip(first, steps, sizes, strict=True)])
+
+
+def _interleave(f: Function, t: Type) -> Helper:
+    """``interleave(to, x, x_c, pixels, channels)``: as :func:`to_channels`, with as many items per pixel as channels."""
+    h = f.helper("interleave", PTR, PTR, I64, I64, I64)
+    to, x, x_c, pixels, channels = h.params
+    lanes = h.lanes(t)
+
+    def squares(n: int, start: Value | int) -> None:
+        """``n`` channels from ``start`` on. What is written past them is written over by the next pixel."""
+        with h.loop(0, pixels, lanes) as P:
+            short = h.first(pixels - P.index, lanes)
+            none = h.const(short.type, 0, lanes)
+            source = h.offset(x, P.index * t.bytes + start * x_c)
+            rows = [
+                h.load(h.offset(source, x_c * i), t, lanes, h.select(channels - start > i, short, none))
+                for i in range(n)
+            ]
+            columns = transpose(rows)
+            target = h.offset(to, (P.index * channels + start) * t.bytes)
+            inside = h.first(channels - start, n)
+            for p in range(lanes):
+                # Pixel p is in vector p % n: its square's lanes.
+                square = columns[p % n].slice(p // n * n, n)
+                h.store(h.offset(target, channels * (p * t.bytes)), square, None if n == 4 else inside)
+
+    with h.branch((channels <= 4) & (h.i64(lanes) >= 4)) as B:
+        if lanes >= 4:
+            squares(4, h.i64(0))
+        B.otherwise()
+        with h.loop(0, channels, lanes) as C:
+            squares(lanes, C.index)
+    return h
+
+
+class _Volume:
+    """Laying out of blocks of the input within a kernel."""
+
+    def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper):
+        self.f, self.t, self.g, self.turn = f, t, g, turn
+        self.interleave, self.copy = _interleave(f, t), self._copy()
+
+    def _copy(self) -> Helper:
+        """``copy(to, row, source, pitch, line, rows, low, high, size, first, last, channels, step)``: rows of columns.
+
+        ``pitch`` and ``line`` are the source's bytes from column to column and row to row, ``source`` its column 0, of which
+        those from ``first`` to ``last`` exist, in rows from ``low`` to ``high``. The volume has ``size`` columns of ``step``
+        bytes; ``channels`` is negative where the source has as many, all of them good.
+        """
+        f, t = self.f, self.t
+        h = f.helper("copy_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, I64)
+        to, row, source, pitch, line, all_rows, low, high, size, first, last, channels, step = h.params
+        lanes = h.lanes(t)
+        with h.loop(0, all_rows) as Y:
+            exists = (Y.index >= low) & (Y.index < high)
+            target, at = h.offset(to, Y.index * row), h.offset(source, (Y.index - low) * line)
+            stop = h.select(exists, last, h.i64(0))
+            with h.branch(channels < 0) as B:
+                begin, end = first * step, stop * step
+                with h.loop(0, size * step, h.vector_bytes) as V:
+                    inside = h.first((end - V.index) / t.bytes, lanes) & ~h.first((begin - V.index) / t.bytes, lanes)
+                    h.store(h.offset(target, V.index), h.load(h.offset(at, V.index), t, lanes, inside))
+                B.otherwise()
+                with h.loop(0, size, carry=[target, at]) as X:
+                    into, place = X.carry
+                    some = h.select((X.index >= first) & (X.index < stop), channels, h.i64(0))
+                    with h.loop(0, step, h.vector_bytes) as V:
+                        inside = h.first(some - V.index / t.bytes, lanes)
+                        h.store(h.offset(into, V.index), h.load(h.offset(place, V.index), t, lanes, inside))
+                    X.carry = [h.offset(into, step), h.offset(place, pitch)]
+        return h
+
+    def lay(self, a: Value, pixels: Value, p: _Place, x: Value, channels: Value, v: dict[str, Value]) -> None:
+        """The volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` takes what is turned."""
+        f, g, t = self.f, self.g, self.t
+        zero = f.i64(0)
+        extent = [(p.count[i] - 1) * g["s" + n] + g["f" + n] + 1 for i, n in enumerate("zyx", 1)]
+        front, top, left = (p.first[i] * g["s" + n] - g["p" + n] for i, n in enumerate("zyx", 1))
+        whole = g["nx"] == 1
+        from_x = f.select(whole, zero, smaller(f, larger(f, left, zero), g["iw"]))
+        to_x = f.select(whole, g["iw"], larger(f, smaller(f, left + extent[2], g["iw"]), from_x))
+        begin = smaller(f, larger(f, top, zero), g["ih"])
+        end = larger(f, smaller(f, top + extent[1], g["ih"]), begin)
+        turned = (g["x_last"] == 0) & (channels > 1)
+        small = g["unit"] == 1
+        pitch = f.select(turned, f.select(small, channels * t.bytes, f.i64(row_bytes(f))), g["x_p"])
+        first, last = larger(f, from_x - left, zero), smaller(f, to_x - left, extent[2])
+        with f.loop(0, p.count[0]) as N, f.loop(0, extent[0]) as Z:
+            depth = front + Z.index
+            stop = f.select((depth >= 0) & (depth < g["id"]), end, begin)
+            source = f.offset(
+                x, (p.first[0] + N.index) * g["x_n"] + depth * g["x_z"] + (begin * g["iw"] + from_x) * g["x_p"]
+            )
+            with f.when(turned & (stop > begin)):
+                count = (stop - begin - 1) * g["iw"] + (to_x - from_x)
+                with f.branch(small) as B:
+                    f.call(self.interleave, pixels, source, g["x_c"], count, channels)
+                    B.otherwise()
+                    f.call(self.turn, pixels, source, g["x_c"], count, channels)
+            start = f.offset(f.select(turned, pixels, source), (left - from_x) * pitch)
+            together = (pitch == v["pitch"]) & (turned | (channels * t.bytes == pitch))
+            target = f.offset(a, N.index * v["image"] + Z.index * v["slice"])
+            f.call(self.copy, target, v["row"], start, pitch, g["iw"] * pitch, extent[1], begin - top, stop - top,
+                   extent[2], first, last, f.select(together, f.i64(-1), channels), v["pitch"])  # fmt: skip
+
+
+def _volume(f: Function, g: dict[str, Value], last: Value) -> dict[str, Value]:
+    return {x: f.select(last, g[x + "1"], g[x + "0"]) for x in VOLUME}
+
+
+def _tables(f: Function, g: dict[str, Value], tables: Value, last: Value) -> tuple[Value, Value]:
+    """Where rows and runs begin in this panel's volume."""
+    rows = f.offset(tables, f.select(last, (g["rows"] + g["runs"]) * 8, f.i64(0)))
+    return rows, f.offset(rows, g["rows"] * 8)
+
+
+def _copy_pixels(f: Function, t: Type) -> Helper:
+    """``pixels(to, to_p, from, from_p, pixels, channels)``: pixels whose channels are contiguous on both sides."""
+    h = f.helper("copy_pixels", PTR, I64, PTR, I64, I64, I64)
+    to, to_p, source, from_p, pixels, channels = h.params
+    lanes = h.lanes(t)
+    with h.loop(0, channels, lanes) as V:
+        inside, at = h.first(channels - V.index, lanes), V.index * t.bytes
+        with h.loop(0, pixels, carry=[h.offset(to, at), h.offset(source, at)]) as P:
+            into, place = P.carry
+            h.store(into, h.load(place, t, lanes, inside), inside)
+            P.carry = [h.offset(into, to_p), h.offset(place, from_p)]
+    return h
+
+
+# ---- weights --------------------------------------------------------------------------------------------------------
+def _panel(f: Function, t: Type) -> Helper:
+    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit)``: a panel of ``m`` by one of ``c``, see the kernel."""
+    h = f.helper("panel", PTR, I64, PTR, PTR, I64, I64, I64, I64, I64, I64)
+    to, panel, places, w, w_m, w_c, m, c, taps, unit = h.params
+    lanes, pitch = h.lanes(t), row_bytes(h)
+    whole, width = _whole(c, unit), row_bytes(h) // t.bytes
+    with h.loop(0, whole) as C, h.loop(0, m, lanes) as V, h.loop(0, taps, lanes) as K:
+        source = h.offset(w, V.index * w_m + C.index * w_c + K.index * t.bytes)
+        some = h.first(h.select(C.index < c, taps - K.index, h.i64(0)), lanes)
+        none = h.const(some.type, 0, lanes)
+        rows = [
+            h.load(h.offset(source, w_m * i), t, lanes, h.select(m - V.index > i, some, none)) for i in range(lanes)
+        ]
+        for i, tap in enumerate(transpose(rows)):
+            with h.when(taps - K.index > i):
+                at = h.offset(places, (K.index + i) * 24)
+                base, count, index = (h.load(h.offset(at, 8 * n), I64) for n in range(3))
+                row = panel * count * width + index * whole + C.index
+                h.store(h.offset(to, base + row * pitch + V.index * t.bytes), tap)
+    return h
+
+
+@kernel
+def window_weights(f: Function, dtype: str) -> None:
+    """Weights as panels ``[panel of m, panel of c, (tap, c), m]``, for one convolution or several that share the taps.
+
+    Pointers: result, weights, and three int64 per tap: the byte where its convolution's panels begin, how many taps that has,
+    and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
+    """
+    t = TYPES[dtype]
+    helper, width = _panel(f, t), row_bytes(f) // t.bytes
+    m, c, w_m, w_c, taps, unit, w_g, p_g = (f.size(i) for i in range(len(PANEL_ARGS)))
+    across = (c + width - 1) / width
+    panels = (m + width - 1) / width * across
+    with f.loop(f.begin, f.end) as T:
+        group, panel = T.index / panels, T.index % panels
+        row, column = panel / across * width, panel % across * width
+        w = f.offset(f.data(1), group * w_g + row * w_m + column * w_c)
+        some, channels = smaller(f, m - row, width), smaller(f, c - column, width)
+        to = f.offset(f.data(0), group * p_g)
+        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit)
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+@kernel
+def conv_windows(f: Function, dtype: str) -> None:
+    """Output, or input's gradient; see :data:`WINDOWS_ARGS`. The range counts blocks, groups, ranges of panels of m.
+
+    Pointers: output, input, weights of :func:`window_weights`, bias, tables, slot.
+    """
+    t = TYPES[dtype]
+    g = {name: f.size(i) for i, name in enumerate(WINDOWS_ARGS)}
+    tiles, back, copy = _Tiles(f, t), to_pixels(f, t), _copy_pixels(f, t)
+    volume = _Volume(f, t, g, to_channels(f, t))
+    level, lanes = f.scratch(row_bytes(f)), f.lanes(t)
+    pitch, width, zero = f.i64(row_bytes(f)), row_bytes(f) // t.bytes, f.i64(0)
+    a = f.data(5)
+    sums, pixels = f.offset(a, g["at_sum"]), f.offset(a, g["at_pixels"])
+    size = g["rows"] * pitch
+    c_panels, m_panels = (g["c"] + width - 1) / width, (g["m"] + width - 1) / width
+    ranges = (m_panels + g["panels"] - 1) / g["panels"]
+    with f.loop(f.begin, f.end) as T:
+        rest, panel = T.index / ranges, T.index % ranges * g["panels"]
+        block, group = rest / g["groups"], rest % g["groups"]
+        p, last = _place(f, g, block), smaller(f, panel + g["panels"], m_panels)
+        x = f.offset(f.data(1), group * g["c"] * g["x_c"])
+        w = f.offset(f.data(2), group * g["w_g"])
+        bias = f.offset(f.data(3), group * g["m"] * t.bytes)
+        with f.loop(0, c_panels) as C:
+            channels = smaller(f, g["c"] - C.index * width, width)
+            final = C.index + 1 == c_panels
+            v = _volume(f, g, final)
+            rows, runs = _tables(f, g, f.data(4), final)
+            volume.lay(a, pixels, p, f.offset(x, C.index * width * g["x_c"]), channels, v)
+            with f.loop(0, g["runs"], g["tr"]) as K, f.loop(panel, last) as P:
+                m = smaller(f, g["m"] - P.index * width, width)
+                for at in range(0, width, lanes):
+                    given = f.first(f.select(g["bias"] != 0, m - at, zero), lanes)
+                    values = f.load(f.offset(bias, (P.index * width + at) * t.bytes), t, lanes, given)
+                    f.store(f.offset(level, at * t.bytes), values)
+                at_c = f.offset(sums, (P.index - panel) * size)
+                starts = (C.index == 0) & (K.index == 0)
+                d, d_m = f.select(starts, level, at_c), f.select(starts, zero, pitch)
+                b = f.offset(w, ((P.index * c_panels + C.index) * g["taps"] * width + K.index * v["length"]) * pitch)
+                some = smaller(f, g["runs"] - K.index, g["tr"])
+                tiles.call(m, a, rows, p.pixels, f.offset(runs, K.index * 8), some, v["length"] * t.bytes,
+                           f.i64(t.bytes), b, at_c, d, d_m)  # fmt: skip
+        y = f.offset(f.data(0), group * g["m"] * g["y_c"] + (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
+        with f.loop(panel, last) as P, f.loop(0, p.count[0]) as N, f.loop(0, p.count[1]) as Z:
+            m = smaller(f, g["m"] - P.index * width, width)
+            source = f.offset(sums, (P.index - panel) * size + (N.index * p.count[1] + Z.index) * p.plane * pitch)
+            place = (p.first[0] + N.index) * g["y_n"] + (p.first[1] + Z.index) * g["y_z"]
+            target = f.offset(y, place + P.index * width * g["y_c"])
+            with f.branch(g["y_last"] != 0) as B:
+                f.call(copy, target, g["y_p"], source, pitch, p.plane, m)
+                B.otherwise()
+                f.call(back, target, g["y_c"], source, pitch, p.plane, m)
+
+
+@kernel
+def windows_gradient(f: Function, dtype: str) -> None:
+    """Gradient of the weights; see :data:`WEIGHT_ARGS`. The range counts parts, groups, ranges of panels of m, of ``cc``.
+
+    Pointers: result ``[part, group, m, c, tap]``, input, output's gradient, tables, slot.
+    """
+    t = TYPES[dtype]
+    g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
+    turn = to_channels(f, t)
+    tiles, back, copy = _Tiles(f, t), to_pixels(f, t), _copy_pixels(f, t)
+    volume = _Volume(f, t, g, turn)
+    none = f.scratch(row_bytes(f))
+    for at in range(0, row_bytes(f), f.vector_bytes):
+        f.store(f.offset(none, at), f.const(t, 0, f.lanes(t)))
+    pitch, width, zero = f.i64(row_bytes(f)), row_bytes(f) // t.bytes, f.i64(0)
+    a, taps = f.data(4), g["taps"]
+    y, sums, pixels = (f.offset(a, g[name]) for name in ("at_g", "at_sum", "at_pixels"))
+    c_panels, m_panels = (g["c"] + g["cc"] - 1) / g["cc"], (g["m"] + width - 1) / width
+    ranges = (m_panels + g["panels"] - 1) / g["panels"]
+    size = g["rows"] * pitch
+    with f.loop(f.begin, f.end) as T:
+        rest, final = T.index / c_panels, T.index % c_panels + 1 == c_panels
+        c, rest, m = T.index % c_panels * g["cc"], rest / ranges, rest % ranges * g["panels"] * width
+        part, group = rest / g["groups"], rest % g["groups"]
+        channels, some = smaller(f, g["c"] - c, g["cc"]), smaller(f, g["m"] - m, g["panels"] * width)
+        begin = part * g["run"]
+        x = f.offset(f.data(1), (group * g["c"] + c) * g["x_c"])
+        grad = f.offset(f.data(2), (group * g["m"] + m) * g["y_c"])
+        v = _volume(f, g, final)
+        rows, runs = _tables(f, g, f.data(3), final)
+        with f.loop(begin, smaller(f, begin + g["run"], g["blocks"])) as R:
+            p = _place(f, g, R.index)
+            volume.lay(a, pixels, p, x, channels, v)
+            at_y = f.offset(grad, (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
+            with f.loop(0, some, width) as P:
+                those = smaller(f, some - P.index, width)
+                with f.loop(0, p.count[0]) as N, f.loop(0, p.count[1]) as Z:
+                    place = (p.first[0] + N.index) * g["y_n"] + (p.first[1] + Z.index) * g["y_z"]
+                    source = f.offset(at_y, place + P.index * g["y_c"])
+                    target = f.offset(y, (N.index * p.count[1] + Z.index) * p.plane * pitch)
+                    with f.branch(g["y_last"] != 0) as B:
+                        f.call(copy, target, pitch, source, g["y_p"], p.plane, those)
+                        B.otherwise()
+                        f.call(turn, target, source, g["y_c"], p.plane, those)
+                at_c = f.offset(sums, P.index / width * size)
+                d, d_m = f.select(R.index == begin, none, at_c), f.select(R.index == begin, zero, pitch)
+                step = g["sx"] * v["pitch"]
+                tiles.call(those, a, rows, channels * taps, runs, p.count[0] * p.count[1] * p.count[2],
+                           p.count[3] * step, step, y, at_c, d, d_m)  # fmt: skip
+        w_m = g["c"] * taps * t.bytes
+        to = f.offset(f.data(0), part * g["c_p"] + (group * g["m"] + m) * w_m + c * taps * t.bytes)
+        with f.loop(0, some, width) as P:
+            source = f.offset(sums, P.index / width * size)
+            f.call(
+                back,
+                f.offset(to, P.index * w_m),
+                w_m,
+                source,
+                pitch,
+                channels * taps,
+                smaller(f, some - P.index, width),
+            )

@@ -1,0 +1,130 @@
+"""Convolutions with enough to do for windows of a volume, in one to three dimensions and two dtypes."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda.nn import functional as F
+
+CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
+    ((2, 16, 8, 8), 32, (3, 3), 2, 1, 1, 1),
+    ((3, 40, 17, 19), 70, (3, 3), 2, 1, 1, 1),
+    ((9, 80, 8, 8), 96, (3, 3), 2, 1, 1, 1),
+    ((5, 130, 8, 8), 65, (1, 1), 2, 0, 1, 1),
+    ((2, 17, 30, 5), 33, (5, 3), (3, 2), (2, 1), 1, 1),
+    ((2, 64, 14, 14), 64, (7, 7), 2, 3, 1, 1),
+    ((2, 48, 20, 20), 40, (5, 5), 2, 2, 1, 1),
+    ((2, 100, 9, 9), 80, (3, 3), 1, 2, 2, 1),
+    ((2, 32, 7, 7), 32, (3, 3), 3, 0, 1, 1),
+    ((2, 32, 7, 7), 48, (2, 2), 3, (0, 1), 1, 1),
+    ((4, 128, 4, 4), 96, (1, 1), 1, 0, 1, 1),
+    ((3, 20, 1, 1), 30, (1, 1), 2, 0, 1, 1),
+    ((2, 33, 12, 12), 40, (3, 3), 2, 1, (2, 3), 1),
+    ((1, 24, 3, 3), 24, (3, 3), 1, 4, 1, 1),
+    ((2, 3, 40, 33), 24, (7, 7), 2, 3, 1, 1),
+    ((2, 1, 30, 30), 20, (5, 5), 1, 2, 1, 1),
+    ((2, 9, 30, 30), 20, (3, 3), 1, 1, 1, 1),
+    ((2, 96, 10, 10), 60, (3, 3), 1, 1, 1, 2),
+    ((2, 32, 18, 18), 64, (3, 3), 2, 1, 1, 4),
+    ((2, 2, 4, 1500), 16, (3, 5), 1, 1, 1, 1),
+    ((2, 20, 1500), 24, (9,), 1, 4, 1, 1),
+    ((1, 64, 700), 70, (3,), 2, 0, 4, 1),
+    ((2, 16, 6, 7, 8), 24, (3, 3, 3), 1, 1, 1, 1),
+    ((1, 3, 8, 20, 21), 40, (3, 5, 5), (1, 2, 2), (1, 2, 2), 1, 1),
+    ((2, 70, 5, 6, 4), 24, (3, 2, 3), 2, 1, (1, 2, 1), 1),
+]
+
+
+def definition(x, w, b, stride, padding, dilation, groups):
+    """A sum over taps, in float64."""
+    nd = x.ndim - 2
+    stride, padding, dilation = (v if isinstance(v, tuple) else (v,) * nd for v in (stride, padding, dilation))
+    x = np.pad(x.astype("f8"), [(0, 0), (0, 0), *((p, p) for p in padding)])
+    kernel = w.shape[2:]
+    size = [(i - d * (k - 1) - 1) // s + 1 for i, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
+    out = np.zeros((len(x), len(w), *size)) + b.astype("f8")[(slice(None), *(None,) * nd)]
+    m, c = len(w) // groups, w.shape[1]
+    for tap in itertools.product(*(range(k) for k in kernel)):
+        cut = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, size, stride, strict=True)
+        )
+        for g in range(groups):
+            part, weights = (
+                x[(slice(None), slice(g * c, g * c + c), *cut)],
+                w[(slice(g * m, g * m + m), slice(None), *tap)],
+            )
+            out[:, g * m : g * m + m] += np.einsum("nc...,mc->nm...", part, weights.astype("f8"))
+    return out
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize("case", CASES)
+def test_values_and_gradients(case, dtype):
+    """Output against the definition; gradients too, since the output is linear in input and weights."""
+    shape, m, kernel, *geometry = case
+    taeda.manual_seed(0)
+    x, w, b = (
+        taeda.randn(*shape, dtype=dtype),
+        taeda.randn(m, shape[1] // geometry[-1], *kernel, dtype=dtype),
+        taeda.randn(m, dtype=dtype),
+    )
+    for t in (x, w, b):
+        t.requires_grad_()
+    y = getattr(F, f"conv{len(kernel)}d")(x, w, b, *geometry)
+    a, c, d = (t.detach().numpy() for t in (x, w, b))
+    near = 2e-6 if dtype is taeda.float32 else 1e-14
+    want = definition(a, c, d, *geometry)
+    assert np.abs(y.detach().numpy() - want).max() <= 20 * near * np.sqrt((want**2).mean())
+    g = taeda.randn(*y.shape, dtype=dtype)
+    gx, gw = taeda.autograd.grad(y, (x, w), g)
+    rng, none = np.random.default_rng(0), np.zeros(m)
+    g = g.numpy().astype("f8")
+    for got, shape_of, other in ((gx, a, lambda z: (z, c)), (gw, c, lambda z: (a, z))):
+        # One direction per element would be exact; some random ones, sparse so that nothing hides in a sum, do.
+        for _ in range(8):
+            z = rng.standard_normal(shape_of.shape) * (rng.random(shape_of.shape) < 50 / shape_of.size)
+            terms = g * definition(*other(z), none, *geometry)
+            scale = np.sqrt((got.numpy().astype("f8") ** 2).mean()) * (np.abs(z).sum() + 1)
+            assert abs((got.numpy() * z).sum() - terms.sum()) <= 20 * near * scale
+
+
+def test_gradient_of_one_deep_slice():
+    """Several outputs in depth from one: images must not be taken for slices of a deeper one."""
+    taeda.manual_seed(0)
+    x, w = taeda.randn(2, 32, 4, 8, 3), taeda.randn(96, 8, 3, 3, 1)
+    x.requires_grad_()
+    geometry = (2, 1, 3), (0, 1, 0), (1, 2, 2), 4
+    g = taeda.randn(2, 96, 1, 6, 1)
+    (gx,) = taeda.autograd.grad(F.conv3d(x, w, None, *geometry), x, g)
+    z = np.random.default_rng(0).standard_normal(x.shape)
+    want = (g.numpy() * definition(z, w.numpy(), np.zeros(96), *geometry)).sum()
+    assert abs((gx.numpy() * z).sum() - want) <= 1e-4 * np.abs(gx.numpy() * z).sum()
+
+
+def test_any_strides():
+    """Channels last and every other image: the same bits as from a contiguous tensor."""
+    taeda.manual_seed(0)
+    x, w = taeda.randn(6, 48, 11, 9), taeda.randn(40, 48, 3, 3)
+    want = F.conv2d(x, w, stride=2, padding=1).numpy()
+    last = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    assert (F.conv2d(last, w, stride=2, padding=1).numpy() == want).all()
+    assert (F.conv2d(x[::2], w, stride=2, padding=1).numpy() == want[::2]).all()
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22)])
+def test_bits_do_not_depend_on_threads(case):
+    shape, m, kernel, *geometry = case
+    taeda.manual_seed(0)
+    before, found = taeda.get_num_threads(), set()
+    x, w = taeda.randn(*shape).requires_grad_(), taeda.randn(m, shape[1] // geometry[-1], *kernel).requires_grad_()
+    try:
+        for threads in (1, 2, 3, 5):
+            taeda.set_num_threads(threads)
+            y = getattr(F, f"conv{len(kernel)}d")(x, w, None, *geometry)
+            gradients = taeda.autograd.grad((y * y).sum(), (x, w))
+            found.add(b"".join(t.detach().numpy().tobytes() for t in (y, *gradients)))
+    finally:
+        taeda.set_num_threads(before)
+    assert len(found) == 1
