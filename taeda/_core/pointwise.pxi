@@ -948,7 +948,7 @@ cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
     # convert in the source's type unless the target's holds more: float to int truncates, int to float rounds once
     if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
         compute = target.code
-    if KIND[source.code] == 3 and KIND[target.code] != 3:
+    if KIND[source.code] == 3 and KIND[target.code] != 3 and target.code != BOOL:  # either part makes it true
         source = HELPERS["real_part"](source)
         compute = target.code if KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code] else source.code
     if not same_sizes(source, target):

@@ -72,7 +72,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(taeda.unbind(x, axis))
 
 
-def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
     """``x`` with a new dimension of size one at ``axis``."""
     return taeda.unsqueeze(x, axis)
 
@@ -167,13 +167,15 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices of ``x`` along ``axis`` at ``indices``."""
+    """The slices of ``x`` along ``axis`` at ``indices``, of which negative ones count from the end."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"take: an array of {x.ndim} dimensions needs an axis")
         axis = 0
     axis = axis + x.ndim if axis < 0 else axis
-    picked = taeda.index_select(x, axis, indices.reshape(-1).to(taeda.int64))
+    flat, size = indices.reshape(-1).to(taeda.int64), x.size(axis)
+    # one that is too low stays as it is, for the error to name it
+    picked = taeda.index_select(x, axis, taeda.where((flat < 0) & (flat >= -size), flat + size, flat))
     return picked if indices.ndim == 1 else picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
 
 

@@ -73,7 +73,7 @@ _UNARY = """
 _BINARY = """
     add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal greater
     greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply nextafter
-    not_equal pow remainder subtract
+    not_equal pow subtract
 """.split()
 
 _RENAMED |= {"equal": "eq", "negative": "neg", "multiply": "mul", "subtract": "sub"}
@@ -87,6 +87,13 @@ for _name in _BINARY:
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """``x1 / x2`` rounded down; where the quotient of floating-point numbers is infinite or NaN, that."""
     return taeda.floor_divide(*promoted("floor_divide", x1, x2))
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    """What is left of ``x1`` over ``x2``, with the sign of ``x2``, which a zero has too; see :func:`taeda.remainder`."""
+    first, second = promoted("remainder", x1, x2)
+    rest = taeda.remainder(first, second)
+    return taeda.where(rest == 0, taeda.copysign(rest, second), rest) if rest.dtype.is_floating_point else rest
 
 
 def sign(x: Tensor, /) -> Tensor:
@@ -127,4 +134,4 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return taeda.clamp(x.to(common), *bounds).to(x.dtype)
 
 
-__all__ = [*_UNARY, *_BINARY, "clip", "floor_divide", "imag", "real", "round", "sign"]
+__all__ = [*_UNARY, *_BINARY, "clip", "floor_divide", "imag", "real", "remainder", "round", "sign"]

@@ -65,8 +65,11 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors of three elements along ``axis``."""
-    return taeda.linalg.cross(*promoted("cross", x1, x2), dim=axis)
+    """The cross product of vectors of three elements along ``axis``, which counts from the end."""
+    first, second = promoted("cross", x1, x2)
+    ndim = max(first.ndim, second.ndim)
+    first, second = (x.reshape((1,) * (ndim - x.ndim) + x.shape) for x in (first, second))
+    return taeda.linalg.cross(first, second, dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:

@@ -624,10 +624,11 @@ to_dtype.vjp(input=lambda g, input_dtype: convert(g, input_dtype))
 
 
 def convert(input, dtype):
-    """:func:`to_dtype`, giving ``input`` itself where nothing is to be done, and the real part of a complex gradient."""
+    """:func:`to_dtype`, giving ``input`` itself where nothing is to be done, and the real part of a complex gradient; a
+    complex number is true if either part is."""
     if input.dtype is dtype:
         return input
-    if input.is_complex() and not dtype.is_complex:
+    if input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
         input = real(input)
         if input.dtype is dtype:
             return input

@@ -118,8 +118,9 @@ def quietly(function, *args):
         return function(*args)
 
 
-def same(got, want, *inputs, ulps=8):
-    """Equal dtype and shape; equal integers; floating-point numbers within rounding, with equal NaN and infinities."""
+def same(got, want, *inputs, ulps=8, zeros=False):
+    """Equal dtype and shape; equal integers; floating-point numbers within rounding, with equal NaN and infinities, and
+    with ``zeros`` zeros of equal sign."""
     want = np.asarray(want)
     assert got.dtype.name == want.dtype.name
     assert tuple(got.shape) == want.shape
@@ -134,6 +135,8 @@ def same(got, want, *inputs, ulps=8):
                 scale = np.maximum(np.abs(w), np.abs(want) if want.dtype.kind == "c" else 0)
                 near = np.abs(g - w) <= ulps * np.finfo(want.dtype).eps * scale + np.finfo(want.dtype).tiny
                 wrong |= ~(near | (g == w) | (np.isnan(g) & np.isnan(w)))
+                if zeros:
+                    wrong |= (g == 0) & (w == 0) & (np.signbit(g) != np.signbit(w))
     if wrong.any():
         at = np.unravel_index(np.argmax(wrong), wrong.shape)
         operands = [np.broadcast_to(x, want.shape)[at] for x in inputs]
@@ -153,7 +156,7 @@ def test_unary(name, dtype):
     if name in FINITE and dtype in COMPLEX:
         x = x[np.isfinite(x) & (x != 0)]
     want = quietly(getattr(strict, name), strict.asarray(x))
-    same(getattr(xp, name)(ours(x)), want, x, ulps=64)
+    same(getattr(xp, name)(ours(x)), want, x, ulps=64, zeros=dtype in REAL)
 
 
 @pytest.mark.parametrize("name, dtype", [(name, d) for name, kinds in BINARY.items() for d in dtypes_of(kinds)])
@@ -171,7 +174,30 @@ def test_binary(name, dtype):
     elif name in ("bitwise_left_shift", "bitwise_right_shift"):
         b = np.arange(8 * np.dtype(dtype).itemsize, dtype=dtype)[None, :]
     want = quietly(getattr(strict, name), strict.asarray(a), strict.asarray(b))
-    same(getattr(xp, name)(ours(a), ours(b)), want, a, b, ulps=64)
+    same(getattr(xp, name)(ours(a), ours(b)), want, a, b, ulps=64, zeros=dtype in REAL)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_expm1_of_infinite_parts(dtype):
+    """By the standard, where NumPy gives NaN: -1 at -infinity, an infinity of no direction at infinity."""
+    inf, nan = np.inf, np.nan
+    parts = [
+        (-inf, inf),
+        (-inf, nan),
+        (-inf, 2.0),
+        (inf, inf),
+        (inf, nan),
+        (inf, 0.0),
+        (inf, 2.0),
+        (nan, 0.0),
+        (1.0, inf),
+    ]
+    x = taeda.tensor([complex(a, b) for a, b in parts], dtype=getattr(taeda, dtype))
+    got = xp.expm1(x).numpy()
+    want = [(-1, 0), (-1, 0), (-1, 0), (inf, nan), (inf, nan), (inf, 0), (-inf, inf), (nan, 0), (nan, nan)]
+    np.testing.assert_array_equal(got.real, [w[0] for w in want])
+    np.testing.assert_array_equal(got.imag, [w[1] for w in want])
+    np.testing.assert_array_equal(xp.expm1(xp.conj(x)).imag.numpy(), -got.imag)
 
 
 PAIRS = [

@@ -35,6 +35,8 @@ def test_products(dtype):
     check(lambda p, x, y: p.linalg.outer(x, y), make((3,), dtype), make((4,), dtype))
     check(lambda p, x, y: p.linalg.cross(x, y, axis=-1), make((2, 3), dtype), make((2, 3), dtype, 1))
     check(lambda p, x, y: p.linalg.cross(x, y, axis=-2), make((3, 2), dtype), make((3, 2), dtype, 1))
+    check(lambda p, x, y: p.linalg.cross(x, y), make((3,), dtype), make((2, 4, 3), dtype, 1))
+    check(lambda p, x, y: p.linalg.cross(x, y, axis=-2), make((2, 3, 2), dtype), make((3, 1), dtype, 1))
     for offset in (-1, 0, 2, 5):
         check(
             lambda p, x, o=offset: (p.linalg.diagonal(x, offset=o), p.linalg.trace(x, offset=o)), make((2, 3, 4), dtype)

@@ -181,6 +181,22 @@ def test_shapes(dtype):
     check(lambda p, x, r: p.repeat(x, r, axis=2), x, np.array([0, 2, 1]))
     check(lambda p, x: p.moveaxis(x, (0, 1), (-1, 0)), x)
     check(lambda p, *x: p.broadcast_arrays(*x), x, make((4, 1, 1), dtype), make((), dtype))
+    assert xp.expand_dims(convert(x, taeda.tensor), 1).shape == (
+        2,
+        1,
+        1,
+        3,
+        1,
+    )  # by place too, as other libraries take it
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_a_complex_number_is_true_if_either_part_is(dtype):
+    x = np.array([0, 1, 1j, np.nan * 1j, complex(0.0, -0.0)], dtype)
+    assert xp.astype(taeda.tensor(x), xp.bool).tolist() == [False, True, True, True, False]
+    for i in range(5):
+        check(lambda p, x: (p.any(x), p.all(x), p.count_nonzero(x)), np.asarray(x[i]))
+        check(lambda p, x: (p.any(x), p.all(x), p.count_nonzero(x)), x[i : i + 1])
 
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -221,6 +237,11 @@ def test_take(dtype, index):
             if axis is None or axis == len(shape) or x.shape[axis] > 1:
                 check(lambda p, x, i, a=axis: p.take(x, i, axis=a), x, i)
     x = make((3, 4), dtype)
+    if index != "uint8":
+        back = np.array([-1, 0, -3], index)
+        check(lambda p, x, i: (p.take(x, i, axis=0), p.take(x, i, axis=-1), p.take(x[0, :], i)), x, back)
+        with pytest.raises(IndexError, match="index -5 is out of bounds"):
+            xp.take(convert(x, taeda.tensor), taeda.tensor([-1, -5]), axis=1)
     check(lambda p, x, i: p.take_along_axis(x, i, axis=0), x, np.array([[2, 0, 1, 0]], "int64"))
     check(lambda p, x, i: p.take_along_axis(x, i), x, np.array([[2], [0], [3]], "int64"))
 

@@ -116,6 +116,7 @@ def test_view_or_copy(seed):
 @pytest.mark.parametrize("source,target", list(itertools.product(DTYPES, DTYPES)))
 def test_casts(source, target):
     values = [0, 1, 2, 3.7, 100, 0.5] if source not in ("bool",) else [0, 1, 1, 0]
+    values += [2j, 1 - 1j] if source.startswith("complex") else []
     theirs = torch.tensor(values).to(getattr(torch, source))
     ours = taeda.tensor(values).to(getattr(taeda, source))
     expected, result = theirs.to(getattr(torch, target)), ours.to(getattr(taeda, target))

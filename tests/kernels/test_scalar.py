@@ -123,6 +123,25 @@ def test_error(name, dtype):
     assert error <= bounds[FLOAT.index(dtype)], where
 
 
+#: Arguments whose value is a small whole number or a half.
+EXACT = [("exp", 0), ("exp2", 10), ("cos", 0), ("cosh", 0), ("log", 1), ("log2", 8), ("log10", 1000), ("acos", 1)]
+EXACT += [("erfc", 0), ("sigmoid", 0), ("rsqrt", 4), ("i0", 0), ("lgamma", 2), ("acosh", 1)]
+
+
+@pytest.mark.parametrize("dtype", FLOAT)
+@pytest.mark.parametrize("name, x", EXACT)
+def test_exact_values(name, x, dtype):
+    error, *where = worst(getattr(s, name), UNARY[name][0], dtype, np.array([x], dtype))
+    assert error == 0, where
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_no_sine_exceeds_one(name):
+    quarter = 0.0 if name == "cos" else math.pi / 2
+    x = np.concatenate([quarter + np.linspace(-0.003, 0.003, 50001), [0.0]]).astype("float32")
+    assert np.abs(evaluate(getattr(s, name), "float32", x)).max() == 1
+
+
 @pytest.mark.parametrize("dtype", FLOAT)
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_large_and_nearly_periodic_angles(name, dtype):

@@ -99,10 +99,17 @@ def _times(z: Complex, factor: Value) -> Complex:
 
 def _power(size: Value, factor: Value, z: Complex, turn: Value) -> Complex:
     """``size factor cis(turn)``, the size and turn of a power with the exponent ``z``."""
-    x, y = z.re, z.im
+    y = z.im
     result = choose(y == 0, Complex(size * factor, y), _times(polar(size, turn), factor))
+    return _at_the_ends(z, result, 0.0)
+
+
+def _at_the_ends(z: Complex, result: Complex, limit: float) -> Complex:
+    """An exponential of ``z``, ``result`` but where the real part is infinite and the angle is none: there ``limit``, its
+    value at -infinity, or an infinity of no direction."""
+    x, y = z.re, z.im
     lost = _endless(y)
-    result = choose(lost & (x == -INF), Complex(like(x, 0.0), copysign(like(x, 0.0), y)), result)
+    result = choose(lost & (x == -INF), Complex(like(x, limit), copysign(like(x, 0.0), y)), result)
     return choose(lost & (x == INF), Complex(x, like(x, NAN)), result)
 
 
@@ -122,7 +129,7 @@ def expm1(z: Complex) -> Complex:
     half = trigonometric.sin(z.im * 0.5)
     re = fma(exponential.expm1(z.re), trigonometric.cos(z.im), half * half * -2.0)
     im = exponential.exp(z.re) * trigonometric.sin(z.im)
-    return Complex(re, select(z.im == 0, z.im, im))
+    return _at_the_ends(z, Complex(re, select(z.im == 0, z.im, im)), -1.0)
 
 
 def _log_modulus(x: Value, y: Value) -> Value:
