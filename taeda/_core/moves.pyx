@@ -15,12 +15,13 @@ cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
 
 cdef enum:
-    STREAM_BYTES = 4 << 20    # as in kernels/copy.py: from here on stores bypass the cache
+    LARGE_BYTES = 4 << 20     # from here on a transposed copy is stored past the cache, where rows begin at its lines
     PARALLEL_BYTES = 1 << 18  # below this one thread does it all
     PIECE_BYTES = 1 << 16
 
 cdef kernel_t TRANSPOSE[5][2]
 cdef int64_t STRIP[5]         # rows of the result per unit of the kernel's parallel dimension
+cdef int64_t BLOCK[5][2]      # rows and columns of it where it is large
 
 
 cdef kernel_t TRIANGLE[5][2]
@@ -31,13 +32,14 @@ cdef int log2_item(int itemsize) noexcept:
     return 0 if itemsize == 1 else 1 if itemsize == 2 else 2 if itemsize == 4 else 3 if itemsize == 8 else 4
 
 
-cdef kernel_t transpose_kernel(int item, bint stream) except NULL:
+cdef kernel_t transpose_kernel(int item, bint large) except NULL:
     cdef int k = log2_item(item)
-    if TRANSPOSE[k][stream] == NULL:
+    if TRANSPOSE[k][large] == NULL:
         from taeda.kernels import copy
         STRIP[k] = copy.transpose_rows(item)
-        TRANSPOSE[k][stream] = <kernel_t><size_t>copy.transpose(item, bool(stream))
-    return TRANSPOSE[k][stream]
+        BLOCK[k][0], BLOCK[k][1] = copy.transpose_block(item)
+        TRANSPOSE[k][large] = <kernel_t><size_t>(copy.transpose_large(item) if large else copy.transpose(item))
+    return TRANSPOSE[k][large]
 
 
 def copy_transposed(Tensor target, Tensor source):
@@ -52,7 +54,7 @@ def copy_transposed(Tensor target, Tensor source):
     cdef char* ptr[2]
     cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k
     cdef int64_t total, outer = 1, index, rest
-    cdef bint stream
+    cdef bint large
     cdef kernel_t fn
     if target.nd != source.nd or target.nd < 2:
         return False
@@ -89,14 +91,19 @@ def copy_transposed(Tensor target, Tensor source):
     arg[7] = ss[k - 2] if k > 1 else 0
     for d in range(k - 2):
         outer *= sizes[d]
-    stream = target.count * item >= STREAM_BYTES and <size_t>target.ptr % 64 == 0 and arg[2] % 64 == 0
+    large = target.count * item >= LARGE_BYTES and <size_t>target.ptr % 64 == 0 and arg[2] % 64 == 0
     for d in range(k):
-        stream = stream and ts[d] % 64 == 0
-    fn = transpose_kernel(item, stream)
-    index = STRIP[log2_item(item)]
-    total = (arg[0] + index - 1) // index * arg[4] * (sizes[k - 2] if k > 1 else 1)
-    rest = index * arg[1] * item
-    rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
+        large = large and ts[d] % 64 == 0
+    fn = transpose_kernel(item, large)
+    total = arg[4] * (sizes[k - 2] if k > 1 else 1)
+    d = log2_item(item)
+    if large:
+        total *= (arg[0] + BLOCK[d][0] - 1) // BLOCK[d][0] * ((arg[1] + BLOCK[d][1] - 1) // BLOCK[d][1])
+        rest = 1
+    else:
+        total *= (arg[0] + STRIP[d] - 1) // STRIP[d]
+        rest = STRIP[d] * arg[1] * item
+        rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
     for index in range(outer):
         ptr[0], ptr[1] = target.ptr, source.ptr
         for d in range(k - 3, -1, -1):

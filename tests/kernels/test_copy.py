@@ -23,15 +23,22 @@ def test_transpose(run, item, rows, columns):
 
 
 @pytest.mark.parametrize("item", DTYPES)
-def test_transpose_past_the_cache(run, item):
-    rows, columns = 96, 192
-    block = np.zeros(rows * columns * item + 64, np.uint8)
+@pytest.mark.parametrize(
+    "blocks_i, more_i, blocks_j, more_j", [(0, 96, 0, 192), (1, 0, 1, 0), (1, 37, 2, 70), (0, 3, 0, 5)]
+)
+def test_large_transpose(run, item, blocks_i, more_i, blocks_j, more_j):
+    side = kernels.transpose_block(item)
+    rows, columns = blocks_i * side[0] + more_i, blocks_j * side[1] + more_j
+    width = -(-columns * item // 64) * 64
+    block = np.zeros(2 * rows * width + 64, np.uint8)
     start = -block.ctypes.data % 64
-    target = block[start : start + rows * columns * item].view(DTYPES[item]).reshape(rows, columns)
-    source = numbers((columns, rows), item)
-    args = [rows, columns, target.strides[0], source.strides[0], 1, 0, 0, 0, 0]
-    run(kernels.transpose(item, True), [target, source], args, -(-rows // kernels.transpose_rows(item)))
-    np.testing.assert_array_equal(target, source.T)
+    target = block[start : start + 2 * rows * width].view(DTYPES[item]).reshape(2, rows, width // item)[:, :, :columns]
+    source = numbers((2, columns, rows), item)
+    d, s = target.strides, source.strides
+    args = [rows, columns, d[1], s[1], 2, 0, d[0], 0, s[0]]
+    total = 2 * -(-rows // side[0]) * -(-columns // side[1])
+    run(kernels.transpose_large(item), [target, source], args, total, pieces=min(total, 3))
+    np.testing.assert_array_equal(target, source.swapaxes(1, 2))
 
 
 @pytest.mark.parametrize("item", DTYPES)

@@ -9,7 +9,7 @@ import pytest
 from taeda.kernels import scalar as s
 from taeda.kernels.build import compiler
 from taeda.kernels.conv_windows import conv_windows, windows_gradient
-from taeda.kernels.copy import transpose
+from taeda.kernels.copy import transpose, transpose_large
 from taeda.kernels.gemm import matmul
 from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
 from taeda.kernels.ir import Function
@@ -48,7 +48,7 @@ def kernels(target):
         yield "winograd gradient", winograd_gradient.text("float32", target=target)
         yield "transpose", transpose.text(4, target=target)
         for item in (1, 2, 4, 8, 16):
-            yield f"streamed transpose {item}", transpose.text(item, True, target=target)
+            yield f"streamed transpose {item}", transpose_large.text(item, target=target)
             yield f"rows {item}", rows.text(item, "get", "c", "wrap", target=target)
             yield f"items {item}", rows.text(item, "get", "1", "plain", target=target)
         yield "search", search_sorted.text("float32", False, "int64", True, target=target)
