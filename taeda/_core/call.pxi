@@ -310,6 +310,19 @@ cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject
     return function(*values[:n], **(dict(zip(<tuple>kwnames, values[n:])) if m else {}))
 
 
+cdef object read_again(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """A call that failed with TypeError, with its arguments in the order and by the names of today if they were in those of
+    old programs or of NumPy; NotImplemented where they were not."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    kwargs = {}
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    read = HELPERS["read_again"](function, [<object>args[i] for i in range(n)], kwargs)
+    if read is None:
+        return NotImplemented
+    return function(*read[0], **read[1])
+
+
 cdef PyObject* op_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
     """`op_call`, and where it failed a look for arguments that override it."""
     cdef PyObject* result = (<call_t><void*>op_call)(self, args, nargsf, kwnames)
@@ -327,8 +340,8 @@ cdef PyObject* composite_entry(PyObject* self, PyObject** args, size_t nargsf, P
 
 cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
     """The call failed. An argument of a class that overrides (not of a Tensor) is asked now; Python's `float`, `int`, `bool`
-    or `complex`, meant as a dtype, is made one; where it failed because an argument has no attribute that tensors have, that
-    is said."""
+    or `complex`, meant as a dtype, is made one; an order of arguments of old programs is put right; where it failed because an
+    argument has no attribute that tensors have, that is said."""
     cdef PyObject *kind, *value, *trace
     cdef object result, refused = None
     cdef Py_ssize_t m = 0
@@ -347,6 +360,8 @@ cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObjec
             Py_XDECREF(trace)
             return <PyObject*>result
         result = with_dtypes(<object>function, args, n, kwnames)
+        if result is NotImplemented and not missing:
+            result = read_again(<object>function, args, n, kwnames)
         if result is not NotImplemented:
             Py_INCREF(result)
             Py_XDECREF(kind)
@@ -963,18 +978,26 @@ def install(name, function):
 
 
 def set_namespace(str name):
-    """The package name that reprs show (``taeda.float32``, ``taeda.Size([2])``); gives the previous one."""
+    """The package name that reprs and types show (``taeda.float32``, ``<class 'taeda.Size'>``); gives the previous one."""
     global NAMESPACE
     previous = NAMESPACE
     NAMESPACE = name
+    for cls in (Size, layout, memory_format):
+        cls.__module__ = name
+    for cls in (Tensor, dtype, device):
+        full = TYPE_NAMES.setdefault((name, cls.__name__), f"{name}.{cls.__name__}".encode())  # kept: the type has the pointer
+        (<PyTypeObject*>cls).tp_name = <char*><bytes>full
+        PyType_Modified(<PyTypeObject*>cls)
     return previous
+
+
+cdef dict TYPE_NAMES = {}
 
 
 cdef int _prepare_tensor_type() except -1:
     """Give Tensor a lazily made instance dict, which Cython would make for every object, and let programs set its methods."""
     cdef Tensor probe = <Tensor>Tensor.__new__(Tensor)
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
-    t.tp_name = "taeda.Tensor"  # where users find it, and pickle too
     t.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE
     t.tp_dictoffset = <char*>attributes_slot(probe) - <char*><void*>probe
     install("__dict__", property(lambda self: PyObject_GenericGetDict(self, NULL)))

@@ -154,7 +154,7 @@ cdef class Generator:
         self.guard = PyThread_allocate_lock()
         if self.guard == NULL:
             raise MemoryError()
-        if getattr(device, "type", device) != "cpu" and not str(device).startswith("cpu"):
+        if device is not None and getattr(device, "type", device) != "cpu" and not str(device).startswith("cpu"):
             raise RuntimeError(f"Generator: expected device 'cpu', got {str(device)!r}")
         reseed(self, DEFAULT_SEED)
 

@@ -114,4 +114,5 @@ ALL_DTYPES = tuple(DTYPES)                          # by code
 DTYPE_NAMES = tuple([d.name for d in ALL_DTYPES])
 _prepare_op_type()
 _prepare_tensor_type()
+set_namespace(NAMESPACE)
 on_move(follow_storage)

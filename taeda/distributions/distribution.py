@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -109,7 +110,9 @@ class Distribution:
     @classmethod
     def _family(cls) -> type:
         """The class of this package that an instance belongs to."""
-        return next(c for c in cls.__mro__ if c.__module__.startswith(__package__))
+        return next(
+            c for c in cls.__mro__ if getattr(sys.modules.get(c.__module__), "__package__", None) == __package__
+        )
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]

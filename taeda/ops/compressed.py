@@ -24,7 +24,7 @@ sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
 
 #: Methods whose result has the entries of their argument at the same places: they are those of the values.
 _OF_VALUES = frozenset(
-    """neg abs sqrt square sign relu tanh sin asin tan atan sinh expm1 log1p floor ceil round trunc erf clone contiguous
+    """neg abs sqrt square sign relu tanh sin asin tan atan sinh expm1 log1p floor ceil round trunc erf conj clone contiguous
     detach to float double half bfloat16 cpu requires_grad_""".split()
 )
 
@@ -138,6 +138,15 @@ class CompressedTensor(Tensor):
     def T(self) -> CompressedTensor:
         """Transposed: rows compressed become columns compressed."""
         return self._transposed()
+
+    mT = T
+
+    @property
+    def H(self) -> CompressedTensor:
+        """The conjugate transpose."""
+        return self._transposed().conj()
+
+    mH = H
 
     @property
     def data(self) -> CompressedTensor:

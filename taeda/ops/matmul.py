@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, bool_, gemm, install
+from .._core import Composite, Tensor, bool_, gemm, install
 from . import flops
 from .table import METHODS, alias, composite, primitive
 from .views import reshape, sum_to, transpose, unsqueeze
@@ -458,8 +458,8 @@ def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
     return input.copy_(result) if input.shape == result.shape else input.set_(result)
 
 
-METHODS["addbmm_"] = _addbmm_inplace
-install("addbmm_", _addbmm_inplace)
+METHODS["addbmm_"] = Composite(_addbmm_inplace, "addbmm_")
+install("addbmm_", METHODS["addbmm_"])
 
 
 @composite(inplace=True, out=True)

@@ -180,6 +180,21 @@ class SparseTensor(Tensor):
         """Transposed."""
         return RULES["t"](self)
 
+    @property
+    def mT(self) -> SparseTensor:
+        """The last two dimensions swapped."""
+        return RULES["transpose"](self, -2, -1)
+
+    @property
+    def H(self) -> SparseTensor:
+        """The conjugate transpose."""
+        return RULES["t"](self).conj()
+
+    @property
+    def mH(self) -> SparseTensor:
+        """The conjugate transpose of the last two dimensions."""
+        return self.mT.conj()
+
     def __reduce_ex__(self, protocol: Any) -> tuple:
         return sparse_coo_tensor, (self._i, self._v.detach(), tuple(self.shape))
 
@@ -548,13 +563,25 @@ for _name in (
     "index_select",
     "narrow",
     "narrow_copy",
-    "unsqueeze",
     "squeeze",
     "permute",
     "reshape",
     "slice",
 ):
     _by_dense(_name)
+
+
+@_rule("unsqueeze")
+def _unsqueeze(input, dim):
+    n = input.sparse_dim()
+    dim = dim + input.dim() + 1 if dim < 0 else dim
+    if not 0 <= dim <= input.dim():
+        raise IndexError(f"unsqueeze: expected a dimension of 0 to {input.dim()}, got {dim}")
+    size = (*input.shape[:dim], 1, *input.shape[dim:])
+    if dim > n:
+        return make(input._i, input._v.unsqueeze(dim - n + 1), size, input._coalesced)
+    indices = cat([input._i[:dim], input._i.new_zeros((1, input._nnz())), input._i[dim:]])
+    return make(indices, input._v, size, input._coalesced)
 
 
 @_rule("addmm")

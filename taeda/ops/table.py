@@ -22,6 +22,7 @@ from typing import Any
 
 from .. import _core
 from .._core import HELPERS, REQUIRED, Composite, Op, Tensor, install
+from .older import read_again
 
 #: Every op and composite by public name.
 OPS: dict[str, Any] = {}
@@ -590,5 +591,11 @@ def find_op(name: str) -> Any:
 
 
 HELPERS.update(
-    vjp=_vjp, vjp_all=_vjp_all, build_pointwise=_build_pointwise, write_out=write_out, find_op=find_op, refused=refused
+    vjp=_vjp,
+    vjp_all=_vjp_all,
+    build_pointwise=_build_pointwise,
+    write_out=write_out,
+    find_op=find_op,
+    refused=refused,
+    read_again=read_again,
 )

@@ -79,6 +79,7 @@ class _Loader(importlib.abc.Loader):
         if loader is not None:
             module.__loader__ = loader
         _name_what_is_missing(module)
+        _adopt()
 
 
 def _torch_name(module: types.ModuleType) -> str:
@@ -229,12 +230,42 @@ def install() -> types.ModuleType:
 
     torch = _root()
     sys.meta_path.insert(0, _finder)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("taeda.") and _public(name) and name.removeprefix("taeda.") not in RENAMED:
-            sys.modules["torch" + name.removeprefix("taeda")] = module
-            _name_what_is_missing(module)
+    _adopt()
     _core.set_namespace("torch")
     return torch
+
+
+#: What :func:`_adopt` has seen, and the classes whose ``__module__`` it changed, with what it was.
+_adopted: set[str] = set()
+_renamed: list[tuple[type, str]] = []
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made at run time
+
+#: Modules of taeda whose classes PyTorch has in one of another name.
+_CLASSES_OF = {"autograd.modes": "autograd.grad_mode", "autograd.anomaly": "autograd.anomaly_mode"}
+
+
+def _adopt() -> None:
+    """Enter the modules of taeda that are loaded by now under PyTorch's names, and say so in their classes.
+
+    ``<class 'torch.nn.modules.linear.Linear'>`` is what programs print; packages look for ``torch`` in
+    ``type(x).__module__``, and a model that is saved whole can be read by PyTorch.
+    """
+    for name, module in list(sys.modules.items()):
+        if name in _adopted or not (name == "taeda" or (name.startswith("taeda.") and _public(name))):
+            continue
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
+            continue
+        _adopted.add(name)
+        inner = name.removeprefix("taeda").removeprefix(".")
+        if inner and inner not in RENAMED:
+            sys.modules[f"torch.{inner}"] = module
+            _name_what_is_missing(module)
+        for label, value in list(vars(module).items()):
+            own = isinstance(value, type) and value.__module__ == name and label == value.__qualname__
+            if own and value.__flags__ & _HEAP_TYPE:  # the others are those of `_core.set_namespace`
+                _renamed.append((value, name))
+                value.__module__ = "torch" if inner in RENAMED else f"torch.{_CLASSES_OF.get(inner, inner)}".rstrip(".")
 
 
 def _public(name: str) -> bool:
@@ -250,4 +281,8 @@ def uninstall() -> None:
         sys.meta_path.remove(_finder)
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
+    for cls, name in _renamed:
+        cls.__module__ = name
+    _renamed.clear()
+    _adopted.clear()
     _core.set_namespace("taeda")

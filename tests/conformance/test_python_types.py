@@ -1,4 +1,6 @@
-"""Python's types of numbers as dtypes: ``zeros(2, dtype=int)``, ``x.to(float)``, as in PyTorch."""
+"""Calls in other spellings: Python's types of numbers as dtypes, NumPy's keywords, the order of arguments of old programs."""
+
+import warnings
 
 import pytest
 
@@ -31,3 +33,47 @@ def test_other_types_are_errors():
     for f in (torch, taeda):
         with pytest.raises(TypeError):
             f.zeros(2, dtype=str)
+
+
+OLDER = """f.add(x, 2, y)|f.sub(x, 2.5, y)|x.add(2, y)|x.clone().add_(-0.1, y)|x.clone().sub_(2, y)|x.clone().add_(2, other=y)
+f.add(x, 2, y, out=f.zeros(2))|f.addcmul(x, 2, y, y)|x.clone().addcmul_(0.1, x, y)|f.addcmul(x, 2, tensor1=y, tensor2=x)
+f.addcdiv(x, 2, y, y)|x.clone().addcdiv_(-0.1, x, y)|f.addmm(2, m, 3, m, m)|f.addmm(2, m, m, m)|m.addmm(2, 3, m, m)
+m.clone().addmm_(2, m, m)|f.addmv(2, x, 3, m, y)|x.addmv(2, m, y)|f.addr(2, m, 3, x, y)|m.clone().addr_(2, x, y)
+f.addbmm(2, m, 3, b, b)|m.clone().addbmm_(2, 3, b, b)|f.baddbmm(2, b, 3, b, b)|b.clone().baddbmm_(2, b, b)"""
+
+
+@pytest.mark.parametrize("call", OLDER.replace("\n", "|").split("|"))
+def test_factors_by_position(call):
+    results = []
+    for f in (torch, taeda):
+        m = f.arange(4.0).reshape(2, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = eval(
+                call, {"f": f, "x": f.tensor([1.0, 2.0]), "y": f.tensor([3.0, -4.0]), "m": m, "b": m[None] + 1}
+            )
+        results.append(result.flatten().tolist())
+    assert results[1] == pytest.approx(results[0])
+
+
+def test_factors_by_position_warn():
+    with pytest.warns(UserWarning, match=r"add_\(\): factors by position .* alpha"):
+        taeda.ones(2).add_(2, taeda.ones(2))
+    for f in (torch, taeda):
+        for wrong in (
+            lambda f: f.addmm(f.ones(2, 2), f.ones(2, 2), f.ones(2, 2), 2),
+            lambda f: f.ones(2).add(f.ones(2), 2),
+            lambda f: f.addcmul(f.ones(2), "2", f.ones(2), f.ones(2)),
+        ):
+            with pytest.raises(TypeError):
+                wrong(f)
+
+
+@pytest.mark.parametrize("call", ["f.max(x, axis=1)[1]", "f.min(x, axis=0, keepdims=True)[0]", "f.std(x, axis=1)"])
+def test_keywords_of_numpy(call):
+    want, got = (eval(call, {"f": f, "x": f.arange(6.0).reshape(2, 3)}) for f in (torch, taeda))
+    assert got.tolist() == want.tolist()
+
+
+def test_a_generator_of_no_device_in_particular():
+    assert taeda.Generator(None).device == taeda.device("cpu") and torch.Generator(None).device.type == "cpu"

@@ -43,6 +43,30 @@ def test_names_versions_and_reprs():
     assert out == "torch.float32 torch.Size([2, 3]) tensor([1, 1], dtype=torch.int8) torch.strided\n"
 
 
+def test_types_say_torch(tmp_path):
+    out = run(
+        f"""
+        import copy, pickle, torch, torch.nn as nn
+        from torch.distributions import Normal
+        x = torch.ones(2)
+        print(type(x), type(nn.Parameter(x)), type(x.shape), type(x.dtype), type(x.device), nn.Linear, Normal, torch.finfo)
+        print(type(torch.optim.SGD([x], 0.1)), torch.no_grad, torch.utils.data.DataLoader)
+        model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        assert str(pickle.loads(pickle.dumps(model))) == str(copy.deepcopy(model)) == str(model)
+        assert pickle.loads(pickle.dumps((x.dtype, x.device, x.shape)))[2] == (2,)
+        assert Normal(x, x).expand((3, 2)).batch_shape == (3, 2)
+        torch.save(model, {str(tmp_path / "model.pt")!r})
+        assert str(torch.load({str(tmp_path / "model.pt")!r}, weights_only=False)) == str(model)
+        """
+    ).splitlines()
+    names = "Tensor nn.parameter.Parameter Size dtype device nn.modules.linear.Linear distributions.normal.Normal finfo"
+    assert out[0] == " ".join(f"<class 'torch.{name}'>" for name in names.split())
+    names = "optim.sgd.SGD autograd.grad_mode.no_grad utils.data.dataloader.DataLoader"
+    assert out[1] == " ".join(f"<class 'torch.{name}'>" for name in names.split())
+    torch = pytest.importorskip("torch")
+    assert str(torch.load(tmp_path / "model.pt", weights_only=False)).startswith("Sequential(")
+
+
 def test_what_is_missing_is_named():
     out = run(
         """
