@@ -3,7 +3,7 @@
 LAPACK takes every argument by address, so one caller serves all routines: it is given an address and a step in bytes per
 argument. The library is found by ``ops/linalg/lapack.py``; this module knows no routine.
 
-For matrices up to ``SMALL`` rows the library's own preparations cost more than the arithmetic, so that LU, Cholesky and the
+For matrices up to ``SMALL`` rows the library's own preparations cost more than the arithmetic, so that LU, QR, Cholesky and the
 substitutions are also written here, on rows.
 """
 
@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from .pool import get_num_threads
-from .tensor cimport C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor
+from .tensor cimport C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor
 
 cdef enum:
     MAXIMUM = 26  # arguments, with the lengths that Fortran passes behind them for its character arguments
@@ -184,7 +184,10 @@ def any_nonzero(Tensor info):
 
 # ---- small matrices -----------------------------------------------------------------------------------------------------
 
-SMALL = 32
+cdef enum:
+    LIMIT = 32
+
+SMALL = LIMIT
 
 ctypedef fused scalar:
     float
@@ -339,6 +342,132 @@ cdef int32_t factor_cholesky(scalar* a, int64_t n) noexcept nogil:
     return 0
 
 
+cdef inline double squared(scalar x) noexcept nogil:
+    if scalar is float or scalar is double:
+        return <double>x * x
+    else:
+        return <double>x.real * x.real + <double>x.imag * x.imag
+
+
+cdef double length_of(scalar* x, int64_t step, int64_t n) noexcept nogil:
+    """The 2-norm of ``n`` numbers; where squares leave the range of doubles, of what is divided by the largest."""
+    cdef int64_t i
+    cdef double total = 0, largest = 0
+    for i in range(n):
+        total = total + squared(x[i * step])
+    if 1e-280 < total < 1e280 or total == 0 and largest_of(x, step, n) == 0:
+        return sqrt(total)
+    largest = largest_of(x, step, n)
+    total = 0
+    for i in range(n):
+        total = total + squared(<scalar>(x[i * step] / <scalar>largest))
+    return largest * sqrt(total)
+
+
+cdef double largest_of(scalar* x, int64_t step, int64_t n) noexcept nogil:
+    cdef int64_t i
+    cdef double largest = 0
+    for i in range(n):
+        if not size_of(x[i * step]) <= largest:  # NaN stays
+            largest = size_of(x[i * step])
+    return largest
+
+
+cdef void reflect(scalar* v, int64_t step, scalar tau, scalar* rows, int64_t width, int64_t m, int64_t n, scalar* w) noexcept nogil:
+    """``rows -= tau v (v^H rows)`` for ``m`` rows, ``width`` apart, of ``n``; ``v[0]`` counts as 1."""
+    cdef int64_t i, j
+    cdef scalar x
+    cdef scalar* row
+    for j in range(n):
+        w[j] = rows[j]
+    for i in range(1, m):
+        x, row = conjugate(v[i * step]), rows + i * width
+        for j in range(n):
+            w[j] = w[j] + x * row[j]
+    for j in range(n):
+        w[j] = tau * w[j]
+        rows[j] = rows[j] - w[j]
+    for i in range(1, m):
+        x, row = v[i * step], rows + i * width
+        for j in range(n):
+            row[j] = row[j] - x * w[j]
+
+
+cdef void factor_qr(scalar* a, int64_t m, int64_t n, scalar* tau, scalar* w) noexcept nogil:
+    """``R`` on and above the diagonal of the rows ``a``, below it the reflectors, with the signs that LAPACK gives them."""
+    cdef int64_t j
+    cdef int64_t i
+    cdef double whole, beta
+    cdef scalar* v
+    cdef scalar alpha, scale
+    for j in range(min(m, n)):
+        v = a + j * n + j
+        alpha = v[0]
+        tau[j] = 0
+        if scalar is float or scalar is double:
+            if length_of(v + n, n, m - j - 1) == 0:
+                continue
+            whole = length_of(v, n, m - j)
+            beta = whole if alpha < 0 else -whole
+        else:
+            if alpha.imag == 0 and length_of(v + n, n, m - j - 1) == 0:
+                continue
+            whole = length_of(v, n, m - j)
+            beta = whole if alpha.real < 0 else -whole
+        tau[j] = (<scalar>beta - alpha) / <scalar>beta
+        scale = 1 / (alpha - <scalar>beta)
+        for i in range(1, m - j):
+            v[i * n] = v[i * n] * scale
+        v[0] = <scalar>beta
+        reflect(v, n, conjugate(tau[j]), v + 1, n, m - j, n - j - 1, w)
+
+
+cdef void run_qr(scalar* x, scalar* q, scalar* r, int64_t count, int64_t m, int64_t n, int64_t width, int64_t height,
+                 scalar* room) noexcept nogil:
+    """``width`` columns of Q and ``height`` rows of R of each matrix; ``room`` is for one, and for two rows."""
+    cdef int64_t b, i, j, k = min(m, n)
+    cdef scalar* tau = room + m * n
+    cdef scalar* w = tau + LIMIT
+    for b in range(count):
+        memcpy(room, x + b * m * n, m * n * sizeof(scalar))
+        factor_qr(room, m, n, tau, w)
+        memset(r, 0, height * n * sizeof(scalar))
+        for i in range(min(height, n)):
+            memcpy(r + i * n + i, room + i * n + i, (n - i) * sizeof(scalar))
+        r = r + height * n
+        if q == NULL:
+            continue
+        memset(q, 0, m * width * sizeof(scalar))
+        for i in range(width):
+            q[i * width + i] = 1
+        for j in range(k - 1, -1, -1):
+            reflect(room + j * n + j, n, tau[j], q + j * width + j, width, m - j, width - j, w)
+        q = q + m * width
+
+
+cdef void run_determinant(scalar* a, int64_t count, int64_t n, int32_t* pivots, scalar* out) noexcept nogil:
+    cdef int64_t b, i
+    cdef double real
+    cdef scalar total
+    for b in range(count):
+        if scalar is float or scalar is double:
+            real = 1
+            for i in range(n):
+                real = real * a[i * (n + 1)]
+                if pivots[i] != i + 1:
+                    real = -real
+            out[b] = <scalar>real
+        else:
+            total = 1
+            for i in range(n):
+                total = total * a[i * (n + 1)]
+                if pivots[i] != i + 1:
+                    total = -total
+            out[b] = total
+        a = a + n * n
+        pivots = pivots + n
+
+
 cdef void run_lu(scalar* a, int64_t count, int64_t m, int64_t n, int32_t* pivots, int32_t* info) noexcept nogil:
     cdef int64_t b
     for b in range(count):
@@ -461,3 +590,56 @@ def small_cholesky(Tensor x):
         else:
             run_cholesky[cython.doublecomplex](<double complex*>L.ptr, count, n, codes)
     return L, info
+
+
+def small_qr(Tensor x, bint complete, bint wanted):
+    """``Q`` (None unless ``wanted``) and ``R`` of small matrices, of all rows if ``complete``."""
+    cdef int nd = x.nd, i
+    cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1, width
+    cdef int64_t sizes[MAXDIM]
+    cdef char room[(LIMIT * LIMIT + 2 * LIMIT) * 16]
+    cdef Tensor R, Q = None
+    cdef char* q = NULL
+    for i in range(nd):
+        sizes[i] = x.sizes[i]
+        count *= sizes[i] if i < nd - 2 else 1
+    width = m if complete else min(m, n)
+    x = contiguous_tensor(x)
+    sizes[nd - 2] = width
+    R = empty_tensor(x.code, nd, sizes)
+    if wanted:
+        sizes[nd - 2], sizes[nd - 1] = m, width
+        Q = empty_tensor(x.code, nd, sizes)
+        q = Q.ptr
+    with nogil:
+        if x.code == F32:
+            run_qr[float](<float*>x.ptr, <float*>q, <float*>R.ptr, count, m, n, width, width, <float*>room)
+        elif x.code == F64:
+            run_qr[double](<double*>x.ptr, <double*>q, <double*>R.ptr, count, m, n, width, width, <double*>room)
+        elif x.code == C64:
+            run_qr[cython.floatcomplex](<float complex*>x.ptr, <float complex*>q, <float complex*>R.ptr, count, m, n, width,
+                                        width, <float complex*>room)
+        else:
+            run_qr[cython.doublecomplex](<double complex*>x.ptr, <double complex*>q, <double complex*>R.ptr, count, m, n, width,
+                                         width, <double complex*>room)
+    return Q, R
+
+
+def determinant(Tensor LU, Tensor pivots):
+    """The product of the diagonal, with the sign of the row exchanges; matrices that lie one after the other, either way."""
+    cdef int64_t n = LU.sizes[LU.nd - 1], count = 1
+    cdef int i
+    for i in range(LU.nd - 2):
+        count *= LU.sizes[i]
+    cdef Tensor out = empty_tensor(LU.code, LU.nd - 2, LU.sizes)
+    cdef int32_t* p = <int32_t*>pivots.ptr
+    with nogil:
+        if LU.code == F32:
+            run_determinant[float](<float*>LU.ptr, count, n, p, <float*>out.ptr)
+        elif LU.code == F64:
+            run_determinant[double](<double*>LU.ptr, count, n, p, <double*>out.ptr)
+        elif LU.code == C64:
+            run_determinant[cython.floatcomplex](<float complex*>LU.ptr, count, n, p, <float complex*>out.ptr)
+        else:
+            run_determinant[cython.doublecomplex](<double complex*>LU.ptr, count, n, p, <double complex*>out.ptr)
+    return out

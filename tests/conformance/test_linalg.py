@@ -40,7 +40,11 @@ CASES = {
         "general",
         (4, 4),
     ),
-    "qr": (lambda T, A: abs(T.linalg.qr(A)[1]), "general", (2, 5, 3)),
+    "qr": (lambda T, A: T.linalg.qr(A), "general", (2, 5, 3)),
+    "qr wide": (lambda T, A: T.linalg.qr(A), "general", (2, 3, 5)),
+    "qr of transposed": (lambda T, A: T.linalg.qr(A.mT), "general", (2, 4, 4)),
+    "qr complete": (lambda T, A: T.linalg.qr(A, "complete"), "general", (2, 3, 3)),
+    "qr of many rows": (lambda T, A: T.linalg.qr(A), "general", (2, 40, 33)),
     "eigvalsh": (lambda T, A: T.linalg.eigvalsh(A + A.mH), "general", (2, 4, 4)),
     "eigh projector": (
         lambda T, A: (lambda V: V[..., :1] @ V[..., :1].mH)(T.linalg.eigh(A + A.mH)[1]),
@@ -80,16 +84,42 @@ def test_against_torch(name, dtype):
     close(got, want, rtol=1e-8, atol=1e-10)
 
     def scalar(x):
+        if isinstance(x, tuple):
+            return scalar(x[0]) + scalar(x[1] * 2)
         return (x.real**2 + x.imag * 0.5).sum() if x.is_complex() else (x**2).sum()
 
     (g_want,) = torch.autograd.grad(scalar(want), theirs, create_graph=True)
     (g_got,) = taeda.autograd.grad(scalar(got), A, create_graph=True)
     close(g_got, g_want, rtol=1e-7, atol=1e-8)
-    if name in ("lu", "qr", "eigvals", "lu_solve"):
+    if name.startswith("qr") or name in ("lu", "eigvals", "lu_solve"):
         return
     (h_want,) = torch.autograd.grad(scalar(g_want), theirs)
     (h_got,) = taeda.autograd.grad(scalar(g_got), A)
     close(h_got, h_want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+@pytest.mark.parametrize(
+    "sizes", [(1, 1), (3, 3), (7, 2), (2, 7), (32, 32), (32, 5), (33, 32), (0, 3), (3, 0), (5, 4, 4)]
+)
+def test_small_qr(dtype, sizes):
+    """Signs are LAPACK's; columns of zeros, huge and tiny numbers keep Q orthonormal; NaN comes out."""
+    rtol = 1e-4 if dtype in (torch.float32, torch.complex64) else 1e-10
+    A = matrix(*sizes, dtype=dtype)
+    for mode in ("reduced", "complete", "r"):
+        compare("qr", lambda T, A, mode: T.linalg.qr(A, mode), A, mode, tolerance={"rtol": rtol, "atol": rtol})
+    if not A.numel():
+        return
+    scale = 1e150 if dtype in (torch.float64, torch.complex128) else 1e30
+    lone = torch.zeros_like(A)
+    lone[..., -1, -1] = 2
+    for B in (A * 0, A * scale, A / scale, A / scale / scale, lone):
+        Q, R = taeda.linalg.qr(ours(B), "complete")
+        close(
+            Q @ Q.mH, torch.eye(sizes[-2], dtype=dtype).expand(*sizes[:-2], sizes[-2], sizes[-2]), rtol=rtol, atol=rtol
+        )
+        close(Q @ (R / scale), B / scale, rtol=rtol, atol=rtol)
+    assert taeda.linalg.qr(ours(A * float("nan")))[1].isnan().any()
 
 
 @pytest.mark.parametrize("upper", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..._core import Tensor, is_grad_enabled
+from ..._core.lapack import determinant
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
@@ -25,7 +26,7 @@ def _parity(pivots: Tensor) -> Tensor:
 @primitive(method=False, outputs=("out", "LU", "pivots"), differentiable=(0,), batch="leading", node="LinalgDet")
 def _det(A):
     LU, pivots, _ = lu.factor(A)
-    return LU.diagonal(0, -2, -1).prod(-1) * _parity(pivots), LU, pivots
+    return determinant(LU, pivots), LU, pivots
 
 
 @_det.vjp_all("A")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ... import _core
 from ..._core import Tensor
+from ..._core.lapack import SMALL, small_qr
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
 from .lapack import (
@@ -52,6 +53,9 @@ def _qr(A, mode):
     """``A = Q R``; see :func:`linalg_qr`."""
     m, n = A.shape[-2:]
     k = min(m, n)
+    if max(m, n) <= SMALL:
+        Q, R = small_qr(A, mode == "complete", mode != "r")
+        return (_core.empty((0,), A.dtype) if Q is None else Q), R
     packed, tau = _factor(A)
     R = packed[..., : m if mode == "complete" else k, :].triu()
     if mode == "r":
