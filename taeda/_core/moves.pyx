@@ -499,6 +499,65 @@ def pad_constant(Tensor input, pad, value=0):
     return out
 
 
+cdef Tensor strip(Tensor t, int dim, int64_t start, int64_t count, int step=1):
+    """``count`` slices along ``dim`` from ``start`` on, backwards where ``step`` is -1, or the same one (0)."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
+    cdef int d
+    for d in range(t.nd):
+        sizes[d], strides[d] = t.sizes[d], t.strides[d]
+    sizes[dim], strides[dim] = count, t.strides[dim] * step
+    return alias_tensor(t, t.nd, sizes, strides, start * t.strides[dim])
+
+
+def edges(Tensor padded, pad, str mode):
+    """The inside of a padded tensor, and pairs of views: a part beside it, and what is shown there.
+
+    The pairs are in the order in which they may be copied: those of the last dimension, then those of the one before,
+    which take what was filled along. ``pad`` has two amounts per dimension, the last dimension first, none negative.
+    """
+    cdef list pairs = []
+    cdef int i, d, step = -1 if mode == "reflect" else 1 if mode == "circular" else 0
+    cdef int64_t before, after, size, end, first, last
+    cdef Tensor inside = padded, view
+    for i in range(len(pad) // 2 - 1, -1, -1):
+        d = padded.nd - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        view, size = inside, padded.sizes[d] - before - after
+        end = before + size
+        inside = strip(view, d, before, size)
+        if mode == "reflect":
+            first, last = 2 * before, end - 2
+        elif mode == "circular":
+            first, last = size, before
+        else:
+            first, last = before, end - 1
+        if after:
+            pairs.append((strip(view, d, end, after), strip(view, d, last, after, step)))
+        if before:
+            pairs.append((strip(view, d, 0, before), strip(view, d, first, before, step)))
+    pairs.reverse()
+    return inside, pairs
+
+
+def pad_edges(Tensor input, pad, str mode):
+    """The body of ``taeda.edge_pad``: the inside is copied, then what is beside it."""
+    cdef int64_t sizes[MAXDIM]
+    cdef int d, i
+    cdef Tensor out
+    for d in range(input.nd):
+        sizes[d] = input.sizes[d]
+    for i in range(len(pad) // 2):
+        sizes[input.nd - 1 - i] += pad[2 * i] + pad[2 * i + 1]
+    out = empty_tensor(input.code, input.nd, sizes)
+    if out.count:
+        inside, pairs = edges(out, pad, mode)
+        copy_into(<Tensor>inside, input)
+        for beside, shown in pairs:
+            copy_into(<Tensor>beside, <Tensor>shown)
+    return out
+
+
 def roll(Tensor input, shifts, dims=None):
     """The body of ``taeda.roll``."""
     cdef int64_t turn[MAXDIM]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import combinations as _combinations
-from itertools import combinations_with_replacement as _combinations_with_replacement
 from itertools import pairwise
 
 from .. import _core
 from .._core import HELPERS, Tensor, moves
-from .._core.exchange import tensor as make_tensor
 from .table import alias, composite, primitive
 from .views import _wrap, reshape, slice_view, unbind, view_as_itself
 
@@ -267,7 +264,15 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return input.new_empty((0,))
-    choose = _combinations_with_replacement if with_replacement else _combinations
-    rows = list(choose(range(input.shape[0]), r))
-    index = make_tensor(rows, dtype=_core.int64).reshape(len(rows), r)
+    from .creation import arange
+    from .shape import repeat_interleave
+
+    n = input.shape[0]
+    index = arange(n).unsqueeze(1)
+    for _ in range(1, r):  # each row goes on with all that may follow its last one
+        first = index[:, -1] + (0 if with_replacement else 1)
+        counts = n - first
+        rows = repeat_interleave(arange(index.shape[0]), counts)
+        following = arange(rows.shape[0]) - (counts.cumsum(0) - counts - first)[rows]
+        index = cat((index[rows], following.unsqueeze(1)), 1)
     return input[index]

@@ -312,13 +312,13 @@ def take_along_dim(input, indices, dim=None):
         )
     at = _wrap(dim, input.dim(), "take_along_dim")
     ours, theirs = list(input.shape), list(indices.shape)
+    size, count = ours[at], theirs[at]
     ours[at] = theirs[at] = 1
-    shape = list(broadcast_shapes(ours, theirs))
-    size = indices.shape[at]
-    first = input.expand([*shape[:at], input.shape[at], *shape[at + 1 :]])
-    second = indices.expand([*shape[:at], size, *shape[at + 1 :]])
-    second = where_select(second < 0, second + input.shape[at], second)
-    return gather(first, at, second)
+    if ours != theirs:
+        shape = list(broadcast_shapes(ours, theirs))
+        input = input.expand([*shape[:at], size, *shape[at + 1 :]])
+        indices = indices.expand([*shape[:at], count, *shape[at + 1 :]])
+    return gather(input, at, where_select(indices < 0, indices + size, indices))
 
 
 # ---- whole slices ----------------------------------------------------------------------------------------------------

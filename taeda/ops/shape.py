@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from .. import _core
 from .._core import Tensor, moves
 from .._core import indexing as core_indexing
@@ -226,22 +224,29 @@ def constant_pad_nd(input, pad, value=0):
 constant_pad_nd.vjp(input=lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0))
 
 
-def _source_positions(size: int, before: int, after: int, mode: str) -> Tensor:
-    """For each position of the padded dimension, which of ``size`` elements it shows."""
-    from .creation import arange
-
-    i = arange(-before, size + after)
-    if mode == "replicate":
-        return i.clamp(0, size - 1)
-    if mode == "circular":
-        return i.remainder(size)
-    period = 2 * (size - 1)
-    i = i.remainder(period) if period else i * 0
-    return i.minimum(period - i)
+_EDGE_SAMPLES = lambda m: [((m(5, 6), (1, 2, 2, 0), mode), {}) for mode in ("reflect", "replicate", "circular")]  # noqa: E731
 
 
-_kept_positions = functools.lru_cache(maxsize=64)(_source_positions)  # a network pads the same sizes again and again
-_KEPT = 4096  # positions
+@primitive(moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES)
+def edge_pad(input, pad, mode):
+    """``input`` with what is at its edges around it; amounts as :func:`constant_pad_nd` has them, none negative."""
+
+
+@primitive(method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES)
+def edge_pad_backward(input, pad, mode):
+    """The adjoint of :func:`edge_pad`: edges are added to what they showed, in the opposite order, and cut off."""
+    inside, pairs = moves.edges(input.clone(), pad, mode)
+    if inside.numel():
+        for beside, shown in reversed(pairs):
+            for d in range(shown.dim()):
+                if shown.stride(d) == 0 and shown.shape[d] > 1:  # one slice is shown in several places
+                    beside, shown = beside.sum(d, True), narrow(shown, d, 0, 1)
+            shown.add_(beside)
+    return inside.contiguous()
+
+
+edge_pad.vjp(input=lambda g, pad, mode: edge_pad_backward(g, pad, mode))
+edge_pad_backward.vjp(input=lambda g, pad, mode: edge_pad(g, pad, mode))
 
 
 def pad(input, pad, mode="constant", value=None):
@@ -270,10 +275,10 @@ def pad(input, pad, mode="constant", value=None):
             f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad {list(pad)} with shape "
             f"{list(input.shape)}"
         )
+    cut = [(0, size) for size in input.shape]
+    amounts = []
     for i in range(count):
         before, after = pad[2 * i : 2 * i + 2]
-        if not before and not after:
-            continue
         d = dims - 1 - i
         size = input.shape[d]
         if mode == "reflect" and max(before, after) >= size:
@@ -285,12 +290,16 @@ def pad(input, pad, mode="constant", value=None):
             raise RuntimeError(
                 f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of {list(input.shape)}"
             )
-        if size == 0:
+        if size == 0 and (before or after):
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
-        if (before < 0 or after < 0) and mode != "replicate":
-            input = narrow(input, d, max(-before, 0), size - max(-before, 0) - max(-after, 0))
-            before, after = max(before, 0), max(after, 0)
-            size = input.shape[d]
-        positions = _kept_positions if size + before + after <= _KEPT else _source_positions
-        input = index_select(input, d, positions(size, before, after, mode))
-    return view_as_itself(input) if not any(pad) else input
+        if min(before, after) < 0 and mode != "replicate":
+            input = narrow(input, d, max(-before, 0), size + min(before, 0) + min(after, 0))
+        cut[d] = (max(-before, 0), size + before + after)
+        amounts += [max(before, 0), max(after, 0)]
+    if not any(pad):
+        return view_as_itself(input)
+    made = edge_pad(input, tuple(amounts), mode) if any(amounts) else input
+    if min(pad) < 0 and mode == "replicate":  # an edge may be shown that is cut off itself
+        for d, (start, size) in enumerate(cut):
+            made = narrow(made, d, start, size)
+    return made

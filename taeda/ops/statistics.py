@@ -7,13 +7,13 @@ import warnings
 
 from .. import _core
 from .._core import Tensor
-from .creation import ones
+from .creation import ones, ones_like
 from .indexing import where
 from .joining import cat
 from .matmul import matmul
 from .reduction import extent
 from .sorting import sort
-from .table import composite
+from .table import composite, primitive
 
 # ---- matrices -----------------------------------------------------------------------------------------------------------
 
@@ -26,13 +26,48 @@ def trace(input):
     return input.diagonal().sum()
 
 
+@primitive(method=False, out=False, batch="leading", samples=lambda m: [((m(5, 3), m(4, 3)), {})])
+def _euclidean(x1, x2):
+    """Euclidean distances between rows by one product: ``|a|^2 + |b|^2 - 2 a b``, the squares as two more columns."""
+    one, two = (x.square().sum(-1, True) for x in (x1, x2))
+    left = cat((x1 * -2, one, ones_like(one)), -1)
+    right = cat((x2, ones_like(two), two), -1)
+    return matmul(left, right.transpose(-2, -1)).clamp_(min=0).sqrt_()
+
+
+@_euclidean.vjp_all("x1", "x2")
+def _euclidean_backward(g, x1, x2, out):
+    slope = (g / out).masked_fill(out == 0, 0)
+
+    def pull(slope, x, other):
+        return (x * slope.sum(-1, True) - matmul(slope, other)).sum_to_size(x.shape)
+
+    return pull(slope, x1, x2), pull(slope.transpose(-2, -1), x2, x1)
+
+
+#: Rows from which on a product pays, as in PyTorch.
+_BY_PRODUCT = 25
+
+
 @composite(method=False)
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``."""
+    """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``.
+
+    Args:
+        compute_mode: whether Euclidean distances are computed by a product of matrices, which is fast and less exact for
+            rows that lie close together: ``"use_mm_for_euclid_dist"``, ``"donot_use_mm_for_euclid_dist"``, or by default
+            where there are more than 25 rows on either side.
+    """
+    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    if compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode; expected one of {', '.join(modes)}")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    if p == 2 and compute_mode != modes[2] and x1.dtype is x2.dtype and x1.dtype.name in ("float32", "float64"):
+        if compute_mode == modes[1] or max(x1.shape[-2], x2.shape[-2]) > _BY_PRODUCT:
+            return _euclidean(x1, x2)
     from .reduction import vector_norm
 
     return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)

@@ -55,11 +55,25 @@ def test_matrices():
     both("trace", data(4, 4))
     for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
         both("cdist", data(2, 3, 5), data(2, 4, 5, seed=1), p)
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        both("cdist", data(3, 5), data(2, 4, 5, seed=1), compute_mode=mode)
+    both("cdist", data(30, 5), data(2, 7, 5, seed=1))  # by a product
     both("pdist", data(5, 3))
     both("cov", data(3, 6))
     both("cov", data(6))
     both("cov", data(3, 6), correction=0, fweights=torch.tensor([1, 2, 1, 3, 1, 1]), aweights=data(6, seed=3).abs())
     both("corrcoef", data(3, 6))
+
+
+def test_distances_by_a_product():
+    """The second derivative too, and no gradient through a distance of zero."""
+    x1, x2 = (ours(data(27, 3, seed=s)).requires_grad_() for s in (0, 1))
+    assert taeda.autograd.gradgradcheck(taeda.cdist, (x1, x2))
+    same = taeda.cdist(x1, x1).diagonal()
+    assert float(same.amax()) < 1e-6
+    assert not taeda.autograd.grad(taeda.cdist(x1 * 0, x2 * 0).sum(), x1)[0].any()
+    with pytest.raises(ValueError, match="compute_mode"):
+        taeda.cdist(x1, x2, compute_mode="fast")
 
 
 def test_sets_and_indices():
