@@ -150,7 +150,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
         if others:
             return function(*args, **kwargs)
         if type(function) is not Op:
-            return function.function(*args, **kwargs)
+            return function.unwatched(args, kwargs)
         packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
         return run(<Op>function, bound, <object>out if out != NULL else None)
     finally:
@@ -174,6 +174,9 @@ cdef class Composite:
             if key != "__signature__":
                 setattr(self, key, value)
         self.__wrapped__ = function
+        plain = getattr(function, "without_out", None)
+        if plain is not None and function.__wrapped__ is plain:  # most calls name no `out`: they go there at once
+            self.function, self.with_out = plain, function
 
     def __get__(self, instance, owner):
         if instance is None:
@@ -193,7 +196,16 @@ cdef class Composite:
     @property
     def __signature__(self):
         import inspect
-        return inspect.signature(self.function)
+        return inspect.signature(self.__wrapped__)
+
+    def unwatched(self, tuple args, dict kwargs):
+        """Call it without asking modes."""
+        return called(self, "out" in kwargs)(*args, **kwargs)
+
+
+cdef inline object called(Composite composite, bint out):
+    """The function of a call that does, or does not, name ``out``."""
+    return getattr(composite, "with_out", composite.function) if out else composite.function
 
 
 cdef object composite_call(object self, PyObject** args, size_t nargsf, PyObject* kwnames):
@@ -202,7 +214,7 @@ cdef object composite_call(object self, PyObject** args, size_t nargsf, PyObject
         result = call_outer_mode(composite, args, nargsf & VECTORCALL_COUNT, kwnames)
         if result is not NotImplemented:
             return result
-    return PyObject_Vectorcall(composite.function, args, nargsf, kwnames)
+    return PyObject_Vectorcall(called(composite, kwnames != NULL and "out" in <tuple>kwnames), args, nargsf, kwnames)
 
 
 # ---- overrides: `__torch_function__` -----------------------------------------------------------------------------------
@@ -509,6 +521,10 @@ cdef class Op:
     def __signature__(self):
         import inspect
         return inspect.signature(self.__wrapped__)
+
+    def unwatched(self, tuple args, dict kwargs):
+        """Call it without asking modes."""
+        return called(self, "out" in kwargs)(*args, **kwargs)
 
     def vjp(self, **functions):
         """Declare the derivative with respect to each named parameter.

@@ -87,7 +87,7 @@ class _Autocast:
         if type(op) is _core.Composite:  # as it is, and its ops by their own names
             _core.push_mode(self)
             try:
-                return op.function(*args, **kwargs)
+                return op.unwatched(args, kwargs)
             finally:
                 _core.pop_mode()
         return op(*args, **kwargs)

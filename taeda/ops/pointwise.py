@@ -855,6 +855,9 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
 @composite(names=("clip",))
 def clamp(input, min=None, max=None, *, out=None):
     """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    if out is None and min.__class__ is float is max.__class__ and input.__class__ is Tensor:  # what is common, at once
+        if min == min and max == max and input.dtype.is_floating_point:
+            return clamp_between(input, min, max)
     return _clamp(input, min, max, out, False)
 
 

@@ -330,8 +330,11 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
     shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
     """
-    if dim.__class__ is int and out is None:
-        return _max_along(input, dim, keepdim)
+    if out is None and other is None and input.__class__ is Tensor:  # what is common, at once
+        if dim is None:
+            return _full_max(input)
+        if dim.__class__ is int:
+            return _max_along(input, dim, keepdim)
     return _extreme("max", _full_max, _max_along, "maximum", input, dim, keepdim, other, out)
 
 
@@ -342,8 +345,11 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
     shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
     """
-    if dim.__class__ is int and out is None:
-        return _min_along(input, dim, keepdim)
+    if out is None and other is None and input.__class__ is Tensor:  # what is common, at once
+        if dim is None:
+            return _full_min(input)
+        if dim.__class__ is int:
+            return _min_along(input, dim, keepdim)
     return _extreme("min", _full_min, _min_along, "minimum", input, dim, keepdim, other, out)
 
 

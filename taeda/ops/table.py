@@ -306,6 +306,7 @@ def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True) -
     kept = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     extra = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
     form.has_out = True  # type: ignore[attr-defined]
+    form.without_out = function  # type: ignore[attr-defined]  # a call that names no `out` goes there at once
     form.out_dtype = out_dtype  # type: ignore[attr-defined]
     form.__signature__ = signature.replace(parameters=[*kept, extra])  # type: ignore[attr-defined]
     return form
