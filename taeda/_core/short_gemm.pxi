@@ -4,7 +4,7 @@ cdef enum:
     SIDE = 16             # of a block, in words of 32 bits
     BLOCK = 1024          # bytes of a block
     PACK_ARGS = 7
-    SHORT_ARGS = 15
+    SHORT_ARGS = 21
     SHORT_WORK = 1 << 15  # multiplications from which packing pays
 
 cdef bint _short_known[NDTYPES]
@@ -48,35 +48,47 @@ cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, in
     return 0
 
 
-cdef int64_t short_task(int64_t m, int64_t n) noexcept:
-    """The side of a task: many where there is little to do."""
-    return 256 if m * n >= 1 << 20 else 128 if m * n >= 1 << 18 else 64
-
-
 cdef int short_product(Product* p) except -1:
-    """``c = a @ b + d`` for bfloat16 and int8, to ``p.out``. An operand without a batch is packed once."""
-    cdef int64_t batch = p.n0 * p.n1, steps = ceil_div(p.k * ITEMSIZE[p.code], 4 * SIDE), side = short_task(p.m, p.n)
+    """``c = a @ b + d`` for bfloat16 and int8, to ``p.out``. An operand without a batch is packed once.
+
+    The engine ``dot`` reads A in place where its rows are whole words. Tasks are wide for it: each sums its rows of A for
+    the signs of int8. The tile registers read B again for every 32 rows: square tasks.
+    """
+    cdef str engine = short_engine(p.code)
+    cdef bint dots = engine == "dot", packs = not dots or p.a.columns != ITEMSIZE[p.code] or p.k * ITEMSIZE[p.code] % 4
+    cdef int64_t batch = p.n0 * p.n1, steps = ceil_div(p.k * ITEMSIZE[p.code], 4 * SIDE), size = p.m * p.n
+    cdef int64_t down = 256 if size >= 1 << 20 else 128 if size >= 1 << 18 else 64, across = down
+    if dots:
+        down, across = (64, 256) if size >= 1 << 18 else (32, 128)
     cdef int64_t batch_a = batch if p.a.outer or p.a.inner else 1, batch_b = batch if p.b.outer or p.b.inner else 1
-    cdef int64_t size_a = ceil_div(p.m, SIDE) * steps * BLOCK, size_b = ceil_div(p.n, SIDE) * steps * BLOCK
-    cdef int64_t tasks = ceil_div(p.m, side) * ceil_div(p.n, side) * batch
+    cdef int64_t size_a = ceil_div(p.m, SIDE) * steps * BLOCK if packs else 0, size_b = ceil_div(p.n, SIDE) * steps * BLOCK
+    cdef int64_t tasks = ceil_div(p.m, down) * ceil_div(p.n, across) * batch
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[SHORT_ARGS]
     cdef char* ptr[4]
-    cdef char* a = <char*>allocate(size_a * batch_a)
+    cdef char* a = <char*>allocate(size_a * batch_a) if packs else p.a.ptr
     cdef char* b = <char*>allocate(size_b * batch_b)
+    cdef Matrix left
+    cdef int64_t words = steps * SIDE if packs else p.k * ITEMSIZE[p.code] // 4
     cdef kernel_t fn
     try:
         if a == NULL or b == NULL:
             raise MemoryError(f"matmul: cannot allocate {size_a * batch_a + size_b * batch_b} bytes to pack its operands")
-        short_pack(p, &p.a, a, True, p.m, batch_a)
+        left = p.a
+        left.columns = 4 * SIDE  # from block to block along k
+        if packs:
+            left.rows, left.columns, left.inner = 4 * SIDE, BLOCK, size_a if batch_a > 1 else 0
+            left.outer = left.inner * p.n1
+            short_pack(p, &p.a, a, True, p.m, batch_a)
         short_pack(p, &p.b, b, False, p.n, batch_b)
-        fn = short_kernel(("product", NAMES[p.code], NAMES[p.out], short_engine(p.code)))
+        fn = short_kernel(("product", NAMES[p.code], NAMES[p.out], engine))
         ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, a, b, p.d.ptr
-        arg[:] = [p.m, p.n, steps, p.c.rows, p.d.rows, p.d.columns, p.init != 0, side, p.n1, p.c.outer, p.c.inner,
-                  p.d.outer, p.d.inner, size_a if batch_a > 1 else 0, size_b if batch_b > 1 else 0]
+        arg[:] = [p.m, p.n, steps, words, left.rows, left.columns, steps * BLOCK if packs else SIDE * left.rows, p.c.rows,
+                  p.d.rows, p.d.columns, p.init != 0, down, across, p.n1, left.outer, left.inner, p.c.outer, p.c.inner,
+                  p.d.outer, p.d.inner, size_b if batch_b > 1 else 0]
         run(fn, ptr, arg, tasks, grain_of(work / 16, tasks), work)
     finally:
-        if a != NULL:
+        if a != NULL and packs:
             release(a, size_a * batch_a)
         if b != NULL:
             release(b, size_b * batch_b)

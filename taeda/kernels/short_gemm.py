@@ -6,8 +6,9 @@ the block, of B with a row of the block for each word of k. That is what the til
 what the dot-product instructions of AVX-512 take, so one packing serves both *engines*:
 
 * ``amx``: 32 x 32 numbers of C in four tile registers; one instruction multiplies two blocks.
-* ``dot``: 8 x 32 numbers of C in vector registers, a word of A at a time. The instruction for integers wants those of
-  A unsigned: 128 is added to them where they are packed, and 128 times the sum of a column of B taken off the result.
+* ``dot``: 8 x 32 numbers of C in vector registers, a word of A at a time, which may then lie in place as well. The
+  instruction for integers wants those of B unsigned: 128 is added to them where they are packed, and 128 times the sum of
+  a row of A taken off the result.
 
 bfloat16 is summed in float32, and denormal numbers are taken as zero, as these instructions do; integers are exact. The
 sum over k is never cut, so results depend on nothing but the operands.
@@ -15,26 +16,33 @@ sum over k is never cut, so results depend on nothing but the operands.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .build import kernel
-from .gemm import transpose
+from .dot import fold
+from .gemm import smaller, transpose
 from .ir import F32, I32, I64, PTR, TYPES, U8, U16, U32, Function, Helper, Type, Value
 from .target import amx, host, vendor
 
 SIDE = 16  # of a block, in words
 BLOCK = SIDE * SIDE * 4  # bytes
 ROWS = 8  # of C that the engine ``dot`` does at a time
-TASK = 256  # rows and columns of C in a task, at most: its sums take 256 KiB of the stack
-DEPTH = 8  # blocks along k that are multiplied at a time: those of B then stay in the first-level cache while A passes
+TASK, ROWS_OF_TASK = 256 * 256, 256  # numbers and rows of C in a task, at most: its sums take 256 KiB of the stack
+#: Blocks along k that are multiplied at a time: those of B stay in the first-level cache while A passes, or nearly.
+DEPTH = {"amx": 8, "dot": 16}
 SUMS = {"bfloat16": F32, "int8": I32}
 TURN = 0x80808080  # adds 128 to, or takes it from, each number of a word
 
 #: Arguments of ``pack``: the size along m or n, that along k, and the strides in bytes; two batch dimensions, of which
 #: ``n1`` is the inner one's size.
 PACK_ARGS = ("size", "k", "x_o", "x_k", "n1", "x_b0", "x_b1")
-#: Arguments of ``product``: ``steps`` is the number of blocks along k; ``init`` says whether D is added, ``d_n`` is 0
-#: where a row of D is one number; ``task`` is the side of the part of C in a task; ``a_step``
-#: and ``b_step`` are the bytes from one packed matrix of the batch to the next.
-PRODUCT_ARGS = tuple("m n steps c_m d_m d_n init task n1 c_b0 c_b1 d_b0 d_b1 a_step b_step".split())
+#: Arguments of ``product``: ``steps`` is the number of blocks along k, ``words`` that of words of A, which may lie in place
+#: (for the engine ``dot``): ``a_m`` is the bytes from one row of words to the next, ``a_k`` and ``a_tile`` those between
+#: blocks along k and along m. ``init`` says whether D is added, ``d_n`` is 0 where a row of D is one number; ``down``
+#: and ``across`` are the rows and columns of C in a task; ``b_step`` the bytes from one packed B of the batch to the next.
+PRODUCT_ARGS = tuple(
+    "m n steps words a_m a_k a_tile c_m d_m d_n init down across n1 a_b0 a_b1 c_b0 c_b1 d_b0 d_b1 b_step".split()
+)
 
 
 def engine(dtype: str) -> str:
@@ -51,7 +59,7 @@ def engine(dtype: str) -> str:
 
 
 def is_unsigned(dtype: str, kind: str) -> bool:
-    """Whether the engine ``kind`` wants 128 added to the numbers of A."""
+    """Whether the engine ``kind`` wants 128 added to the numbers of B."""
     return dtype == "int8" and kind == "dot"
 
 
@@ -64,11 +72,11 @@ def _smaller(f: Function, a: Value, b: int) -> Value:
     return f.select(a < b, a, f.i64(b))
 
 
-def _words_along(f: Function, x: Value, t: Type, count: Value) -> Value:
+def _words_along(f: Function, x: Value, t: Type, count: Value | None) -> Value:
     """A row of words that are contiguous in memory; numbers from ``count`` on are 0."""
     n = SIDE * 4 // t.bytes
     carrier = U16 if t.bytes == 2 else U8
-    row = f.load(x, carrier, n, f.first(count, n))
+    row = f.load(x, carrier, n, None if count is None else f.first(count, n))
     return f.emit(f"bitcast {row.typed} to <{SIDE} x i32>", U32, SIDE)
 
 
@@ -84,6 +92,17 @@ def _words_across(f: Function, x: Value, t: Type, step: Value, count: Value, mas
     return word
 
 
+def _interleaved(rows: list[Value]) -> list[Value]:
+    """Rows of 32 columns as 32 words, in two vectors: a word takes its column's number of each row."""
+    lanes = rows[0].lanes
+    if len(rows) == 2:
+        order = [i // 2 + lanes * (i % 2) for i in range(2 * lanes)]
+        return [rows[0].shuffle(part, rows[1]) for part in (order[:lanes], order[lanes:])]
+    first, second = (rows[i].shuffle([j // 2 + lanes * (j % 2) for j in range(2 * lanes)], rows[i + 1]) for i in (0, 2))
+    order = [2 * (i // 4) + i % 2 + 2 * lanes * (i // 2 % 2) for i in range(4 * lanes)]
+    return [first.shuffle(part, second) for part in (order[: 2 * lanes], order[2 * lanes :])]
+
+
 @kernel
 def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> None:
     """Blocks of A (``left``) or B: ``ptr = [blocks, x]``, see :data:`PACK_ARGS`; the range counts pairs of rows of blocks.
@@ -94,11 +113,14 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
     t = TYPES[dtype]
     g = {name: f.size(i) for i, name in enumerate(PACK_ARGS)}
     size = group(dtype)
-    unsigned = left and is_unsigned(dtype, kind or engine(dtype))
+    unsigned = not left and is_unsigned(dtype, kind or engine(dtype))
     n = SIDE * size  # numbers of k in a block
     steps = (g["k"] + (n - 1)) / n
     tiles = (g["size"] + (SIDE - 1)) / SIDE
     pairs = (tiles + 1) / 2
+
+    def put(target: Value, i: int, row: Value) -> None:
+        f.store(f.offset(target, i * 4 * SIDE), row ^ f.const(U32, TURN, SIDE) if unsigned else row)
 
     def block(target: Value, source: Value, rest: Value, count: Value) -> None:
         if along:
@@ -113,7 +135,33 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
                 for i in range(SIDE)
             ]
         for i, row in enumerate(rows if along is left else transpose(rows)):
-            f.store(f.offset(target, i * 4 * SIDE), row ^ f.const(U32, TURN, SIDE) if unsigned else row)
+            put(target, i, row)
+
+    def both(target: Value, source: Value, rest: Value, count: Value) -> None:
+        block(target, source, rest, count)
+        with f.when(rest > SIDE):
+            block(f.offset(target, steps * BLOCK), f.offset(source, g["x_o"] * SIDE), rest - SIDE, count)
+
+    def flat(row: Value) -> Value:
+        return f.emit(f"bitcast {row.typed} to <{SIDE} x i32>", U32, SIDE)
+
+    def whole_pair(target: Value, source: Value) -> None:
+        """Two blocks with nothing missing."""
+        if along:
+            for j in range(2):
+                start = f.offset(source, g["x_o"] * (j * SIDE))
+                rows = [_words_along(f, f.offset(start, g["x_o"] * i), t, None) for i in range(SIDE)]
+                for i, row in enumerate(rows if left else transpose(rows)):
+                    put(f.offset(target, j * steps * BLOCK), i, row)
+            return
+        carrier = U16 if t.bytes == 2 else U8
+        words = []
+        for i in range(SIDE):
+            rows = [f.load(f.offset(source, g["x_k"] * (i * size + j)), carrier, 2 * SIDE) for j in range(size)]
+            words.append([flat(row) for row in _interleaved(rows)])
+        for j, block in enumerate(zip(*words, strict=True)):
+            for i, row in enumerate(transpose(list(block)) if left else block):
+                put(f.offset(target, j * steps * BLOCK), i, row)
 
     with f.loop(f.begin, f.end) as T:
         batch, tile = T.index / pairs, T.index % pairs * 2
@@ -123,9 +171,10 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
         with f.loop(0, steps) as S:
             count = g["k"] - S.index * n
             source, target = f.offset(x, S.index * n * g["x_k"]), f.offset(to, S.index * BLOCK)
-            block(target, source, rest, count)
-            with f.when(rest > SIDE):
-                block(f.offset(target, steps * BLOCK), f.offset(source, g["x_o"] * SIDE), rest - SIDE, count)
+            with f.branch((rest >= 2 * SIDE) & (count >= n)) as B:
+                whole_pair(target, source)
+                B.otherwise()
+                both(target, source, rest, count)
 
 
 def _tile(h: Function, text: str, *types: str) -> None:
@@ -181,56 +230,72 @@ def _dot(h: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
 
 
 def _dot_block(f: Function, dtype: str, across: int) -> Helper:
-    """``block(sums, a, b, row, depth, first, rows)``: as :func:`_amx_block` for so many rows of one row of blocks of A."""
-    h = f.helper(f"block_{across}", PTR, PTR, PTR, I64, I64, I64, I64)
-    sums, a, b, row, depth, first, count = h.params
+    """``block(sums, a, b, row, steps, words, first, a_m, a_k, m)``: as :func:`_amx_block` for up to ``ROWS`` rows of A.
+
+    Those past ``m`` are the last one again, and words past ``words`` are not read: A may lie in place.
+    """
+    h = f.helper(f"block_{across}", PTR, PTR, PTR, *[I64] * 7)
+    sums, a, b, row, steps, words, first, a_m, a_k, m = h.params
     t = SUMS[dtype]
     zero = h.const(t, 0, SIDE)
-    with h.loop(0, count, ROWS) as R:
-        with h.loop(0, depth, BLOCK, carry=[zero] * (ROWS * across)) as K:
-            with h.loop(0, SIDE, carry=list(K.carry)) as W:
-                acc = list(W.carry)
-                line = K.index + W.index * (4 * SIDE)
-                words = [h.load(h.offset(b, line + row * j), U32, SIDE) for j in range(across)]
-                at = h.offset(a, K.index + R.index * (4 * SIDE) + W.index * 4)
-                for i in range(ROWS):
-                    x = h.splat(h.load(h.offset(at, i * 4 * SIDE), U32), SIDE)
-                    for j in range(across):
-                        acc[i * across + j] = _dot(h, dtype, acc[i * across + j], x, words[j])
-                W.carry = tuple(acc)
-            K.carry = W.carry
-        for i in range(ROWS):
-            for j in range(across):
-                at = h.offset(sums, (R.index + i) * (8 * SIDE) + j * 4 * SIDE)
-                h.store(at, K.carry[i * across + j] + h.select(first != 0, zero, h.load(at, t, SIDE)))
+    lines = [h.offset(a, a_m * (_smaller(h, m - 1, i) if i else 0)) for i in range(ROWS)]
+    with h.loop(0, steps, carry=[h.i64(0), b, *[zero] * (ROWS * across)]) as K:
+        start, panel, *acc = K.carry
+        with h.loop(0, _smaller(h, words - K.index * SIDE, SIDE), carry=acc) as W:
+            acc = list(W.carry)
+            at = start + W.index * 4
+            right = [h.load(h.offset(panel, W.index * (4 * SIDE) + row * j), U32, SIDE) for j in range(across)]
+            for i in range(ROWS):
+                left = h.splat(h.load(h.offset(lines[i], at), U32), SIDE)
+                for j in range(across):
+                    acc[i * across + j] = _dot(h, dtype, acc[i * across + j], right[j], left)
+            W.carry = tuple(acc)
+        K.carry = (start + a_k, h.offset(panel, BLOCK), *W.carry)
+    for i in range(ROWS):
+        for j in range(across):
+            at = h.offset(sums, i * (8 * SIDE) + j * 4 * SIDE)
+            h.store(at, K.carry[2 + i * across + j] + h.select(first != 0, zero, h.load(at, t, SIDE)))
     return h
 
 
-def _column_sums(f: Function, across: int) -> Helper:
-    """``columns(sums, b, row, depth, first)``: 128 times the sums of columns of ``across`` blocks of B."""
-    h = f.helper(f"columns_{across}", PTR, PTR, I64, I64, I64)
-    sums, b, row, depth, first = h.params
-    zero, turn = h.const(I32, 0, SIDE), h.const(U32, TURN, SIDE)
-    with h.loop(0, depth, 4 * SIDE, carry=[zero] * across) as W:
-        words = [h.load(h.offset(b, W.index + row * j), U32, SIDE) for j in range(across)]
-        W.carry = [_dot(h, "int8", acc, turn, word) for acc, word in zip(W.carry, words, strict=True)]
-    for j, acc in enumerate(W.carry):
-        at = h.offset(sums, j * 4 * SIDE)
-        h.store(at, acc + h.select(first != 0, zero, h.load(at, I32, SIDE)))
+def _row_sums(f: Function) -> Helper:
+    """``rows(sums, a, steps, words, first, a_m, a_k, m)``: 128 times the sums of ``ROWS`` rows of A, ``m`` of them there."""
+    h = f.helper("row_sums", PTR, PTR, *[I64] * 6)
+    sums, a, steps, words, first, a_m, a_k, m = h.params
+    turn, zero = h.const(U32, TURN, SIDE), h.const(I32, 0, SIDE)
+    lines = [h.offset(a, a_m * (_smaller(h, m - 1, i) if i else 0)) for i in range(ROWS)]
+    with h.loop(0, steps, carry=[h.i64(0), *[zero] * ROWS]) as K:
+        start, *acc = K.carry
+        mask = h.first(words - K.index * SIDE, SIDE)
+        words_of = [h.load(h.offset(line, start), U32, SIDE, mask) for line in lines]
+        K.carry = (start + a_k, *(_dot(h, "int8", *pair) for pair in zip(acc, [turn] * ROWS, words_of, strict=True)))
+    before = h.select(first != 0, zero.slice(0, ROWS), h.load(sums, I32, ROWS))
+    h.store(sums, fold(list(K.carry[1:])) + before)
     return h
+
+
+class _Part(NamedTuple):
+    """A part of the sum over k: bytes of a row of blocks of B, its blocks and words, whether it is the first, A's steps."""
+
+    row: Value
+    steps: Value
+    words: Value
+    first: Value
+    a_m: Value
+    a_k: Value
 
 
 class _Blocks:
-    """What computes 32 x 32 sums on one engine."""
+    """What computes 32 columns of sums on one engine, ``down`` rows at a time."""
 
     def __init__(self, f: Function, dtype: str, kind: str):
-        self.f, self.kind = f, kind
+        self.f, self.kind, self.down = f, kind, 2 * SIDE if kind == "amx" else ROWS
         if kind == "amx":
             f.features = ("amx-tile", {"bfloat16": "amx-bf16", "int8": "amx-int8"}[dtype])
             self.helpers = {(d, a): _amx_block(f, dtype, d, a) for d in (1, 2) for a in (1, 2)}
         else:
-            self.rows = {a: _dot_block(f, dtype, a) for a in (1, 2)}
-        self.column_sums = {a: _column_sums(f, a) for a in (1, 2)} if is_unsigned(dtype, kind) else {}
+            self.helpers = {(1, a): _dot_block(f, dtype, a) for a in (1, 2)}
+        self.row_sums = _row_sums(f) if is_unsigned(dtype, kind) else None
 
     def begin(self) -> None:
         """Configure the tile registers: eight of 16 rows of 64 bytes."""
@@ -249,92 +314,103 @@ class _Blocks:
         if self.kind == "amx":
             _tile(self.f, "llvm.x86.tilerelease()")
 
-    def compute(self, sums: Value, a: Value, b: Value, part: tuple[Value, Value, Value], m: Value, n: Value) -> None:
-        """The sums of up to 32 rows and columns; ``part`` is ``(row, depth, first)``."""
-        f = self.f
-        with f.branch(n > SIDE) as N:
+    def compute(self, sums: Value, a: Value, b: Value, part: _Part, m: Value, n: Value) -> None:
+        """The sums of up to ``down`` rows and 32 columns."""
+        with self.f.branch(n > SIDE) as N:
             self._columns(sums, a, b, part, m, 2)
             N.otherwise()
             self._columns(sums, a, b, part, m, 1)
 
-    def sum_columns(self, sums: Value, b: Value, part: tuple[Value, Value, Value], n: Value) -> None:
-        """What to take off the sums of up to 32 columns, for the engine that wants the numbers of A unsigned."""
-        f = self.f
-        with f.branch(n > SIDE) as N:
-            f.call(self.column_sums[2], sums, b, *part)
-            N.otherwise()
-            f.call(self.column_sums[1], sums, b, *part)
+    def sum_rows(self, sums: Value, a: Value, part: _Part, m: Value) -> None:
+        """What to take off the sums of each row, for the engine that wants the numbers of B unsigned."""
+        self.f.call(self.row_sums, sums, a, part.steps, part.words, part.first, part.a_m, part.a_k, m)
 
-    def _columns(self, sums: Value, a: Value, b: Value, part, m: Value, across: int) -> None:
+    def _columns(self, sums: Value, a: Value, b: Value, part: _Part, m: Value, across: int) -> None:
         f = self.f
-        if self.kind == "amx":
-            with f.branch(m > SIDE) as M:
-                f.call(self.helpers[2, across], sums, a, b, *part)
-                M.otherwise()
-                f.call(self.helpers[1, across], sums, a, b, *part)
+        if self.kind == "dot":
+            f.call(
+                self.helpers[1, across],
+                sums, a, b, part.row, part.steps, part.words, part.first, part.a_m, part.a_k, m,
+            )  # fmt: skip
             return
-        f.call(self.rows[across], sums, a, b, *part, _smaller(f, m, SIDE))
-        with f.when(m > SIDE):
-            below = f.offset(sums, SIDE * 8 * SIDE)
-            f.call(self.rows[across], below, f.offset(a, part[0]), b, *part, _smaller(f, m - SIDE, SIDE))
+        depth = part.steps * BLOCK
+        with f.branch(m > SIDE) as M:
+            f.call(self.helpers[2, across], sums, a, b, part.row, depth, part.first)
+            M.otherwise()
+            f.call(self.helpers[1, across], sums, a, b, part.row, depth, part.first)
 
 
 @kernel
 def product(f: Function, dtype: str, out: str, kind: str) -> None:
     """``C = A @ B + D`` from packed operands: ``ptr = [C, A, B, D]``, see :data:`PRODUCT_ARGS`; the range counts tasks.
 
-    A task is up to ``TASK x TASK`` numbers of C. Its sums stay in the stack while parts of ``DEPTH`` blocks along k are added.
+    A task is up to ``TASK`` numbers of C. Its sums stay in the stack while parts of ``DEPTH`` blocks along k are added.
     """
     t, to_type, acc = TYPES[dtype], TYPES[out], SUMS[dtype]
     g = {name: f.size(i) for i, name in enumerate(PRODUCT_ARGS)}
     blocks = _Blocks(f, dtype, kind)
     pair, row = 2 * SIDE, g["steps"] * BLOCK
-    room, column_sums = f.scratch(TASK * TASK * 4), f.scratch(TASK * 4)
-    parts = (g["steps"] + (DEPTH - 1)) / DEPTH
-    most = (g["steps"] + (parts - 1)) / parts * BLOCK
-    mt, nt = ((g[x] + (g["task"] - 1)) / g["task"] for x in "mn")
+    room, row_sums = f.scratch(TASK * 4), f.scratch(ROWS_OF_TASK * 4)
+    parts = (g["steps"] + (DEPTH[kind] - 1)) / DEPTH[kind]
+    most = (g["steps"] + (parts - 1)) / parts
+    mt, nt = ((g[x] + (g[side] - 1)) / g[side] for x, side in (("m", "down"), ("n", "across")))
 
-    def finish(sums: Value, c: Value, d: Value, m: Value, n: Value, columns: Value) -> None:
+    def finish(sums: Value, c: Value, d: Value, m: Value, n: Value, taken: Value) -> None:
         """Convert the sums and add D."""
         masks = [f.first(n, SIDE), f.first(n - SIDE, SIDE)]
-        with f.loop(0, m) as R:
-            to, add = f.offset(c, R.index * g["c_m"]), f.offset(d, R.index * g["d_m"])
-            for j, mask in enumerate(masks):
-                at = f.offset(sums, R.index * (8 * SIDE) + j * 4 * SIDE)
-                if blocks.column_sums:
-                    f.store(at, f.load(at, acc, SIDE) - f.load(f.offset(columns, j * 4 * SIDE), acc, SIDE))
-                with f.when(g["init"] != 0), f.branch(g["d_n"] == 0) as B:
-                    x = f.splat(f.load(add, t), SIDE)
-                    f.store(at, f.load(at, acc, SIDE) + x.to(acc))
-                    B.otherwise()
-                    x = f.load(f.offset(add, j * SIDE * t.bytes), t, SIDE, mask)
-                    f.store(at, f.load(at, acc, SIDE) + x.to(acc))
-                f.store(f.offset(to, j * SIDE * to_type.bytes), f.load(at, acc, SIDE).to(to_type), mask)
+
+        def rows(masks: list[Value | None], added: bool) -> None:
+            with f.loop(0, m, carry=[sums, c, d]) as R:
+                line, to, add = R.carry
+                one = f.splat(f.load(add, t), SIDE) if added else None
+                for j, mask in enumerate(masks):
+                    x = f.load(f.offset(line, j * 4 * SIDE), acc, SIDE)
+                    if blocks.row_sums:
+                        x = x - f.splat(f.load(f.offset(taken, R.index * 4), acc), SIDE)
+                    if one is not None and mask is not None:
+                        there = f.select(g["d_n"] == 0, f.const(mask.type, 0, SIDE), mask)
+                        more = f.load(f.offset(add, j * SIDE * t.bytes), t, SIDE, there)
+                        x = x + f.select(g["d_n"] == 0, one, more).to(acc)
+                    f.store(f.offset(to, j * SIDE * to_type.bytes), x.to(to_type), mask)
+                R.carry = (f.offset(line, 8 * SIDE), f.offset(to, g["c_m"]), f.offset(add, g["d_m"]))
+
+        with f.branch(g["init"] != 0) as B:
+            rows(masks, True)
+            B.otherwise()
+            with f.branch(n >= pair) as B2:
+                rows([None, None], False)
+                B2.otherwise()
+                rows(masks, False)
 
     blocks.begin()
     with f.loop(f.begin, f.end) as T:
         batch, inside = T.index / (mt * nt), T.index % (mt * nt)
         i, j = batch / g["n1"], batch % g["n1"]
-        top, left = inside / nt * g["task"], inside % nt * g["task"]
-        m_end, n_end = (f.select(x - s < g["task"], x, s + g["task"]) for x, s in ((g["m"], top), (g["n"], left)))
+        top, left = inside / nt * g["down"], inside % nt * g["across"]
+        m_end, n_end = smaller(f, g["m"], top + g["down"]), smaller(f, g["n"], left + g["across"])
         c = f.offset(f.data(0), i * g["c_b0"] + j * g["c_b1"])
         d = f.offset(f.data(3), i * g["d_b0"] + j * g["d_b1"])
-        a, b = f.offset(f.data(1), batch * g["a_step"]), f.offset(f.data(2), batch * g["b_step"])
-        with f.loop(0, row, most) as K:
-            rest = row - K.index
-            depth, last = f.select(rest < most, rest, most), rest <= most
-            with f.loop(left, n_end, pair) as N, f.loop(top, m_end, pair) as M:
-                m, n = m_end - M.index, n_end - N.index
-                sums = f.offset(room, (N.index - left) * (TASK * 4) + (M.index - top) * (pair * 4))
-                at_a = f.offset(a, M.index / SIDE * row + K.index)
-                at_b = f.offset(b, N.index / SIDE * row + K.index)
-                part, columns = (row, depth, (K.index == 0).to(I64)), f.offset(column_sums, (N.index - left) * 4)
+        a = f.offset(f.data(1), i * g["a_b0"] + j * g["a_b1"])
+        b = f.offset(f.data(2), batch * g["b_step"])
+        with f.loop(0, g["steps"], most) as K:
+            steps = smaller(f, g["steps"] - K.index, most)
+            last = K.index + most >= g["steps"]
+            part = _Part(row, steps, g["words"] - K.index * SIDE, (K.index == 0).to(I64), g["a_m"], g["a_k"])
+            with f.loop(left, n_end, pair) as N, f.loop(top, m_end, blocks.down) as M:
+                m, n = _smaller(f, m_end - M.index, blocks.down), n_end - N.index
+                to = f.offset(c, M.index * g["c_m"] + N.index * to_type.bytes)
+                with f.when(last), f.loop(0, m) as R:  # the lines of C come while the sums are computed
+                    for at in range(0, pair * to_type.bytes, 64):
+                        f.prefetch(f.offset(to, R.index * g["c_m"] + at))
+                place = (N.index - left) * (g["down"] * 4) + (M.index - top) * (pair * 4)
+                sums = f.offset(room, f.select(parts > 1, place, f.i64(0)))
+                at_a = f.offset(a, M.index / SIDE * g["a_tile"] + M.index % SIDE * g["a_m"] + K.index * g["a_k"])
+                at_b = f.offset(b, N.index / SIDE * row + K.index * BLOCK)
                 blocks.compute(sums, at_a, at_b, part, m, n)
-                if blocks.column_sums:
-                    with f.when(M.index == top):
-                        blocks.sum_columns(columns, at_b, part, n)
+                taken = f.offset(row_sums, (M.index - top) * 4)
+                if blocks.row_sums:
+                    with f.when(N.index == left):
+                        blocks.sum_rows(taken, at_a, part, m)
                 with f.when(last):
-                    to = f.offset(c, M.index * g["c_m"] + N.index * to_type.bytes)
-                    add = f.offset(d, M.index * g["d_m"] + N.index * g["d_n"])
-                    finish(sums, to, add, _smaller(f, m, pair), n, columns)
+                    finish(sums, to, f.offset(d, M.index * g["d_m"] + N.index * g["d_n"]), m, n, taken)
     blocks.end()

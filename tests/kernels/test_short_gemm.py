@@ -44,7 +44,7 @@ def test_kernels(dtype, kind, sizes):
             address = short_gemm.pack(dtype, left, along == item, kind)
             _core.launch(address, (to, x), (size, k, across, along, 1, 0, 0), -(-size // 32), 1)
         c = _core.empty((m, n), taeda.int32 if dtype == "int8" else taeda.bfloat16)
-        args = (m, n, steps, n * c.element_size(), 0, 0, 0, 64, 1, *(0,) * 6)
+        args = (m, n, steps, 16 * steps, 64, 1024, 1024 * steps, n * c.element_size(), 0, 0, 0, 64, 64, 1, *(0,) * 7)
         tasks = -(-m // 64) * -(-n // 64)
         _core.launch(short_gemm.product(dtype, c.dtype.name, kind), (c, *packed, c), args, tasks, 1)
         want = (a_values.T if left_turned else a_values) @ (b_values.T if right_turned else b_values)
@@ -73,6 +73,21 @@ def test_matmul(dtype, left, right):
         got = taeda._int_mm(a, b)
         assert got.dtype is taeda.int32
         np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+@pytest.mark.parametrize("k", [32, 52, 63, 1100])
+def test_rows_in_place(dtype, k):
+    """Rows of the left operand that do not follow each other: what lies between them is not read."""
+    (a, a_values), (b, b_values) = operand(dtype, (77, k), 7), operand(dtype, (k, 150), 8)
+    wide = taeda.full((77, k + 8), float("nan") if dtype == "bfloat16" else 99, dtype=a.dtype)
+    wide[:, 3 : k + 3] = a
+    got = taeda._int_mm(wide[:, 3 : k + 3], b) if dtype == "int8" else wide[:, 3 : k + 3] @ b
+    if dtype == "int8":
+        np.testing.assert_array_equal(np.asarray(got), a_values @ b_values)
+    else:
+        np.testing.assert_allclose(np.asarray(got.double()), a_values @ b_values, rtol=0.005, atol=0.01 * np.sqrt(k))
+        np.testing.assert_array_equal(np.asarray(got.float()), np.asarray((a.t().clone().t() @ b).float()))
 
 
 @pytest.mark.parametrize("bias", [(33,), (40, 33), (40, 1), (1,), ()])
