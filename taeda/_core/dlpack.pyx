@@ -106,22 +106,37 @@ cdef int describe(Tensor t, DLTensor* d) except -1:
     return 0
 
 
+cdef int need_pair(str name, value) except -1:
+    """Refuse what is neither None nor two numbers (a device's type may be an enumeration's member)."""
+    if value is not None and not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, int) for v in value)):
+        raise TypeError(f"__dlpack__: argument '{name}' must be tuple of two ints, got {value!r}")
+    return 0
+
+
 def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule over the same memory (array API standard 2024.12).
 
     Args:
-        stream: must be None on the CPU.
+        stream: the CPU has none: None, or -1, which asks for no synchronization.
         max_version: the newest version that the consumer understands.
         dl_device: where the consumer wants it; only the CPU, ``(1, 0)``.
         copy: True copies first.
     Raises:
         BufferError: the tensor requires a gradient, or it is wanted elsewhere.
+        TypeError: an argument is of another type.
+        AssertionError: a stream is given.
     """
     cdef Tensor t = self
     cdef DLManagedTensor* m
     cdef DLManagedTensorVersioned* v
     if t.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and stream != -1:
+        if type(stream) is not int:
+            raise TypeError(f"__dlpack__: stream must be ``int`` or ``none``, got {type(stream).__name__}")
+        raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
+    need_pair("dl_device", dl_device)
+    need_pair("max_version", max_version)
     if dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
         raise BufferError(f"__dlpack__: expected device (1, 0), where this tensor is, got {tuple(dl_device)}")
     if copy:
@@ -215,8 +230,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         try:
             wanted = {} if copy is None else {"copy": copy}
             capsule = ext_tensor.__dlpack__(max_version=(1, 0), **wanted)
-        except TypeError:  # a producer from before version 1.0
-            capsule = ext_tensor.__dlpack__()
+        except TypeError:  # a producer from before version 1.0, which knows of no copies
+            made = from_dlpack(ext_tensor.__dlpack__(), device=device)
+            return made.clone() if copy else made
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         owner.versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         PyCapsule_SetName(capsule, "used_dltensor_versioned")

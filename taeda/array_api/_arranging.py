@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._dtypes import result_type
-from ._elementwise import need_axis, promoted
+from ._elementwise import need_axis, need_indices, promoted
 
 __all__ = [
     "argsort",
@@ -52,9 +52,16 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     return taeda.broadcast_to(x, shape)
 
 
+def _common(name: str, arrays: Any) -> Any:
+    """The dtype of the arrays together."""
+    if not arrays:
+        raise ValueError(f"{name}: expected at least one array")
+    return result_type(*arrays)
+
+
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     """The arrays one after the other along ``axis``; with None, each flattened first."""
-    common = result_type(*arrays)
+    common = _common("concat", arrays)
     if axis is None:
         arrays, axis = [x.reshape(-1) for x in arrays], 0
     return taeda.cat([x.to(common) for x in arrays], axis)
@@ -62,7 +69,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     """The arrays side by side along a new ``axis``."""
-    common = result_type(*arrays)
+    common = _common("stack", arrays)
     return taeda.stack([x.to(common) for x in arrays], axis)
 
 
@@ -154,7 +161,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     if isinstance(repeats, Tensor):
-        repeats = repeats.to(taeda.int64)
+        repeats = need_indices("repeat", repeats)
     return taeda.repeat_interleave(x, repeats, axis)
 
 
@@ -173,7 +180,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
             raise ValueError(f"take: an array of {x.ndim} dimensions needs an axis")
         axis = 0
     axis = axis + x.ndim if axis < 0 else axis
-    flat, size = indices.reshape(-1).to(taeda.int64), x.size(axis)
+    flat, size = need_indices("take", indices).reshape(-1), x.size(axis)
     # one that is too low stays as it is, for the error to name it
     picked = taeda.index_select(x, axis, taeda.where((flat < 0) & (flat >= -size), flat + size, flat))
     return picked if indices.ndim == 1 else picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
@@ -181,7 +188,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The element of each line of ``x`` along ``axis`` that ``indices`` says."""
-    return taeda.take_along_dim(x, indices.to(taeda.int64), axis)
+    return taeda.take_along_dim(x, need_indices("take_along_axis", indices), axis)
 
 
 # ---- order and sets -----------------------------------------------------------------------------------------------------

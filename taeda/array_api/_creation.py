@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import taeda
@@ -29,8 +30,37 @@ __all__ = [
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """``obj`` (numbers, nested sequences, an array, what has DLPack or the buffer protocol) as an array; see
-    :func:`taeda.asarray`."""
+    :func:`taeda.asarray`, which takes a buffer for float32, where here its own format counts."""
+    if not isinstance(obj, (Tensor, list, tuple, float)) and not hasattr(obj, "__dlpack__"):
+        try:
+            view = memoryview(obj)
+        except TypeError:  # no buffer
+            pass
+        else:
+            copy = True if copy is None and view.readonly else copy
+            obj = _from_buffer(view)
     return taeda.asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def _from_buffer(view: memoryview) -> Tensor:
+    """The elements of a buffer, of the dtype and shape that it has; in its own memory where that is contiguous."""
+    kind = (
+        {"?": "bool"}
+        | dict.fromkeys("bhilqn", "int")
+        | dict.fromkeys("BHILQNc", "uint")
+        | dict.fromkeys("efd", "float")
+    )
+    code = view.format.lstrip("@=")
+    if code not in kind:
+        raise TypeError(f"asarray: expected a buffer of bools, integers or floating-point numbers, got format {code!r}")
+    dtype = getattr(taeda, kind[code] if code == "?" else f"{kind[code]}{8 * view.itemsize}")
+    shape = tuple(view.shape or ())
+    if 0 in shape:
+        return taeda.empty(shape, dtype=dtype)
+    with warnings.catch_warnings():  # that memory may not be written to: asarray copies it, unless it is told not to
+        warnings.simplefilter("ignore", UserWarning)
+        flat = taeda.frombuffer(view if view.c_contiguous else bytearray(view.tobytes()), dtype=dtype)
+    return flat.reshape(shape)
 
 
 def arange(
@@ -127,5 +157,4 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """The memory of another library's array, shared unless ``copy``."""
-    made = taeda.from_dlpack(x)
-    return made.to(device=device, copy=bool(copy))
+    return taeda.from_dlpack(x, device=device, copy=copy)

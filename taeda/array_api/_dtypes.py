@@ -44,6 +44,8 @@ def _members(kind: Any) -> tuple[str, ...]:
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether ``dtype`` is ``kind``: a dtype, ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
     ``"real floating"``, ``"complex floating"``, ``"numeric"``, or a tuple, which means any of its members."""
+    if not isinstance(dtype, _core.dtype):
+        raise TypeError(f"isdtype: expected a dtype, got {type(dtype).__name__}")
     return dtype.name in _members(kind)
 
 

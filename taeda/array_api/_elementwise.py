@@ -12,7 +12,7 @@ import taeda
 from taeda import Tensor
 
 from ..ops.table import OPS
-from ._dtypes import result_type
+from ._dtypes import isdtype, result_type
 
 
 def promoted(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
@@ -31,6 +31,13 @@ def need_axis(x: Tensor, axis: Any) -> None:
     """Refuse an axis of an array that has none: PyTorch takes 0 and -1 there."""
     if x.ndim == 0 and axis is not None and axis != ():
         raise IndexError(f"axis {axis} is out of bounds for an array of no dimensions")
+
+
+def need_indices(name: str, x: Tensor) -> Tensor:
+    """Integers as int64: PyTorch would take what is left of other numbers without a fraction."""
+    if not isdtype(x.dtype, "integral"):
+        raise TypeError(f"{name}: expected an array of integers, got {x.dtype}")
+    return x.to(taeda.int64)
 
 
 def _unary(name: str, op: str) -> Any:

@@ -12,7 +12,7 @@ import taeda
 from taeda import Tensor
 
 from ._dtypes import isdtype
-from ._elementwise import need_axis, promoted
+from ._elementwise import need_axis, need_indices, promoted
 
 __all__ = [
     "all",
@@ -189,7 +189,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """Where in the sorted ``x1`` the elements of ``x2`` belong: before (``"left"``) or after equal ones."""
     first, second = promoted("searchsorted", x1, x2)
-    return taeda.searchsorted(first, second, side=side, sorter=None if sorter is None else sorter.to(taeda.int64))
+    sorter = None if sorter is None else need_indices("searchsorted", sorter)
+    return taeda.searchsorted(first, second, side=side, sorter=sorter)
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:

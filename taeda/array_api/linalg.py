@@ -143,10 +143,12 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The solution of ``x1 @ y = x2``. Only an array of one dimension is a vector, anything else a stack of matrices."""
     a, b = promoted("solve", x1, x2)
-    if b.ndim == 1:
-        return taeda.linalg.solve(a, b.unsqueeze(-1)).squeeze(-1)
+    vector = b.ndim == 1
+    b = b.unsqueeze(-1) if vector else b
+    # stacks of one shape, for taeda.linalg.solve to see no vectors in matrices
     shape = taeda.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return taeda.linalg.solve(a.expand(shape + a.shape[-2:]), b.expand(shape + b.shape[-2:]))
+    solution = taeda.linalg.solve(a.expand(shape + a.shape[-2:]), b.expand(shape + b.shape[-2:]))
+    return solution.squeeze(-1) if vector else solution
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:

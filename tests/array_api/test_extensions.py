@@ -49,7 +49,7 @@ def test_products_promote():
 
 
 @pytest.mark.parametrize("dtype", REAL + COMPLEX)
-@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (1, 1), (0, 3, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (1, 1, 1), (2, 2, 2)], ids=str)
 def test_square(dtype, shape):
     x = random(shape, dtype)
     near = tolerance(dtype)
@@ -57,7 +57,7 @@ def test_square(dtype, shape):
     check(
         lambda p, x: (p.linalg.matrix_power(x, 3), p.linalg.matrix_power(x, 0), p.linalg.matrix_power(x, -1)), x, **near
     )
-    check(lambda p, x, y: p.linalg.solve(x, y), x, random((3,) if shape[-1] == 3 else (1,), dtype, 1), **near)
+    check(lambda p, x, y: p.linalg.solve(x, y), x, random(shape[-1:], dtype, 1), **near)
     check(lambda p, x, y: p.linalg.solve(x, y), x, random((*shape[-2:-1], 4), dtype, 1), **near)
     even = x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1], dtype=dtype)
     check(lambda p, x: (p.linalg.cholesky(x), p.linalg.cholesky(x, upper=True)), even, **near)

@@ -1,6 +1,8 @@
 """The rest of the standard's functions against array_api_strict: shapes from none to three dimensions, empty ones too,
 every axis, every dtype that the standard names for the function."""
 
+import array
+import ctypes
 import itertools
 import warnings
 
@@ -345,6 +347,50 @@ def test_asarray():
     assert xp.from_dlpack(shared).data_ptr() == shared.ctypes.data != xp.from_dlpack(shared, copy=True).data_ptr()
 
 
+@pytest.mark.parametrize("format", "bBhHiIlLqQfd")
+def test_asarray_of_a_buffer_has_its_dtype_and_shape(format):
+    buffer = array.array(format, [1, 2, 3, 4, 5, 6])
+    got = xp.asarray(buffer)
+    assert got.dtype.name == np.asarray(buffer).dtype.name and got.tolist() == [1, 2, 3, 4, 5, 6]
+    buffer[0] = 7
+    assert got[0] == 7 and xp.asarray(buffer, copy=True).tolist() == [7, 2, 3, 4, 5, 6]
+    assert xp.asarray(buffer, dtype=xp.float32).tolist() == [7, 2, 3, 4, 5, 6]
+    view = memoryview(buffer).cast("B").cast(format, (2, 3))
+    assert xp.asarray(view).tolist() == [[7, 2, 3], [4, 5, 6]]
+    assert xp.asarray(memoryview(buffer)[::2]).tolist() == [7, 3, 5]
+    assert xp.asarray(array.array(format)).shape == (0,)
+
+
+def test_asarray_of_other_buffers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of memory that may not be written to, which is copied
+        assert xp.asarray(b"ab").tolist() == [97, 98]
+        assert xp.asarray(memoryview(bytes(2)).cast("?")).tolist() == [False, False]
+    with pytest.raises(TypeError, match="expected a buffer of bools, integers or floating-point numbers, got format"):
+        xp.asarray(memoryview((ctypes.c_wchar * 2)()))
+
+
+@pytest.mark.parametrize("other", [[0.5], [True], [1j]], ids=str)
+def test_indices_and_counts_are_integers(other):
+    x, other = taeda.arange(3.0), taeda.tensor(other)
+    for call in (
+        lambda: xp.take(x, other),
+        lambda: xp.take_along_axis(x, other),
+        lambda: xp.repeat(x, other),
+        lambda: xp.searchsorted(x, x, sorter=other.expand(3)),
+    ):
+        with pytest.raises(
+            TypeError, match=r"(take|take_along_axis|repeat|searchsorted): expected an array of integers"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("name", ["concat", "stack"])
+def test_no_arrays_to_join(name):
+    with pytest.raises(ValueError, match=f"{name}: expected at least one array"):
+        getattr(xp, name)([])
+
+
 # ---- dtypes -------------------------------------------------------------------------------------------------------------
 
 
@@ -365,6 +411,8 @@ def test_dtype_functions():
             x = make((2, 3), a)
             if a not in COMPLEX or b in [*COMPLEX, "bool"]:
                 check(lambda p, x, b=b: p.astype(x, getattr(p, b)), x)
+    with pytest.raises(TypeError, match="isdtype: expected a dtype, got str"):
+        xp.isdtype("float32", "numeric")
     for name in REAL + COMPLEX:
         got, want = xp.finfo(getattr(xp, name)), strict.finfo(getattr(strict, name))
         for field in ("bits", "eps", "max", "min", "smallest_normal"):

@@ -70,6 +70,50 @@ def test_dlpack_capsules_that_nobody_takes_free_their_tensor():
         taeda.ones(2).__dlpack__(dl_device=(2, 0))
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"stream": 1}, AssertionError, "stream should be None on cpu, got 1"),
+        ({"stream": "a"}, TypeError, "stream must be ``int`` or ``none``, got str"),
+        ({"dl_device": 3}, TypeError, "'dl_device' must be tuple of two ints, got 3"),
+        ({"dl_device": (1, "0")}, TypeError, "'dl_device' must be tuple of two ints"),
+        ({"max_version": "1.0"}, TypeError, "'max_version' must be tuple of two ints, got '1.0'"),
+        ({"max_version": (1,)}, TypeError, "'max_version' must be tuple of two ints"),
+    ],
+)
+def test_dlpack_refuses_what_it_would_not_heed(options, error, message):
+    with pytest.raises(error, match=message):
+        taeda.ones(2).__dlpack__(**options)
+
+
+def test_dlpack_from_a_producer_that_knows_of_no_copies():
+    class Old:
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, stream=None):
+            return self.x.__dlpack__(stream=stream)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+    x = taeda.ones(3)
+    assert taeda.from_dlpack(Old(x)).data_ptr() == taeda.from_dlpack(Old(x), copy=False).data_ptr() == x.data_ptr()
+    assert taeda.from_dlpack(Old(x), copy=True).data_ptr() != x.data_ptr()
+
+
+def test_dlpack_passes_the_wish_for_a_copy_on():
+    class Owner:
+        def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+            if copy is False:
+                raise BufferError("a copy is needed")
+            return taeda.ones(3).__dlpack__(max_version=max_version)
+
+    assert taeda.array_api.from_dlpack(Owner()).tolist() == [1, 1, 1]
+    with pytest.raises(BufferError, match="a copy is needed"):
+        taeda.array_api.from_dlpack(Owner(), copy=False)
+
+
 def test_buffer_protocol():
     t = taeda.arange(6.0).reshape(2, 3)
     view = memoryview(t)
