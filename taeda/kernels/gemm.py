@@ -64,6 +64,7 @@ MATMUL_ARGS = tuple(
 #: ``TURNED_ITEMS`` items.
 PACK_B, PACKED, PACK_A, TURNED = 1, 2, 4, 8
 TURNED_ITEMS = 16384
+A_GAP = 64
 A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
 
 
@@ -202,12 +203,11 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
                 step=h.select(more, h.i64(64), h.i64(0)),
                 next=h.offset(upcoming, context.get("k") / (2 if tile is fast else 1) * 64),
             )
-            if tile is fast:
-                runs = context.get("runs")
-                with h.when(~more & (runs > 0)):
-                    later, jump = context.get("later", PTR), context.get("jump")
-                    context.set(ahead=later, step=context.get("pitch"), later=h.offset(later, jump), runs=runs - 1)
-                    context.set(jump=context.get("other_jump"), other_jump=jump)
+            runs = context.get("runs")
+            with h.when(~more & (runs > 0)):
+                later, jump = context.get("later", PTR), context.get("jump")
+                context.set(ahead=later, step=context.get("pitch"), later=h.offset(later, jump), runs=runs - 1)
+                context.set(jump=context.get("other_jump"), other_jump=jump)
             h.call(tile, pointer, at_a, b, at_c, at_d, columns)
             L.carry = [h.offset(at_a, a_tile), h.offset(at_c, c_m * most), h.offset(at_d, d_m * most)]
         return L.index, L.carry
@@ -340,7 +340,7 @@ def _pack_rows(f: Function, t: Type) -> Helper:
     return h
 
 
-def _pack_columns(f: Function, t: Type, tiles: int) -> Helper:
+def _pack_columns(f: Function, t: Type, tiles: int, gap: int) -> Helper:
     """``columns(to, a, a_k, m, k)``: ``tiles`` tiles of a column-major A side by side; lines are read once."""
     h = f.helper(f"pack_columns_{tiles}", PTR, PTR, I64, I64, I64)
     to, a, a_k, m, k = h.params
@@ -351,7 +351,7 @@ def _pack_columns(f: Function, t: Type, tiles: int) -> Helper:
     for u in range(tiles):
         for first in range(0, shape.pitch, n):
             mask = h.first(smaller(h, m - u * shape.rows, shape.rows) - first, n)
-            pieces.append((k * (u * step) + first * t.bytes, (u * shape.rows + first) * t.bytes, mask))
+            pieces.append((k * (u * step) + (u * gap + first * t.bytes), (u * shape.rows + first) * t.bytes, mask))
     with h.loop(0, k, carry=[to, a]) as K:
         target, source = K.carry
         for there, here, mask in pieces:
@@ -395,8 +395,8 @@ def matmul(f: Function, dtype: str) -> None:
     copy, turn = _pack_copy(f, t, shape.vectors), _pack_transpose(f, t, shape.vectors)
     g = {name: f.size(i) for i, name in enumerate(MATMUL_ARGS)}
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
-    packing = PackA(f, t)
-    slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step)
+    packing = PackA(f, t, A_GAP)
+    slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step + A_TILES * A_GAP)
     room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t)
     packs_a, packs_b, packed, turned = ((g["flags"] & flag) != 0 for flag in (PACK_A, PACK_B, PACKED, TURNED))
     fast = (packs_a & (packs_b | packed)).to(I64)
@@ -431,7 +431,7 @@ def matmul(f: Function, dtype: str) -> None:
                 )  # fmt: skip
             item, step = f.i64(t.bytes), f.i64(packing.step)
             a_m, a_k = f.select(packs_a, item, g["a_m"]), f.select(packs_a, step, g["a_k"])
-            a_tile = f.select(packs_a, depth * step, g["a_m"] * shape.rows)
+            a_tile = f.select(packs_a, depth * step + A_GAP, g["a_m"] * shape.rows)
             block.context.set(k=depth, a_m=a_m, a_k=a_k, a_tile=a_tile)
             use_a = f.select(packs_a, slab, at_a)
             block.context.set(b_k=f.select(packs_b | packed, f.i64(width * t.bytes), g["b_k"]))
@@ -462,14 +462,14 @@ PACK_GROUP = 8  # tiles of A that ``pack_a`` does at a time
 
 
 class PackA:
-    """Packing of rows of A into tiles of ``[k, pitch]``, within a kernel."""
+    """Packing of rows of A into tiles of ``[k, pitch]``, ``gap`` bytes apart, within a kernel."""
 
-    def __init__(self, f: Function, t: Type):
-        self.f, self.t = f, t
+    def __init__(self, f: Function, t: Type, gap: int = 0):
+        self.f, self.t, self.gap = f, t, gap
         self.shape, self.lanes = tile_shape(f.vector_bytes), f.lanes(t)
         self.step = self.shape.pitch * t.bytes
         self.rows = _pack_rows(f, t)
-        self.column, self.columns = _pack_columns(f, t, 1), _pack_columns(f, t, PACK_GROUP)
+        self.column, self.columns = _pack_columns(f, t, 1, gap), _pack_columns(f, t, PACK_GROUP, gap)
 
     def pack(self, to: Value, a: Value, a_m: Value, a_k: Value, m: Value, k: Value, tile: Callable) -> None:
         """All ``m`` rows; ``tile(to, a, rows)`` packs one tile of a row-major A."""
@@ -487,8 +487,11 @@ class PackA:
                         tile(one, start, left - M.index)
                         B2.otherwise()
                         f.call(self.column, one, start, a_k, left - M.index, k)
-                    M.carry = [f.offset(one, k * self.step), f.offset(start, a_m * self.shape.rows)]
-            G.carry = [f.offset(target, k * (self.step * PACK_GROUP)), f.offset(source, a_m * group)]
+                    M.carry = [f.offset(one, k * self.step + self.gap), f.offset(start, a_m * self.shape.rows)]
+            G.carry = [
+                f.offset(target, k * (self.step * PACK_GROUP) + self.gap * PACK_GROUP),
+                f.offset(source, a_m * group),
+            ]
 
 
 @kernel
