@@ -18,6 +18,8 @@ from .ir import BOOL, I64, PTR, TYPES, Function, Helper, Type, Value
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
 QUERIES, KEYS = 64, 64
+#: Queries that are done at a time where a block is on the diagonal of causal attention.
+PIECE = 24
 #: Rows of a block of queries (as where one token follows another) that are not worth packing keys for.
 FEW_QUERIES = 4
 #: Most numbers per head that the kernels take: a packed block of keys is that deep.
@@ -123,6 +125,17 @@ def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, key
     return f.select(g["causal"] != 0, upto, keys)
 
 
+def _pieces(f: Function, g: dict[str, Value], start: Value, rows: Value, first_key: Value, keys: Value) -> Value:
+    """How many queries of a block are done at a time: few where causality hides many of its keys from the first ones."""
+    hidden = (g["causal"] != 0) & (first_key + keys > start + PIECE)
+    return f.select(hidden & (rows > PIECE), f.i64(PIECE), f.i64(QUERIES))
+
+
+def _seen(f: Function, g: dict[str, Value], end: Value, first_key: Value, keys: Value) -> Value:
+    """How many of a block's keys any query before ``end`` may see."""
+    return f.select(g["causal"] != 0, smaller(f, end - first_key, keys), keys)
+
+
 def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Value, mask: Value) -> Value:
     """Scores of one register: scaled, and minus infinity where masked."""
     lanes = f.lanes(t)
@@ -225,29 +238,35 @@ def attention(f: Function, dtype: str, kind: str) -> None:
             keys = smaller(f, end - K.index, KEYS)
             first = K.index == 0
             block = f.offset(k, K.index * g["k_s"])
-            with f.branch(rows <= FEW_QUERIES) as B:
-                tiles.times_rows(scores, tiles.row, q, g["q_l"], rows, g["e"], block, g["k_s"], keys)
-                B.otherwise()
+            values, mask_at = f.offset(v, K.index * g["v_s"]), f.offset(mask, K.index * (1 if kind == "bool" else item))
+            with f.when(rows > FEW_QUERIES):
                 tiles.pack_turned(keys_turned, block, g["k_s"], g["e"], keys)
-                tiles.times_packed(scores, tiles.row, q, g["q_l"], rows, g["e"], keys_turned, keys)
-            mask_at = f.offset(mask, K.index * (1 if kind == "bool" else item))
-            with f.loop(0, rows) as R:
-                f.call(
-                    softmax,
-                    f.offset(scores, R.index * tiles.row),
-                    f.offset(mask_at, R.index * g["m_l"]),
-                    f.offset(sums, R.index * (2 * item)),
-                    f.offset(out, R.index * g["o_l"]),
-                    _visible(f, g, start + R.index, K.index, keys),
-                    keys,
-                    g["ev"],
-                    first.to(I64),
-                    scale_at,
+            step = _pieces(f, g, start, rows, K.index, keys)
+            with f.loop(0, rows, step) as P:
+                count = smaller(f, rows - P.index, step)
+                seen = _seen(f, g, start + P.index + count, K.index, keys)
+                mine, into = f.offset(q, P.index * g["q_l"]), f.offset(out, P.index * g["o_l"])
+                with f.branch(rows <= FEW_QUERIES) as B:
+                    tiles.times_rows(scores, tiles.row, mine, g["q_l"], count, g["e"], block, g["k_s"], seen)
+                    B.otherwise()
+                    tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_turned, seen)
+                with f.loop(0, count) as R:
+                    row = P.index + R.index
+                    f.call(
+                        softmax,
+                        f.offset(scores, R.index * tiles.row),
+                        f.offset(mask_at, row * g["m_l"]),
+                        f.offset(sums, row * (2 * item)),
+                        f.offset(out, row * g["o_l"]),
+                        _visible(f, g, start + row, K.index, keys),
+                        seen,
+                        g["ev"],
+                        first.to(I64),
+                        scale_at,
+                    )
+                tiles.add_product(
+                    first, into, g["o_l"], scores, tiles.row, tiles.item, count, seen, values, g["v_s"], g["ev"], room
                 )
-            values = f.offset(v, K.index * g["v_s"])
-            tiles.add_product(
-                first, out, g["o_l"], scores, tiles.row, tiles.item, rows, keys, values, g["v_s"], g["ev"], room
-            )
         with f.loop(0, rows) as R:
             top, total = (f.load(f.offset(sums, R.index * (2 * item) + i * item), t) for i in range(2))
             nothing = total == 0
@@ -333,29 +352,49 @@ def attention_backward(f: Function, dtype: str, kind: str) -> None:
             with f.loop(zero, g["shared"]) as H, f.loop(begin, g["l"], QUERIES) as Q:
                 h, start = kh * g["shared"] + H.index, Q.index
                 rows = smaller(f, g["l"] - start, QUERIES)
-                q, grad = at(4, "q", b, h, start), at(9, "g", b, h, start)
-                dq = at(0, "dq", b, h, start)
-                tiles.times_packed(scores, tiles.row, q, g["q_l"], rows, g["e"], keys_turned, keys)
-                tiles.times_packed(grads, tiles.row, grad, g["g_l"], rows, g["ev"], values_turned, keys)
+                step = _pieces(f, g, start, rows, K.index, keys)
+                pieces = (rows + step - 1) / step
                 mask = f.offset(at(7, "m", b, h, start), K.index * (1 if kind == "bool" else item))
                 flat = ((b * g["heads"] + h) * g["l"] + start) * item
-                with f.loop(0, rows) as R:
-                    f.call(
-                        weigh,
-                        f.offset(scores, R.index * tiles.row),
-                        f.offset(grads, R.index * tiles.row),
-                        f.offset(mask, R.index * g["m_l"]),
-                        f.offset(f.data(10), flat + R.index * item),
-                        f.offset(f.data(3), flat + R.index * item),
-                        _visible(f, g, start + R.index, K.index, keys),
-                        keys,
-                        scale_at,
+                with f.loop(0, pieces) as P:
+                    # The last one first: it sees every key, and may set what the others add to.
+                    fresh = (H.index == 0) & (start == begin) & (P.index == 0)
+                    top = (pieces - 1 - P.index) * step
+                    count = smaller(f, rows - top, step)
+                    seen = f.select(fresh, keys, _seen(f, g, start + top + count, K.index, keys))
+                    q, grad, dq = (at(i, name, b, h, start + top) for i, name in ((4, "q"), (9, "g"), (0, "dq")))
+                    tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_turned, seen)
+                    tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_turned, seen)
+                    with f.loop(0, count) as R:
+                        row = top + R.index
+                        f.call(
+                            weigh,
+                            f.offset(scores, R.index * tiles.row),
+                            f.offset(grads, R.index * tiles.row),
+                            f.offset(mask, row * g["m_l"]),
+                            f.offset(f.data(10), flat + row * item),
+                            f.offset(f.data(3), flat + row * item),
+                            _visible(f, g, start + row, K.index, keys),
+                            seen,
+                            scale_at,
+                        )
+                    add = tiles.add_product
+                    add(fresh, dv, g["dv_s"], scores, tiles.item, tiles.row, seen, count, grad, g["g_l"], g["ev"], room)
+                    add(fresh, dk, g["dk_s"], grads, tiles.item, tiles.row, seen, count, q, g["q_l"], g["e"], room)
+                    add(
+                        K.index == 0,
+                        dq,
+                        g["dq_l"],
+                        grads,
+                        tiles.row,
+                        tiles.item,
+                        count,
+                        seen,
+                        k,
+                        g["k_s"],
+                        g["e"],
+                        room,
                     )
-                fresh = (H.index == 0) & (start == begin)
-                add = tiles.add_product
-                add(fresh, dv, g["dv_s"], scores, tiles.item, tiles.row, keys, rows, grad, g["g_l"], g["ev"], room)
-                add(fresh, dk, g["dk_s"], grads, tiles.item, tiles.row, keys, rows, q, g["q_l"], g["e"], room)
-                add(K.index == 0, dq, g["dq_l"], grads, tiles.row, tiles.item, rows, keys, k, g["k_s"], g["e"], room)
 
 
 def _delta(f: Function, t: Type, g: dict[str, Value], grad: Value, out: Value, to: Value) -> None:

@@ -43,7 +43,15 @@ def test_attention():
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
 @pytest.mark.parametrize(
     "sizes",
-    [(2, 4, 2, 150, 100, 40, 24), (1, 2, 2, 70, 200, 64, 72), (2, 3, 3, 64, 64, 17, 130), (1, 2, 1, 1, 300, 8, 8)],
+    [
+        (2, 4, 2, 150, 100, 40, 24),
+        (1, 2, 2, 70, 200, 64, 72),
+        (2, 3, 3, 64, 64, 17, 130),
+        (1, 2, 1, 1, 300, 8, 8),
+        (1, 4, 2, 25, 25, 8, 8),
+        (1, 2, 1, 40, 65, 8, 20),
+        (1, 2, 2, 130, 40, 20, 8),
+    ],
 )
 @pytest.mark.parametrize("kind", ["plain", "causal", "bool", "numbers"])
 def test_blocks(dtype, sizes, kind):
