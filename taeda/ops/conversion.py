@@ -118,6 +118,8 @@ def type_as(input, other):
 
 def _caster(name: str, dtype: Any) -> None:
     def cast(input, memory_format=None):
+        if memory_format is None:
+            return input if input.dtype is dtype else to(input, dtype)
         return to(input, dtype, memory_format=memory_format)
 
     cast.__name__ = cast.__qualname__ = name

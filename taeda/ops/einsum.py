@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import string
 from collections.abc import Sequence
 
@@ -167,6 +168,50 @@ def _pair(a: Tensor, ia: tuple, b: Tensor, ib: tuple, keep: set) -> tuple[Tensor
     return reshape(matmul(x, y), tuple(sizes[i] for i in result)), result
 
 
+@functools.lru_cache(maxsize=1024)
+def _product(equation: str, first: tuple, second: tuple) -> tuple | None:
+    """How two operands of these sizes become one product of matrices, or None where that takes more.
+
+    Gives for each operand the order of its dimensions and the sizes to reshape to, then the sizes of the result and the
+    order of its dimensions; None stands for no change. A program contracts the same sizes again and again.
+    """
+    (ia, ib), output = _parse(equation, (len(first), len(second)))
+    sizes = {**dict(zip(ib, second, strict=True)), **dict(zip(ia, first, strict=True))}
+    if len(set(ia)) < len(ia) or len(set(ib)) < len(ib) or any(sizes[i] != n for i, n in zip(ib, second, strict=True)):
+        return None
+    batch = [i for i in ia if i in ib and i in output]
+    summed = [i for i in ia if i in ib and i not in output]
+    rows, columns = [i for i in ia if i not in ib], [i for i in ib if i not in ia]
+    if not summed or not set(rows + columns) <= set(output):
+        return None
+
+    def count(indices: list) -> int:
+        return math.prod(sizes[i] for i in indices)
+
+    def change(given: tuple, wanted: list, shape: tuple) -> tuple:
+        places = tuple(given.index(i) for i in wanted)
+        ordered = tuple(sizes[i] for i in wanted)
+        return None if places == tuple(range(len(places))) else places, None if ordered == shape else shape
+
+    lead, made = tuple(sizes[i] for i in batch), [*batch, *rows, *columns]
+    wide = (*lead, count(rows), count(columns))
+    sizes_made = tuple(sizes[i] for i in made)
+    order_made = tuple(made.index(i) for i in output)
+    return (
+        change(ia, [*batch, *rows, *summed], (*lead, count(rows), count(summed))),
+        change(ib, [*batch, *summed, *columns], (*lead, count(summed), count(columns))),
+        (
+            None if order_made == tuple(range(len(made))) else order_made,
+            None if sizes_made == wide else sizes_made,
+        ),
+    )
+
+
+def _changed(x: Tensor, places: tuple | None, shape: tuple | None) -> Tensor:
+    x = x if places is None else permute(x, places)
+    return x if shape is None else reshape(x, shape)
+
+
 def _place(x: Tensor, indices: tuple, target: tuple) -> Tensor:
     """``x`` with its dimensions in the order of ``target``, and size 1 for those it has not."""
     x = permute(x, [indices.index(i) for i in target if i in indices])
@@ -190,6 +235,13 @@ def einsum(*args):
 
     Operands are contracted two at a time by matrix products; with more than two, in the order that ``contraction`` finds.
     """
+    if len(args) == 3 and args[0].__class__ is str and args[1].__class__ is Tensor and args[2].__class__ is Tensor:
+        plan = _product(args[0], tuple(args[1].shape), tuple(args[2].shape))
+        if plan is not None:
+            left, right, (places, shape) = plan
+            made = matmul(_changed(args[1], *left), _changed(args[2], *right))
+            made = made if shape is None else reshape(made, shape)
+            return made if places is None else permute(made, places)
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or operands and their lists of subscripts"

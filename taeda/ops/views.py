@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import _core
 from .._core import HELPERS, Tensor, moves
 from .._core import tensor as core
@@ -204,6 +206,8 @@ def reshape_as(input, other):
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim`` to ``end_dim`` merged into one."""
     n = input.dim()
+    if end_dim == -1 and start_dim == 0 and n > 1:  # what is common, at once
+        return reshape(input, (-1,))
     start, end = _wrap(start_dim, n, "flatten"), _wrap(end_dim, n, "flatten")
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -211,11 +215,8 @@ def flatten(input, start_dim=0, end_dim=-1):
         return reshape(input, (1,))
     if start == end:
         return input
-    shape = input.shape
-    middle = 1
-    for size in shape[start : end + 1]:
-        middle *= size
-    return reshape(input, (*shape[:start], middle, *shape[end + 1 :]))
+    shape = tuple(input.shape)
+    return reshape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @composite()
@@ -313,6 +314,9 @@ slice_view.vjp(
 @composite()
 def narrow(input, dim, start, length):
     """A view of ``length`` elements from ``start`` along ``dim``."""
+    n = input.dim()
+    if start.__class__ is int and -n <= dim < n and 0 <= start <= start + length <= input.shape[dim]:
+        return slice_view(input, dim, start, start + length, 1)  # what is common, at once
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     at = _wrap(dim, input.dim(), "narrow")
