@@ -255,6 +255,35 @@ cdef double cumulate(const float* p32, const double* p64, int64_t n, char* out) 
     return s64
 
 
+ctypedef fused real:
+    float
+    double
+
+cdef enum:
+    ABREAST = 8  # searches that go on together: each waits for memory at every step
+
+
+cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* out, int64_t draws):
+    """For each draw the first of the ``n`` running sums that, over the total, is no less than a uniform number."""
+    cdef double u[ABREAST]
+    cdef int64_t low[ABREAST]
+    cdef int64_t i, k, some, half, rest
+    for i in range(n):
+        sums[i] = sums[i] / total
+    for k in range(0, draws, ABREAST):
+        some = min(draws - k, <int64_t>ABREAST)
+        for i in range(some):
+            u[i], low[i] = next_unit(g), 0
+        rest = n - 1  # the last sum counts as 1
+        while rest > 0:
+            half = (rest + 1) // 2
+            for i in range(some):  # a product rather than a branch that nobody can predict
+                low[i] += half * (sums[low[i] + half - 1] < u[i])
+            rest -= half
+        for i in range(some):
+            out[k + i] = low[i]
+
+
 def choose(Tensor p, Tensor out, generator=None):
     """Draw with replacement: for each row of ``p`` (float32 or float64, contiguous) a row of ``out`` (int64).
 
@@ -262,34 +291,22 @@ def choose(Tensor p, Tensor out, generator=None):
         RuntimeError: a row is no distribution.
     """
     cdef Generator g = which(generator)
-    cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r, k, low, high, middle
-    cdef double u, x, total
-    cdef bint single = p.code == F32
-    cdef const float* p32
-    cdef const double* p64
+    cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r
+    cdef double total
+    cdef int64_t* places
     cdef char* sums = <char*>allocate(n * 8)
     if sums == NULL:
         raise MemoryError()
     enter(g)
     try:
         for r in range(rows):
-            p32 = <float*>p.ptr + r * n if single else NULL
-            p64 = NULL if single else <double*>p.ptr + r * n
-            total = cumulate(p32, p64, n, sums)
-            for k in range(draws):
-                u = next_unit(g)
-                low, high = 0, n - 1  # the last sum counts as 1
-                while low < high:
-                    middle = (low + high) // 2
-                    if single:
-                        x = (<float*>sums)[middle] / <float>total
-                    else:
-                        x = (<double*>sums)[middle] / total
-                    if x < u:
-                        low = middle + 1
-                    else:
-                        high = middle
-                (<int64_t*>out.ptr)[r * draws + k] = low
+            places = <int64_t*>out.ptr + r * draws
+            if p.code == F32:
+                total = cumulate(<float*>p.ptr + r * n, NULL, n, sums)
+                find_places[float](<float*>sums, n, <float>total, g, places, draws)
+            else:
+                total = cumulate(NULL, <double*>p.ptr + r * n, n, sums)
+                find_places[double](<double*>sums, n, total, g, places, draws)
     finally:
         leave(g)
         release(sums, n * 8)
