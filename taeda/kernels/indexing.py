@@ -241,7 +241,7 @@ def _place(
 def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value) -> None:
     """Items from ``src + places[j]``, one after the other.
 
-    They are loaded one by one: what gather instructions read takes them 2.4 cycles an item on Zen 4, loads take 1.
+    They are loaded one by one: on Zen 4 a gather instruction took about twice as long for what it reads (docs/notes/0010).
     """
     group = 8
 

@@ -256,6 +256,8 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
 
 
 def _number(x: Any) -> Any:
+    if x.__class__ is float or x.__class__ is int:
+        return x
     return x.item() if isinstance(x, Tensor) or hasattr(x, "item") else x
 
 
@@ -290,10 +292,13 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
 
 
 def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, Any]:
-    if not set(bounds) <= {"start", "end", "step"}:
+    if bounds and not set(bounds) <= {"start", "end", "step"}:
         raise TypeError(f"{name}() got unexpected keyword arguments {sorted(set(bounds) - {'start', 'end', 'step'})}")
     if len(args) > 3:
         raise TypeError(f"{name}() takes at most 3 positional arguments, got {len(args)}")
+    if not bounds and len(args) > 1:
+        start, end, step = args if len(args) == 3 else (*args, 1)
+        return _number(start), _number(end), _number(step)
     given = dict(
         zip(("end",) if len(args) == 1 and "end" not in bounds else ("start", "end", "step"), args, strict=False)
     )
@@ -480,7 +485,8 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 def diag(input, diagonal=0):
     """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
     if input.dim() == 1:
-        return diag_embed(input, diagonal)
+        side = input.shape[0] + abs(diagonal)
+        return diagonal_backward(input, (side, side), diagonal, 0, 1)
     if input.dim() == 2:
         return _diagonal(input, diagonal).clone()
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")

@@ -275,12 +275,13 @@ def pad(input, pad, mode="constant", value=None):
             f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad {list(pad)} with shape "
             f"{list(input.shape)}"
         )
-    cut = [(0, size) for size in input.shape]
-    amounts = []
+    if not any(pad):
+        return view_as_itself(input)
+    shape, amounts = tuple(input.shape), pad
     for i in range(count):
-        before, after = pad[2 * i : 2 * i + 2]
+        before, after = pad[2 * i], pad[2 * i + 1]
         d = dims - 1 - i
-        size = input.shape[d]
+        size = shape[d]
         if mode == "reflect" and max(before, after) >= size:
             raise RuntimeError(
                 f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
@@ -292,14 +293,13 @@ def pad(input, pad, mode="constant", value=None):
             )
         if size == 0 and (before or after):
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
-        if min(before, after) < 0 and mode != "replicate":
+        if mode != "replicate" and (before < 0 or after < 0):
             input = narrow(input, d, max(-before, 0), size + min(before, 0) + min(after, 0))
-        cut[d] = (max(-before, 0), size + before + after)
-        amounts += [max(before, 0), max(after, 0)]
-    if not any(pad):
-        return view_as_itself(input)
-    made = edge_pad(input, tuple(amounts), mode) if any(amounts) else input
+    if min(pad) < 0:
+        amounts = tuple(max(n, 0) for n in pad)
+    made = edge_pad(input, amounts, mode) if any(amounts) else input
     if min(pad) < 0 and mode == "replicate":  # an edge may be shown that is cut off itself
-        for d, (start, size) in enumerate(cut):
-            made = narrow(made, d, start, size)
+        for i in range(count):
+            d = dims - 1 - i
+            made = narrow(made, d, max(-pad[2 * i], 0), shape[d] + pad[2 * i] + pad[2 * i + 1])
     return made

@@ -279,20 +279,27 @@ def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
                 f"There are 0 sized dimensions, and they aren't selected, so unique cannot be applied: {list(input.shape)}"
             )
         return _answer(input.detach(), _empty_longs((0,)), _empty_longs((0,)), return_inverse, return_counts)
-    matrix = moved.reshape(n, -1)
+    matrix, sizes = core.view_reshape(moved, (n, -1)), moved.shape[1:]
     places = None
     if not consecutive:  # sort by the last column first: each stable sort keeps the order of the later columns
-        for column in reversed(matrix.unbind(1)):
-            order = sort(column if places is None else column[places])[1]
-            places = order if places is None else places[order]
-        moved, matrix = moved[places], matrix[places]
+        for column in reversed(core.view_unbind(matrix, 1)):
+            order = ordering.sort_rows(_rows_at(column, places).contiguous(), n)[1]
+            places = order if places is None else _rows_at(places, order)
+        matrix = _rows_at(matrix, places)
     flags = _core.empty((n,), _core.bool_)
     flags.fill_(True)
     if n > 1:
         core.view_slice(flags, 0, 1, n, 1).copy_((matrix[1:] != matrix[:-1]).any(1))
     starts, _ = core_indexing.mask_starts(flags)
     numbers, lengths = _runs(flags, starts, n, places, return_inverse, return_counts)
-    return _answer(moved[flags].movedim(0, at), numbers, lengths, return_inverse, return_counts)
+    firsts = core.view_select(core_indexing.true_positions(flags, starts), 1, 0)
+    values = core.view_reshape(_rows_at(matrix, firsts), (firsts.shape[0], *sizes))
+    return _answer(values.movedim(0, at), numbers, lengths, return_inverse, return_counts)
+
+
+def _rows_at(x: Tensor, places: Tensor | None) -> Tensor:
+    """The slices of ``x`` at ``places`` of the first dimension; None stands for all."""
+    return x if places is None else core_indexing.index_get(x, [places], 0, False)
 
 
 # ---- search ----------------------------------------------------------------------------------------------------------
