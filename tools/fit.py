@@ -233,6 +233,13 @@ def ndtri_at(u):
 FITS = {
     # exp(r) = 1 + r + r^2 p(r)
     "EXP": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.exp(r), -0.3469, 0.3469, (4, 9, 5)),
+    "EXP_SIXTEENTH": (
+        lambda r: (mp.expm1(r) - r) / r**2,
+        lambda r: r**2 / mp.exp(r),
+        -0.0217,
+        0.0217,
+        (1, None, None),
+    ),
     # 2^r = 1 + r p(r)
     "EXP2": (lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.exp(r * LN2), -0.5005, 0.5005, (5, 10, 6)),
     # log(1 + r) = r + r^2 p(r)

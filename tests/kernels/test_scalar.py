@@ -102,7 +102,7 @@ UNARY = {
     "asinh": (mp.asinh, -INF, INF, 1, 2),
     "acosh": (mp.acosh, 1, INF, 1, 2),
     "atanh": (lambda x: mp.atanh(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 2),
-    "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -1e4, 1e4, 2, 3),
+    "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -1e4, 1e4, 2.5, 3),
     "erf": (mp.erf, -30, 30, 2, 2),
     "erfc": (mp.erfc, -30, 30, 1.5, 4),
     "erfinv": (lambda x: mp.erfinv(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 4),

@@ -238,6 +238,18 @@ def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | No
     return f.emit(f"call {x.llvm} @{name}({', '.join(f'{t} {v}' for _, t, v in operands)})", x.type, x.lanes)
 
 
+def pick(items: Sequence[float], index: Value) -> Value:
+    """``items[index % 16]`` of 16 float32 numbers by AVX-512's permutation; ``index`` is an int32."""
+    f, lanes = index.fn, index.lanes
+    if lanes == 1:
+        index = f.splat(index, 16)
+    elif lanes < 16:
+        index = index.shuffle([i if i < lanes else -1 for i in range(16)])
+    name = "llvm.x86.avx512.permvar.sf.512"
+    found = f.intrinsic(name, F32, 16, f.vector(F32, items), index)
+    return found if lanes == 16 else found.slice(0, lanes)
+
+
 def _inverse_14_bits(x: Value) -> Value | None:
     """``1 / x`` to 14 bits by AVX-512's instruction, or None where there is none for this type."""
     f = x.fn

@@ -28,6 +28,7 @@ from .exponential import (
     _split,
     exp,
     exp_negative,
+    half_exp2_rough,
     in_double,
     log,
     pow,
@@ -185,8 +186,7 @@ def _upper_tail(a: Value) -> Value:
     Further out only the absolute error falls: what this is for is a sum with ``a``.
     """
     h = a * poly(a, table("TAIL_LOG", a))
-    n, k = nearest(h)
-    return poly(h - n, (1.0, *table("EXP2", a))) * power_of_two(k - 1, F32)
+    return half_exp2_rough(h)
 
 
 def gelu(x: Value) -> Value:
