@@ -100,7 +100,10 @@ def remainder(x1: Any, x2: Any, /) -> Tensor:
     """What is left of ``x1`` over ``x2``, with the sign of ``x2``, which a zero has too; see :func:`taeda.remainder`."""
     first, second = promoted("remainder", x1, x2)
     rest = taeda.remainder(first, second)
-    return taeda.where(rest == 0, taeda.copysign(rest, second), rest) if rest.dtype.is_floating_point else rest
+    if rest.dtype.is_floating_point:
+        with taeda.no_grad():  # a zero's sign is no part of its gradient
+            rest.copy_(taeda.where(rest == 0, taeda.copysign(rest, second), rest))
+    return rest
 
 
 def sign(x: Tensor, /) -> Tensor:

@@ -177,6 +177,19 @@ def test_binary(name, dtype):
     same(getattr(xp, name)(ours(a), ours(b)), want, a, b, ulps=64, zeros=dtype in REAL)
 
 
+def test_gradients_of_a_remainder_that_is_zero():
+    x, y = taeda.tensor([-6.0, 6.0, 0.0, -0.0, 5.0]), taeda.tensor([3.0, -3.0, 2.0, 2.0, 3.0])
+    for function in (xp.remainder, taeda.remainder):
+        a, b = x.clone().requires_grad_(), y.clone().requires_grad_()
+        result = function(a, b)
+        result.sum().backward()
+        assert a.grad.tolist() == [1.0] * 5 and b.grad.tolist() == [2.0, 2.0, 0.0, 0.0, -1.0]
+    assert xp.signbit(xp.remainder(x, y)).tolist() == [False, True, False, False, False]
+    mapped = taeda.func.vmap(xp.remainder)(x, y)
+    assert mapped.tolist() == result.tolist() and xp.signbit(mapped).tolist() == [False, True, False, False, False]
+    assert taeda.func.grad(lambda a: xp.remainder(a, y[0]))(x[0]) == 1
+
+
 @pytest.mark.parametrize("dtype", COMPLEX)
 def test_expm1_of_infinite_parts(dtype):
     """By the standard, where NumPy gives NaN: -1 at -infinity, an infinity of no direction at infinity."""
