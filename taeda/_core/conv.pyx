@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
-from .gemm cimport Blocks, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
+from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
 from .tensor cimport (
@@ -108,10 +108,17 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return 0
     if k == 0:
         return fill(out, bias)
+    if pointwise(g, x, out, channels):
+        return as_product(g, x, w, bias, out, groups)
+    if is_last_depthwise(g, x, out, channels, m):
+        return depthwise_last(g, x, w, bias, out)
+    if not by_windows(g, images, groups, channels, m) or is_winograd(g, code, images, groups, channels, m):
+        if channels_last(x):
+            x = contiguous_tensor(x)
+        if channels_last(out):
+            return turned(g, x, w, bias, out, groups)
     if is_depthwise(channels, m):
         return depthwise(g, x, w, bias, out, groups)
-    if pointwise(g, x, channels):
-        return as_product(g, x, w, bias, out, groups)
     if is_winograd(g, code, images, groups, channels, m):
         return winograd(g, x, w.ptr, k, g.taps, bias, out)
     if by_windows(g, images, groups, channels, m):
@@ -166,6 +173,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     return 0
 
 
+include "formats.pxi"
 include "depthwise.pxi"
 include "slots.pxi"
 include "winograd.pxi"
@@ -198,29 +206,61 @@ cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, 
     return 0
 
 
-cdef bint pointwise(Geometry* g, Tensor x, int64_t channels) noexcept:
+cdef int turned(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """What has kernels for channels first alone."""
+    cdef Tensor whole = empty_tensor(out.code, 5, out.sizes)
+    convolve(g, x, w, bias, whole, groups)
+    copy_into(out, whole)
+    return 0
+
+
+cdef bint even_pixels(Tensor x) noexcept:
+    """Whether the pixels of an image are all as far from each other."""
+    return (x.sizes[3] == 1 or x.strides[3] == x.sizes[4] * x.strides[4]) and (
+        x.sizes[2] == 1 or x.strides[2] == x.sizes[3] * x.sizes[4] * x.strides[4])
+
+
+cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcept:
     """Whether the convolution is a product of matrices as they lie in memory: 1x1, without stride or padding."""
     cdef int n
     for n in range(3):
         if g.k[n] != 1 or g.s[n] != 1 or g.p[n] != 0 or g.o[n] != g.i[n]:
             return False
-    return (x.strides[4] == 1 or g.i[2] == 1) and (g.i[1] == 1 or x.strides[3] == g.i[2]) and (
-        g.i[0] == 1 or x.strides[2] == g.i[1] * g.i[2])
+    if channels == 1 or x.sizes[4] == 1 and g.pixels > 1 or not even_pixels(x) or not even_pixels(out):
+        return False
+    return (x.strides[4] == 1 or x.strides[1] == 1) and (out.strides[4] == 1 or out.strides[1] == 1)
 
 
 cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """Weights by pixels, or pixels by weights where the result has channels last."""
     cdef Product p
-    cdef int64_t item = ITEMSIZE[x.code]
+    cdef Matrix pixels, weights
+    cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[1], c = w.sizes[2], images = x.sizes[0], pixel
+    pixel = x.strides[4] * item
     memset(&p, 0, sizeof(Product))
-    p.code, p.m, p.n, p.k, p.n0, p.n1 = x.code, w.sizes[1], g.pixels, w.sizes[2], x.sizes[0], groups
-    p.a.ptr, p.a.rows, p.a.columns, p.a.inner = w.ptr, p.k * item, item, p.m * p.k * item
-    p.b.ptr, p.b.rows, p.b.columns = x.ptr, x.strides[1] * item, item
-    p.b.outer, p.b.inner = x.strides[0] * item, x.strides[1] * p.k * item
-    p.c.ptr, p.c.rows, p.c.columns = out.ptr, p.n * item, item
-    p.c.outer, p.c.inner = out.strides[0] * item, p.m * p.n * item
+    memset(&pixels, 0, sizeof(Matrix))
+    memset(&weights, 0, sizeof(Matrix))
+    p.code, p.k, p.n1 = x.code, c, groups
+    weights.ptr, weights.inner = w.ptr, m * c * item
+    pixels.ptr, pixels.outer, pixels.inner = x.ptr, x.strides[0] * item, x.strides[1] * c * item
+    p.c.ptr, p.c.outer, p.c.inner, p.c.columns = out.ptr, out.strides[0] * item, out.strides[1] * m * item, item
+    if channels_last(out):
+        p.m, p.n, p.n0 = g.pixels, m, images
+        if pixels.outer == g.pixels * pixel and p.c.outer == g.pixels * out.strides[4] * item:
+            p.m, p.n0 = p.m * images, 1
+        weights.rows, weights.columns = item, c * item
+        pixels.rows, pixels.columns = pixel, x.strides[1] * item
+        p.a, p.b, p.c.rows = pixels, weights, out.strides[4] * item
+    else:
+        p.m, p.n, p.n0 = m, g.pixels, images
+        weights.rows, weights.columns = c * item, item
+        pixels.rows, pixels.columns = x.strides[1] * item, pixel
+        p.a, p.b, p.c.rows = weights, pixels, g.pixels * item
     p.d = p.c
     if bias is not None:
-        p.init, p.d.ptr, p.d.rows, p.d.columns, p.d.outer, p.d.inner = 1, bias.ptr, item, 0, 0, p.m * item
+        p.init, p.d.ptr, p.d.outer, p.d.inner = 1, bias.ptr, 0, m * item
+        p.d.columns = item if channels_last(out) else 0
+        p.d.rows = item - p.d.columns
     return multiply(&p)
 
 
@@ -255,7 +295,7 @@ cdef Tensor back(Tensor out, int code, int nd):
         for n in range(2, 2 + nd):
             sizes[n], strides[n] = out.sizes[n + missing], out.strides[n + missing]
         out = alias_tensor(out, 2 + nd, sizes, strides, 0)
-    return cast(out, code)
+    return cast_image(out, code)
 
 
 cdef Tensor grouped(Tensor w, int64_t groups):
@@ -333,13 +373,13 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
 cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bias, int64_t groups):
     cdef int inner = compute_code(input.code), n
     cdef int64_t sizes[5]
-    cdef Tensor x = spatial(cast(input, inner), 2), w = cast(weight, inner), out
+    cdef Tensor x = spatial(cast_image(input, inner), 2), w = cast_image(weight, inner), out
     g.taps = g.pixels = 1
     for n in range(3):
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], w.sizes[0], g.o[0], g.o[1], g.o[2]
-    out = empty_tensor(inner, 5, sizes)
+    out = empty_last(inner, 5, sizes) if is_last(input) or is_last(weight) else empty_tensor(inner, 5, sizes)
     convolve(g, x, grouped(w, groups), None if bias is None else contiguous_tensor(cast(bias, inner)), out, groups)
     return back(out, input.code, nd)
 
@@ -408,11 +448,12 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef int64_t first[3]
     cdef int64_t every[3]
     cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], offset, k, phases = 1, index
-    cdef Tensor x = spatial(cast(grad, inner), 2), w = grouped(spatial(cast(weight, inner), 2), groups), out, part, turned
+    cdef Tensor x = spatial(cast_image(grad, inner), 2), w = grouped(spatial(cast_image(weight, inner), 2), groups)
+    cdef Tensor out, part, turned
     cdef Tensor w5 = spatial(weight, 2), packed = None
     cdef Blocks b = blocks(inner)
     cdef Packed places
-    cdef bint direct
+    cdef bint direct, last = is_last(grad) or is_last(weight)
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -426,7 +467,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         whole.taps *= whole.k[n]
         sizes[2 + n] = whole.i[n]
         phases *= whole.s[n]
-    out = empty_tensor(inner, 5, sizes)
+    out = empty_last(inner, 5, sizes) if last else empty_tensor(inner, 5, sizes)
     if out.count == 0:
         return back(out, grad.code, nd)
     for index in range(phases):
@@ -455,13 +496,21 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if g.pixels == 0:
             continue
         part = out
-        direct = phases == 1 or (is_depthwise(m, c) and g.taps > 0)
+        # Channels last: also into every other pixel.
+        direct = phases == 1 or (is_depthwise(m, c) and g.taps > 0 and (not last or is_last_depthwise(&g, x, out, m, c)))
         if phases > 1:
-            part = alias_tensor(out, 5, sizes, strides, offset) if direct else empty_tensor(inner, 5, sizes)
+            if direct:
+                part = alias_tensor(out, 5, sizes, strides, offset)
+            else:
+                part = empty_last(inner, 5, sizes) if last else empty_tensor(inner, 5, sizes)
         if g.taps == 0:
             fill(part, bias)
-        elif phases == 1 and is_winograd(&g, inner, x.sizes[0], groups, m, c):
+        elif phases == 1 and not last and is_winograd(&g, inner, x.sizes[0], groups, m, c):
             winograd(&g, x, w.ptr, g.taps, c * g.taps, bias, part)
+        elif phases == 1 and last and is_winograd(&g, inner, x.sizes[0], groups, m, c):
+            part = empty_tensor(inner, 5, sizes)
+            winograd(&g, contiguous_tensor(x), w.ptr, g.taps, c * g.taps, bias, part)
+            copy_into(out, part)
         elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c):
             if packed is None:
                 packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
@@ -499,7 +548,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     cdef int64_t sizes[4]
     cdef int64_t arg[WEIGHT_ARGS]
     cdef char* ptr[4]
-    cdef Tensor x = spatial(cast(input, inner), 2), y = spatial(contiguous_tensor(cast(grad, inner)), 2), out
+    cdef Tensor x = spatial(cast_image(input, inner), 2), y = spatial(cast_image(grad, inner), 2), out
     cdef int64_t item = ITEMSIZE[inner], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
     cdef Blocks b = blocks(inner)
@@ -520,12 +569,18 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         out = empty_tensor(inner, 4, sizes)
         memset(out.ptr, 0, out.count * item)
         return turned_back(out)
+    if not is_depthwise(channels, m):
+        if is_winograd(&g, inner, images, groups, channels, m):
+            return winograd_gradient(&g, x, y)
+        if by_windows(&g, images, groups, channels, m):
+            return windows_gradient(&g, x, y, groups)
+    if is_last_depthwise(&g, x, y, channels, m):
+        return depthwise_last_gradient(&g, x, y)
+    y = contiguous_tensor(y)
+    if channels_last(x):
+        x = contiguous_tensor(x)
     if is_depthwise(channels, m):
         return depthwise_weight_gradient(&g, x, y, groups, m)
-    if is_winograd(&g, inner, images, groups, channels, m):
-        return winograd_gradient(&g, x, y)
-    if by_windows(&g, images, groups, channels, m):
-        return windows_gradient(&g, x, y, groups)
     fn = _weight[inner]
     if fn == NULL:
         fn = find(_weight, inner, "conv_weight")

@@ -7,8 +7,13 @@ cdef enum:
     BUFFER = 1 << 16       # bytes of a band
     PIECES = 32            # at most, each with a buffer of its own
 
+    LAST_ARGS = 23
+    LAST_ROWS = 1 << 15    # outputs of a task
+
 cdef kernel_t _depthwise[NDTYPES]
 cdef kernel_t _depthwise_weight[NDTYPES]
+cdef kernel_t _depthwise_last[NDTYPES]
+cdef kernel_t _depthwise_last_weight[NDTYPES]
 
 cdef struct Band:          # how the buffer of one channel is laid out
     int64_t lo[3]
@@ -185,3 +190,92 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, NULL
     depthwise_run(fn, g, x, y, groups, m, ptr, False, True)
     return turned_back(out)
+
+
+# ---- channels last --------------------------------------------------------------------------------------------------------
+
+cdef kernel_t find_last(kernel_t* table, int code, str name) except NULL:
+    from ..kernels import depthwise_last
+    cdef size_t address
+    if table[code] == NULL:
+        assert len(depthwise_last.LAST_ARGS) == LAST_ARGS
+        address = getattr(depthwise_last, name)(NAMES[code])
+        table[code] = <kernel_t>address
+    return table[code]
+
+
+cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t m) noexcept:
+    """Whether both lie with channels last, one output per channel, in an image."""
+    return channels == 1 and m == 1 and x.strides[1] == 1 and y.strides[1] == 1 and x.sizes[1] >= 8 and (
+        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
+
+
+cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t* arg) noexcept:
+    cdef int64_t item = ITEMSIZE[x.code], n
+    arg[0], arg[1] = x.sizes[0], x.sizes[1]
+    for n in range(1, 3):
+        arg[1 + n], arg[3 + n], arg[5 + n], arg[7 + n], arg[9 + n] = g.i[n], g.o[n], g.k[n], g.s[n], abs(g.d[n])
+        # Where the dilation is negative, the taps are turned round.
+        arg[11 + n] = g.p[n] + ((g.k[n] - 1) * -g.d[n] if g.d[n] < 0 else 0)
+        arg[14 + n], arg[17 + n] = x.strides[2 + n] * item, y.strides[2 + n] * item
+    arg[14], arg[17] = x.strides[0] * item, y.strides[0] * item
+    arg[22] = x.sizes[1] * item
+
+
+cdef Tensor taps_first(Geometry* g, Tensor w, int64_t channels):
+    """Weights ``[channel, tap]`` as ``[tap, channel]``, turned round where the dilation is negative."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    cdef int64_t n, offset = 0, step = 1
+    sizes[0], sizes[1], sizes[2] = g.k[1], g.k[2], channels
+    for n in range(2, 0, -1):
+        strides[n - 1] = -step if g.d[n] < 0 else step
+        offset += (g.k[n] - 1) * step if g.d[n] < 0 else 0
+        step *= g.k[n]
+    strides[2] = g.taps
+    cdef Tensor out = empty_tensor(w.code, 3, sizes)
+    copy_into(out, alias_tensor(w, 3, sizes, strides, offset))
+    return out
+
+
+cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+    """:func:`depthwise` of images with channels last."""
+    cdef int64_t arg[LAST_ARGS]
+    cdef int64_t images = x.sizes[0], channels = x.sizes[1], tasks
+    cdef double work = <double>out.count * g.taps
+    cdef char* ptr[4]
+    w = taps_first(g, w, channels)
+    last_shape(g, x, out, arg)
+    arg[20] = even(g.o[1], max(LAST_ROWS // (g.o[2] * channels), <int64_t>1))
+    arg[21] = bias is not None
+    tasks = images * ceil_div(g.o[1], arg[20])
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, w.ptr if bias is None else bias.ptr
+    run(find_last(_depthwise_last, x.code, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
+    return 0
+
+
+cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y):
+    """``[part, channel, tap]``, a view."""
+    cdef int64_t arg[LAST_ARGS]
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    cdef int64_t images = x.sizes[0], channels = x.sizes[1], parts, tasks
+    cdef double work = <double>y.count * g.taps
+    cdef char* ptr[3]
+    last_shape(g, x, y, arg)
+    arg[20], arg[21] = even(images, 4), 0  # few numbers in one sum round better, and threads have something to do
+    parts = ceil_div(images, arg[20])
+    sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, channels, 1
+    cdef Tensor out = empty_tensor(x.code, 4, sizes)
+    ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
+    tasks = parts * ceil_div(channels, last_lanes(x.code))
+    run(find_last(_depthwise_last_weight, x.code, "depthwise_last_weight"), ptr, arg, tasks, grain_of(work, tasks), work)
+    sizes[1], sizes[2] = channels, g.taps
+    strides[0], strides[1], strides[2], strides[3] = g.taps * channels, 1, channels, 1
+    return alias_tensor(out, 4, sizes, strides, 0)
+
+
+cdef int64_t last_lanes(int code) except -1:
+    """Channels in a register."""
+    from ..kernels import target
+    return max(<int64_t>(target.host().vector_bytes) // ITEMSIZE[code], <int64_t>1)

@@ -149,9 +149,11 @@ cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int
 
 
 cdef bint channels_last(Tensor x) noexcept:
-    """Whether channels are next to each other in memory, and rows of pixels follow one another."""
+    """Whether channels are next to each other in memory, and rows of pixels follow one another. Not of a single pixel."""
+    if x.sizes[2] * x.sizes[3] * x.sizes[4] == 1:
+        return False
     return x.strides[1] == 1 and x.sizes[1] > 1 and (x.sizes[3] == 1 or x.strides[3] == x.sizes[4] * x.strides[4]) and (
-        x.strides[4] != 1 or x.sizes[3] * x.sizes[4] == 1)
+        x.strides[4] != 1 or x.sizes[4] == 1)
 
 
 cdef Tensor in_rows(Tensor x):

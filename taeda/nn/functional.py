@@ -93,6 +93,7 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.resample import affine_grid, grid_sample, interpolate
+from ..ops.shape import keep_channels_last as _keep_channels_last
 from ..ops.shape import pad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
@@ -426,7 +427,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     if r == 1:  # nothing moves, and yet it is no view
         return input.clone(memory_format=taeda.contiguous_format)
     x = input.reshape(*batch, c // (r * r), r, r, h, w)
-    return x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
+    x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
+    return _keep_channels_last(x, input)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -447,7 +449,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     if r == 1:  # nothing moves, and yet it is no view
         return input.clone(memory_format=taeda.contiguous_format)
     x = input.reshape(*batch, c, h // r, r, w // r, r)
-    return x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
+    x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
+    return _keep_channels_last(x, input)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -459,7 +462,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     c = input.size(1)
     if c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return input.unflatten(1, (groups, c // groups)).transpose(1, 2).flatten(1, 2)
+    return _keep_channels_last(input.unflatten(1, (groups, c // groups)).transpose(1, 2).flatten(1, 2), input)
 
 
 native_channel_shuffle = channel_shuffle

@@ -10,6 +10,7 @@ import math
 
 from .. import _core
 from .._core import HELPERS, Tensor, empty, empty_like, is_grad_enabled, launch
+from .._core.conv import is_channels_last, keep_format
 from .._core.reduce import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import target
@@ -277,7 +278,7 @@ def _fused_group_norm(input, num_groups, weight, bias, eps):
     if x.numel():
         address, args, rows, grain = plan
         launch(address, _pointers(y, x, weight, bias), (*args, float(eps)), rows, grain)
-    return y
+    return keep_format(y, input)
 
 
 @functools.lru_cache(4096)
@@ -306,7 +307,7 @@ def _(g, input, num_groups, weight, bias, eps, needs):
         dw, db = _channel_sums(g, x, mean, rstd, num_groups)
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
         db = _in_dtype(db, bias) if bias is not None and needs[2] else None
-    return dx, dw, db
+    return keep_format(dx, input), dw, db
 
 
 @functools.lru_cache(4096)
@@ -454,8 +455,8 @@ def _batch_backward_plan(shape, dtype, training, weight):
 )
 def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     signatures = map(_signature, (running_mean, running_var, weight, bias))
-    plan = _batch_plan(input.shape, input.dtype, training, *signatures)
-    x = input.contiguous()
+    x = _by_positions(input, input)
+    plan = _batch_plan(x.shape, input.dtype, training, *signatures)
     y = empty_like(x)
     acc = _working(x.dtype)
     channels = (x.shape[1],) if training and x.dim() > 1 else (0,)
@@ -472,14 +473,30 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
     else:
         tensors = (y, x, running_mean, running_var, weight, bias)
         launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)
-    return y, mean, rstd
+    return _shaped_as(y, input), mean, rstd
+
+
+def _by_positions(x, like):
+    """``x`` contiguous; as ``[positions, channels]`` where ``like`` has its channels last in memory."""
+    n, c = like.dim(), like.shape[1:2]
+    if not is_channels_last(like) or like.numel() == c[0]:
+        return x.contiguous()
+    return x.permute(0, *range(2, n), 1).reshape(-1, *c)
+
+
+def _shaped_as(y, like):
+    """What came of :func:`_by_positions`, with the dimensions of ``like``."""
+    if y.dim() == like.dim():
+        return y
+    n = like.dim()
+    return y.reshape(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, n - 1, *range(1, n - 1))
 
 
 @_fused_batch_norm.vjp_all("input", "weight", "bias")
 def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
     if is_grad_enabled():
         return _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, training, eps)
-    x, g = input.contiguous(), _like(g, input).contiguous()
+    x, g = _by_positions(input, input), _by_positions(_like(g, input), input)
     acc = _working(x.dtype)
     if not training:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
@@ -492,7 +509,7 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
     else:
         dw, db = dw.zero_(), db.zero_()
     dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
-    return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
+    return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
 
 
 def _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, training, eps):

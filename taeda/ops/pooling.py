@@ -7,8 +7,10 @@ from collections import namedtuple
 
 from .. import _core
 from .._core import Tensor
+from .._core.conv import keep_format
 from ..kernels import pool as kernels
 from .reduction import extent
+from .shape import keep_channels_last
 from .table import expect_tensors, primitive, with_out
 from .views import reshape
 
@@ -116,7 +118,7 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     _core.launch(kernels.pool(x.dtype.name, kind), (*outs, x), args, rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
         outs[0] = outs[0].to(input.dtype)
-    return outs
+    return [keep_format(out, input) for out in outs] if n > 1 else outs
 
 
 def _by_space(form, smallest=1):
@@ -151,7 +153,7 @@ def _max_pool_adjoint(grad, indices, space):
     planes = math.prod(grad.shape[:-n])
     grain = max(1, 32768 // max(inputs + outputs, 1))
     _core.launch(kernels.pool_place(g.dtype.name), (out, g, indices.contiguous()), (outputs, inputs), planes, grain)
-    return out.to(grad.dtype)
+    return keep_format(out.to(grad.dtype), indices)
 
 
 def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
@@ -272,7 +274,7 @@ def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     args = _args(space, grad.shape[-n:], kernel, stride, padding, (1,) * n)
     grain = max(1, 32768 // (space[-1] * math.prod(kernel)))
     _core.launch(kernels.pool_spread(g.dtype.name), (out, g), args, rows, grain)
-    return out.to(grad.dtype)
+    return keep_format(out.to(grad.dtype), grad)
 
 
 def _divided(g: Tensor, space, kernel, stride, padding, divide) -> Tensor:
@@ -365,7 +367,7 @@ def _adaptive_avg(name, n, input, output_size):
         place = arange(i)
         matrix = ((place >= low) & (place < high)).to(input.dtype) / (high - low)
         x = (x.transpose(d, -1) @ matrix.t()).transpose(d, -1)
-    return x
+    return keep_channels_last(x, input)
 
 
 def adaptive_avg_pool1d(input, output_size):

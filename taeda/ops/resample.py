@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from .. import _core
 from .._core import Tensor
+from .._core.conv import is_channels_last
 from ..kernels import gridsample, target
 from ..kernels import resample as kernels
 from .table import composite, expect_tensors, primitive
@@ -142,8 +143,15 @@ def _table(line: Line) -> tuple[Tensor, Tensor, int]:
 @primitive(method=False, out=False, batch="along")
 def resample(input, dim, line):
     """One dimension of ``input`` resampled as ``line`` says."""
+    dim = dim % input.dim()
+    if is_channels_last(input) and dim > 1:  # the same along dimensions in the order of memory
+        n = input.dim()
+        return _along(input.permute(0, *range(2, n), 1), dim - 1, line).permute(0, n - 1, *range(1, n - 1))
+    return _along(input, dim, line)
+
+
+def _along(input, dim, line):
     x = input.contiguous()
-    dim = dim % x.dim()
     sizes = list(x.shape)
     inputs, outputs = (line.outputs, line.inputs) if line.transposed else (line.inputs, line.outputs)
     sizes[dim] = outputs

@@ -6,6 +6,7 @@ from .. import _core
 from .._core import Tensor, moves
 from .._core import indexing as core_indexing
 from .._core import tensor as core
+from .._core.conv import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
 from .table import composite, is_index, primitive, spread
@@ -249,6 +250,24 @@ edge_pad.vjp(input=lambda g, pad, mode: edge_pad_backward(g, pad, mode))
 edge_pad_backward.vjp(input=lambda g, pad, mode: edge_pad(g, pad, mode))
 
 
+def _pad_channels_last(input, amounts, mode, value):
+    """The same with the dimensions in the order of memory, where the format is to be kept."""
+    n = input.dim()
+    if mode == "constant":
+        _padded(input.shape, amounts)  # says what is wrong
+        ordered = input.permute(0, *range(2, n), 1)
+        out = constant_pad_nd(ordered, (0, 0, *amounts), 0 if value is None else value)
+        return out.permute(0, n - 1, *range(1, n - 1))
+    return keep_channels_last(pad(input.contiguous(), amounts, mode, value), input)
+
+
+def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
+    """``out`` with channels last in memory if ``like`` has them there."""
+    if not is_channels_last(like):
+        return out
+    return out.contiguous(memory_format=_core.channels_last if out.dim() == 4 else _core.channels_last_3d)
+
+
 def pad(input, pad, mode="constant", value=None):
     """Padding, for ``nn.functional``.
 
@@ -261,6 +280,8 @@ def pad(input, pad, mode="constant", value=None):
         RuntimeError: too many amounts, or more than there is to reflect.
     """
     pad = tuple(map(int, pad))
+    if is_channels_last(input) and len(pad) <= 2 * (input.dim() - 2):
+        return _pad_channels_last(input, pad, mode, value)
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):

@@ -10,6 +10,7 @@ from taeda.kernels import scalar as s
 from taeda.kernels.build import compiler
 from taeda.kernels.conv_windows import conv_windows, windows_gradient
 from taeda.kernels.copy import transpose, transpose_large
+from taeda.kernels.depthwise_last import depthwise_last, depthwise_last_weight
 from taeda.kernels.gemm import matmul
 from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
 from taeda.kernels.ir import Function
@@ -43,6 +44,8 @@ def kernels(target):
         yield "softmax", softmax.text(("float32", "float32"), False, target=target)
         yield "matmul", matmul.text("float32", target=target)
         yield "windows", conv_windows.text("float32", target=target)
+        yield "depthwise, channels last", depthwise_last.text("float32", target=target)
+        yield "depthwise, channels last, gradient", depthwise_last_weight.text("float32", target=target)
         yield "windows gradient", windows_gradient.text("float32", target=target)
         yield "winograd", winograd.text("float32", target=target)
         yield "winograd gradient", winograd_gradient.text("float32", target=target)

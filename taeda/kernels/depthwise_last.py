@@ -1,0 +1,166 @@
+"""Depthwise convolution of images with channels last: a register holds neighbouring channels of one pixel.
+
+Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. What a window
+has outside of the image is left out of its loops. One input channel per group and one output; two dimensions cover one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .build import kernel
+from .gemm import multiply_add, smaller
+from .ir import TYPES, Function, Value
+from .pool import larger
+
+#: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row and
+#: pixel. A task does ``block`` rows of an image. ``w_t`` is the bytes from tap to tap.
+LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n y_h y_w block bias w_t".split())
+
+AT_ONCE = 4  # output positions, or sums of a gradient
+
+
+class _Line:
+    """The taps of output ``o`` along one dimension that lie in the image, and where the first tap lies."""
+
+    def __init__(self, f: Function, g: dict[str, Value], name: str, o: Value):
+        step = g["d" + name]
+        self.start = o * g["s" + name] - g["p" + name]
+        self.first = f.select(self.start < 0, (step - 1 - self.start) / step, f.i64(0))
+        last = f.select(g["i" + name] > self.start, (g["i" + name] - self.start + step - 1) / step, f.i64(0))
+        self.last = smaller(f, g["k" + name], last)
+
+
+def _whole_windows(f: Function, g: dict[str, Value]) -> tuple[Value, Value]:
+    """The columns of output, from first to past the last, whose windows lie inside."""
+    room = g["iw"] + g["pw"] - (g["kw"] - 1) * g["dw"] - 1
+    first = smaller(f, larger(f, (g["pw"] + g["sw"] - 1) / g["sw"], f.i64(0)), g["ow"])
+    last = f.select(room < 0, f.i64(0), smaller(f, room / g["sw"] + 1, g["ow"]))
+    return first, larger(f, last, first)
+
+
+def _meets(f: Function, g: dict[str, Value], tap: Value) -> tuple[Value, Value]:
+    """The columns of output, from first to past the last, that meet the image with a tap."""
+    left = g["pw"] - tap * g["dw"]
+    reach = g["iw"] + left
+    low = f.select(left > 0, (left + g["sw"] - 1) / g["sw"], f.i64(0))
+    high = smaller(f, g["ow"], f.select(reach > 0, (reach + g["sw"] - 1) / g["sw"], f.i64(0)))
+    return low, larger(f, high, low)
+
+
+@kernel
+def depthwise_last(f: Function, dtype: str) -> None:
+    """``y = bias + sum over taps of w * x``; see :data:`LAST_ARGS`. Pointers: y, x, w, bias. The range counts blocks of rows."""
+    t = TYPES[dtype]
+    g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
+    lanes, blocks = f.lanes(t), (g["oh"] + g["block"] - 1) / g["block"]
+    whole, end = _whole_windows(f, g)
+    tap_h, tap_w, step = g["dh"] * g["x_h"], g["dw"] * g["x_w"], g["sw"] * g["x_w"]
+    with f.loop(f.begin, f.end) as T:
+        image, begin = T.index / blocks, T.index % blocks * g["block"]
+        x, y = f.offset(f.data(1), image * g["x_n"]), f.offset(f.data(0), image * g["y_n"])
+        with f.loop(begin, smaller(f, begin + g["block"], g["oh"])) as Y:
+            line = _Line(f, g, "h", Y.index)
+            target = f.offset(y, Y.index * g["y_h"])
+            row = f.offset(x, line.start * g["x_h"])
+
+            def outputs(ox: Value, count: int, first: Value, last: Value, line=line, row=row, target=target) -> None:
+                """``count`` outputs from column ``ox`` on, whose taps in the image are from ``first`` to ``last``.
+
+                All their channels: along them memory is read in order.
+                """
+                here = f.offset(row, (ox * g["sw"] - g["pw"]) * g["x_w"])
+                with f.loop(0, g["c"], lanes) as V:
+                    inside, at = f.first(g["c"] - V.index, lanes), V.index * t.bytes
+                    given = f.select(g["bias"] != 0, inside, f.const(inside.type, 0, lanes))
+                    level = f.load(f.offset(f.data(3), at), t, lanes, given)
+                    source, w = f.offset(here, at), f.offset(f.data(2), at)
+                    with f.loop(line.first, line.last, carry=[level] * count) as H:
+                        taps, places = f.offset(w, H.index * g["kw"] * g["w_t"]), f.offset(source, H.index * tap_h)
+                        with f.loop(first, last, carry=list(H.carry)) as W:
+                            weight = f.load(f.offset(taps, W.index * g["w_t"]), t, lanes, inside)
+                            place = f.offset(places, W.index * tap_w)
+                            W.carry = [
+                                multiply_add(f, f.load(f.offset(place, step * i), t, lanes, inside), weight, acc)
+                                for i, acc in enumerate(W.carry)
+                            ]
+                        H.carry = W.carry
+                    for i, acc in enumerate(H.carry):
+                        f.store(f.offset(target, (ox + i) * g["y_w"] + at), acc, inside)
+
+            def singly(start: Value, stop: Value, outputs=outputs) -> None:
+                with f.loop(start, stop) as X:
+                    column = _Line(f, g, "w", X.index)
+                    outputs(X.index, 1, column.first, column.last)
+
+            singly(f.i64(0), whole)
+            with f.loop(whole, end - (AT_ONCE - 1), AT_ONCE) as X:
+                outputs(X.index, AT_ONCE, f.i64(0), g["kw"])
+            singly(X.index, g["ow"])
+
+
+@kernel
+def depthwise_last_weight(f: Function, dtype: str) -> None:
+    """``w[part, tap, channel] = sum of x * y``, where y is the output's gradient; see :data:`LAST_ARGS`.
+
+    Pointers: w, x, y. ``block`` is the images of a part. The range counts parts by vectors of channels.
+    """
+    t = TYPES[dtype]
+    g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
+    lanes, taps = f.lanes(t), g["kh"] * g["kw"]
+    vectors = (g["c"] + lanes - 1) / lanes
+    zero = f.const(t, 0, lanes)
+    with f.loop(f.begin, f.end) as T:
+        part, channel = T.index / vectors, T.index % vectors * lanes
+        inside, at = f.first(g["c"] - channel, lanes), channel * t.bytes
+        sums = f.offset(f.data(0), part * taps * g["w_t"] + at)
+        with f.loop(0, taps) as K:
+            f.store(f.offset(sums, K.index * g["w_t"]), zero, inside)
+        first = part * g["block"]
+        with f.loop(first, smaller(f, first + g["block"], g["images"])) as N, f.loop(0, g["oh"]) as Y:
+            x, y = f.offset(f.data(1), N.index * g["x_n"] + at), f.offset(f.data(2), N.index * g["y_n"] + at)
+            line = _Line(f, g, "h", Y.index)
+            grad = f.offset(y, Y.index * g["y_h"])
+            with f.loop(line.first, line.last) as H:
+                row = f.offset(x, (line.start + H.index * g["dh"]) * g["x_h"])
+                taps_of_row = f.offset(sums, H.index * g["kw"] * g["w_t"])
+
+                def some(tap: Value, count: int, row=row, taps_of_row=taps_of_row, grad=grad) -> None:
+                    """``count`` taps of this row: together where all meet the image, so that y is loaded once."""
+                    ranges = [_meets(f, g, tap + i) for i in range(count)]
+                    low, high = ranges[0][0], ranges[0][1]
+                    for one, other in ranges[1:]:
+                        low, high = larger(f, low, one), smaller(f, high, other)
+                    high = larger(f, high, low)
+                    source = f.offset(row, (tap * g["dw"] - g["pw"]) * g["x_w"])
+
+                    def more(start: Value, stop: Value, apart: int, acc: Sequence[Value], which: Sequence[int]):
+                        """``apart`` outputs at a time, each with sums of its own for the taps ``which``."""
+                        with f.loop(start, stop, apart, carry=acc) as X:
+                            after = []
+                            for i in range(apart):
+                                there = f.offset(grad, (X.index + i) * g["y_w"])
+                                dy = f.load(there, t, lanes, inside)
+                                here = f.offset(source, (X.index + i) * g["sw"] * g["x_w"])
+                                for j, tap_of in enumerate(which):
+                                    value = f.load(f.offset(here, g["dw"] * g["x_w"] * tap_of), t, lanes, inside)
+                                    after.append(multiply_add(f, value, dy, X.carry[i * len(which) + j]))
+                            X.carry = after
+                        return X.index, X.carry
+
+                    together, apart = list(range(count)), AT_ONCE if count == 1 else 2
+                    at, totals = more(low, high - (apart - 1), apart, [zero] * (count * apart), together)
+                    _, rest = more(at, high, 1, totals[:count], together)
+                    for i, (begin, end) in enumerate(ranges):
+                        total = rest[i]
+                        for j in range(1, apart):
+                            total = total + totals[j * count + i]
+                        _, (total,) = more(begin, smaller(f, low, end), 1, [total], [i])
+                        _, (total,) = more(larger(f, high, begin), end, 1, [total], [i])
+                        place = f.offset(taps_of_row, (tap + i) * g["w_t"])
+                        f.store(place, f.load(place, t, lanes, inside) + total, inside)
+
+                with f.loop(0, g["kw"] - 2, 3) as W:
+                    some(W.index, 3)
+                with f.loop(W.index, g["kw"]) as W:
+                    some(W.index, 1)

@@ -1,0 +1,148 @@
+"""Images with channels last in memory: ops keep that format and give the same values, forward and backward."""
+
+import pytest
+
+import taeda
+from taeda import nn
+from taeda.nn import functional as F
+
+C3, C2 = taeda.channels_last_3d, taeda.channels_last
+
+
+def weight(*shape):
+    return taeda.linspace(-1, 1, taeda.Size(shape).numel()).reshape(shape)
+
+
+OPS = {
+    "conv 3x3": lambda x: F.conv2d(x, weight(40, 32, 3, 3), padding=1),
+    "conv 3x3, stride 2": lambda x: F.conv2d(x, weight(40, 32, 3, 3), stride=2, padding=1),
+    "conv 5x5": lambda x: F.conv2d(x, weight(20, 32, 5, 5), padding=2),
+    "conv 1x1": lambda x: F.conv2d(x, weight(40, 32, 1, 1), weight(40)),
+    "conv 1x1, groups": lambda x: F.conv2d(x, weight(40, 16, 1, 1), weight(40), groups=2),
+    "conv 1x1, stride 2": lambda x: F.conv2d(x, weight(40, 32, 1, 1), stride=2),
+    "conv, groups": lambda x: F.conv2d(x, weight(40, 8, 3, 3), groups=4),
+    "conv, depthwise": lambda x: F.conv2d(x, weight(32, 1, 3, 3), padding=1, groups=32),
+    "conv, depthwise, stride 2": lambda x: F.conv2d(x, weight(32, 1, 3, 3), padding=1, groups=32, stride=2),
+    "conv, depthwise 5x5, wide padding": lambda x: F.conv2d(x, weight(32, 1, 5, 5), weight(32), padding=6, groups=32),
+    "conv, depthwise 4x3, dilated": lambda x: F.conv2d(x, weight(32, 1, 4, 3), padding=2, dilation=(3, 2), groups=32),
+    "conv, depthwise 1x7, stride 3": lambda x: F.conv2d(x, weight(32, 1, 1, 7), stride=3, padding=(0, 3), groups=32),
+    "conv, few outputs": lambda x: F.conv2d(x, weight(3, 32, 3, 3)),
+    "transposed": lambda x: F.conv_transpose2d(x, weight(32, 24, 4, 4), stride=2, padding=1),
+    "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "avg_pool": lambda x: F.avg_pool2d(x, 2),
+    "adaptive_avg_pool": lambda x: F.adaptive_avg_pool2d(x, 3),
+    "adaptive_max_pool": lambda x: F.adaptive_max_pool2d(x, 3),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, weight(32), weight(32), training=True),
+    "batch_norm, not training": lambda x: F.batch_norm(x, weight(32), weight(32) + 2),
+    "group_norm": lambda x: F.group_norm(x, 4),
+    "relu6": F.relu6,
+    "add": lambda x: x + x,
+    "cat": lambda x: taeda.cat([x, x], 1),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2, mode="nearest"),
+    "bilinear": lambda x: F.interpolate(x, size=(5, 17), mode="bilinear"),
+    "bicubic": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+    "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=3.0),
+    "pad, reflect": lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 4),
+    "bfloat16": lambda x: F.conv2d(x.bfloat16(), weight(40, 32, 3, 3).bfloat16()),
+}
+VOLUMES = {
+    "conv": lambda x: F.conv3d(x, weight(24, 16, 3, 3, 3), padding=1),
+    "conv, stride 2": lambda x: F.conv3d(x, weight(24, 16, 3, 3, 3), stride=2, padding=1),
+    "depthwise": lambda x: F.conv3d(x, weight(16, 1, 3, 3, 3), padding=1, groups=16),
+    "transposed": lambda x: F.conv_transpose3d(x, weight(16, 8, 2, 2, 2), stride=2),
+    "max_pool": lambda x: F.max_pool3d(x, 2),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, weight(16), weight(16), training=True),
+    "trilinear": lambda x: F.interpolate(x, scale_factor=2, mode="trilinear"),
+}
+# What moves elements about gives its gradient as it comes, as PyTorch does for gradients that are not laid out so.
+MOVES = "adaptive_avg_pool", "pad, reflect", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"
+CASES = [(C2, f) for f in OPS.values()] + [(C3, f) for f in VOLUMES.values()]
+
+
+@pytest.mark.parametrize("format, fn", CASES, ids=[*OPS, *(f"{name}, 3-d" for name in VOLUMES)])
+def test_format_is_kept(format, fn, request):
+    taeda.manual_seed(0)
+    x = taeda.randn(3, 32, 12, 10) if format is C2 else taeda.randn(2, 16, 6, 8, 10)
+    x.requires_grad_()
+    last = x.detach().clone(memory_format=format).requires_grad_()
+    want, got = fn(x), fn(last)
+    assert got.is_contiguous(memory_format=format) and want.is_contiguous()
+    g = taeda.randn_like(want)
+    (dx,) = taeda.autograd.grad(want, x, g)
+    (dlast,) = taeda.autograd.grad(got, last, g.clone(memory_format=format))
+    assert dlast.is_contiguous(memory_format=format) or request.node.callspec.id in MOVES
+    near = 2e-2 if want.dtype is taeda.bfloat16 else 1e-5
+    for a, b in ((want, got), (dx, dlast)):
+        assert (a - b).abs().max() <= near * a.abs().max()
+
+
+@pytest.mark.parametrize(
+    "groups, stride, kernel", [(32, 1, (3, 3)), (32, 2, (3, 3)), (32, 1, (5, 4)), (1, 1, (1, 1)), (1, 2, (3, 3))]
+)
+def test_gradient_of_weights(groups, stride, kernel):
+    """The same as from channels first, and the same bits for any number of threads."""
+    taeda.manual_seed(0)
+    x, w = taeda.randn(9, 32, 13, 11), taeda.randn(32, 32 // groups, *kernel).requires_grad_()
+    y = F.conv2d(x, w, None, stride, 2, 1, groups)
+    g = taeda.randn_like(y)
+    (want,) = taeda.autograd.grad(y, w, g)
+    before, found = taeda.get_num_threads(), set()
+    try:
+        for threads in (1, 2, 3, 5):
+            taeda.set_num_threads(threads)
+            y = F.conv2d(x.clone(memory_format=C2), w, None, stride, 2, 1, groups)
+            (got,) = taeda.autograd.grad(y, w, g.clone(memory_format=C2))
+            found.add(y.detach().numpy().tobytes() + got.numpy().tobytes())
+    finally:
+        taeda.set_num_threads(before)
+    assert len(found) == 1 and (want - got).abs().max() <= 1e-5 * want.abs().max()
+
+
+def test_weights_decide_too():
+    """Weights with channels last make the result so, and keep their format in their gradient."""
+    x, layer = taeda.randn(2, 8, 6, 6), nn.Conv2d(8, 16, 3).to(memory_format=C2)
+    y = layer(x)
+    assert y.is_contiguous(memory_format=C2)
+    y.sum().backward()
+    assert layer.weight.grad.stride() == layer.weight.stride()
+
+
+class Residual(nn.Module):
+    """Layers of a ResNet and of a MobileNet."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 32, 7, 2, 3), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+        self.conv = nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU())
+        self.wide = nn.Sequential(nn.Conv2d(32, 64, 1), nn.BatchNorm2d(64), nn.ReLU6())
+        self.deep = nn.Sequential(nn.Conv2d(64, 64, 3, 2, 1, groups=64), nn.BatchNorm2d(64), nn.Hardswish())
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.deep(self.wide(x + self.conv(x)))
+        return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+def test_every_layer_of_a_network():
+    taeda.manual_seed(0)
+    plain = Residual()
+    moved = Residual()
+    moved.load_state_dict(plain.state_dict())
+    moved.to(memory_format=C2)
+    formats = []
+    for layer in moved.modules():
+        if not list(layer.children()) and not isinstance(layer, nn.Linear):
+            layer.register_forward_hook(lambda m, args, out: formats.append(out.is_contiguous(memory_format=C2)))
+    x = taeda.randn(2, 3, 48, 40)
+    want, got = plain(x), moved(x.to(memory_format=C2))
+    assert len(formats) == 13 and all(formats)
+    assert (want - got).abs().max() < 1e-5
+    want.square().sum().backward()
+    got.square().sum().backward()
+    for a, b in zip(plain.parameters(), moved.parameters(), strict=True):
+        assert (a.grad - b.grad).abs().max() <= 1e-4 * (1 + a.grad.abs().max())
+        assert b.grad.stride() == b.stride()
