@@ -417,10 +417,20 @@ def median_places(f: Function, dtype: str, skip_nan: bool) -> None:
     with f.loop(f.begin, f.end) as R:
         x = f.offset(f.data(1), R.index * n * t.bytes)
         if t.kind == "f":
-            with f.loop(0, n, carry=[f.i64(0)]) as L:
-                item = f.load(f.offset(x, L.index * t.bytes), t)
-                item = item.to(F32) if t.bits == 16 else item
-                L.carry = (L.carry[0] + f.select(item == item, f.i64(1), f.i64(0)),)
+            work = F32 if t.bits == 16 else t
+            lanes = f.lanes(work)
+
+            def numbers(i: Value, count: int) -> Value:
+                """How many of ``count`` items are not NaN."""
+                item = f.load(f.offset(x, i * t.bytes), t, count).to(work)
+                good = item == item
+                return f.count_true(good) if count > 1 else good.to(I64)
+
+            whole = n & f.i64(-lanes)
+            with f.loop(0, whole, lanes, carry=[f.i64(0)]) as L:
+                L.carry = (L.carry[0] + numbers(L.index, lanes),)
+            with f.loop(whole, n, carry=L.carry) as L:
+                L.carry = (L.carry[0] + numbers(L.index, 1),)
             good = L.carry[0]
         else:
             good = n

@@ -18,7 +18,7 @@ from taeda.kernels.pointwise import pointwise
 from taeda.kernels.reduce import reduce
 from taeda.kernels.scan import scan
 from taeda.kernels.softmax import softmax
-from taeda.kernels.sort import kth_rows, sort_rows, top_rows
+from taeda.kernels.sort import kth_rows, median_places, sort_rows, top_rows
 from taeda.kernels.target import ARM64, PTX, X86_64_AVX2, X86_64_AVX512
 from taeda.kernels.winograd import winograd, winograd_gradient
 
@@ -62,6 +62,7 @@ def kernels(target):
             yield f"sort {dtype}", sort_rows.text(dtype, True, False, target=target)
             yield f"sort few {dtype}", sort_rows.text(dtype, False, True, target=target)
             yield f"top {dtype}", top_rows.text(dtype, True, target=target)
+            yield f"median {dtype}", median_places.text(dtype, True, target=target)
             yield f"kth {dtype}", kth_rows.text(dtype, False, target=target)
 
 
