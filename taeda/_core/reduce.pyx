@@ -25,7 +25,10 @@ from .tensor cimport (
 cdef enum:
     MAXSTATES = 4
     ROW_CHUNK = 65536     # elements of a row reduction between two merges
-    COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector
+    COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
+    COLUMN_ELEMENTS = 1 << 20
+    COLUMN_LEAST = 64
+    WIDEST = 128          # units of the widest tile, LONG_TILES in kernels/rowwise.py
     PIECE = 65536         # elements worth a piece of their own on the thread pool
     FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 
@@ -354,7 +357,9 @@ cdef class Reducer:
     # ---- launching ----------------------------------------------------------------------------------------------------
     cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params) except -1:
         cdef int64_t count = l.n0 * l.n1
-        cdef int64_t limit = COLUMN_CHUNK if l.columns else ROW_CHUNK
+        cdef int64_t limit = ROW_CHUNK
+        if l.columns:
+            limit = min(COLUMN_CHUNK, max(COLUMN_LEAST, COLUMN_ELEMENTS // (l.b + (l.b == 0))))
         cdef int variant = l.columns | (l.strided << 1) | ((l.n1 > 1) << 2)
         if count >= 2 * limit:
             return self.launch_chunks(x, l, first, second, params, variant | 8, limit)
@@ -372,7 +377,7 @@ cdef class Reducer:
         args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, l.sa, l.sb
         args[n + 4], args[n + 5], args[n + 6] = 0, 0, count
         args[n + 7], args[n + 8] = params[0], params[1]
-        go(kernel, pointers, args, l.a, l.b, count, l.columns)
+        go(kernel, pointers, args, l.a, l.b, count, l.columns, l.a >= 16)
         return 0
 
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
@@ -421,7 +426,7 @@ cdef class Reducer:
                 args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
                 args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
                 args[n + 7], args[n + 8] = params[0], params[1]
-                go(kernel, pointers, args, 1 if rest else whole, l.b, args[0] * args[1], l.columns)
+                go(kernel, pointers, args, 1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
         pointers[0] = first.ptr
         if second is not None:
@@ -483,14 +488,17 @@ cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item,
         l.columns = nk and l.b >= 16 and l.n0 <= 32
 
 
-cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t count, bint columns) noexcept:
-    """Launch over ``a * b`` rows of ``count`` elements."""
+cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t count, bint columns,
+             bint fully) noexcept:
+    """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode hold all ``b`` if they can."""
     cdef int64_t units, total, grain, work = a * b * count
     if columns:
         units = (b + kernel.lanes - 1) // kernel.lanes
         total = a * units
         grain = 1 + PIECE // (count * kernel.lanes + 1)
-        if grain < 64 and total > grain:  # room for the widest tiles
+        if fully:
+            grain = WIDEST if units > WIDEST else (grain + units - 1) // units * units
+        elif grain < 64 and total > grain:  # room for wide tiles
             grain = 64 if units >= 128 else 16 if units >= 16 else grain
     else:
         total = a * b
@@ -715,7 +723,7 @@ cdef class Rowwise:
 
                 self.vector_bytes = host().vector_bytes
             kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
-        go(kernel, pointers, args, a, b, n * 4, columns)
+        go(kernel, pointers, args, a, b, n * 4, columns, False)
         return 0
 
 
