@@ -85,6 +85,7 @@ from .tensor import (
     unsave,
     unsave_output,
     watch_nodes,
+    whole_numbers,
     zero,
 )
 from .tensor import _dtype_by_name as dtype_by_name

@@ -164,9 +164,13 @@ cdef class Composite:
     def __cinit__(self):
         self.vectorcall = <void*>composite_entry
 
-    def __init__(self, function, name=None):
+    def __init__(self, function, name=None, tuple params=(), tuple defaults=(), tuple takes=(), int npositional=0):
         self.function = function
         self.name = function.__name__ if name is None else name
+        self.params = params
+        self.defaults = defaults
+        self.positions = {params[i]: i for i in range(fill_takes(self.takes, takes)) if self.takes[i] != TAKES_ANY}
+        self.ntakes = fill_takes(self.takes, takes[:npositional])
         for key in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__defaults__", "__kwdefaults__",
                     "__code__"):
             setattr(self, key, getattr(function, key, None))
@@ -210,10 +214,16 @@ cdef inline object called(Composite composite, bint out):
 
 cdef object composite_call(object self, PyObject** args, size_t nargsf, PyObject* kwnames):
     cdef Composite composite = <Composite>self
+    cdef int n
     if MODES[0] != NULL:
         result = call_outer_mode(composite, args, nargsf & VECTORCALL_COUNT, kwnames)
         if result is not NotImplemented:
             return result
+    if composite.positions:
+        n = <int>min(composite.ntakes, <Py_ssize_t>(nargsf & VECTORCALL_COUNT))
+        check_arguments(composite.name, composite.params, composite.takes, n, args, composite.defaults)
+        if kwnames != NULL:
+            check_keywords(composite, args + <Py_ssize_t>(nargsf & VECTORCALL_COUNT), <tuple>kwnames)
     return PyObject_Vectorcall(called(composite, kwnames != NULL and "out" in <tuple>kwnames), args, nargsf, kwnames)
 
 
@@ -462,7 +472,7 @@ cdef class Op:
 
     def __init__(self, name, body, tuple params, tuple defaults, int npositional, str kind, int variadic=-1,
                  bint has_out=False, bint inplace=False, result_type=None, int noperands=0, int nouts=1, int promote=0,
-                 int out_rule=0, promote_mask=0xFFFFFFFF, traits=None):
+                 int out_rule=0, promote_mask=0xFFFFFFFF, traits=None, tuple takes=()):
         if len(params) > MAXARGS:
             raise ValueError(f"{name}: an op has at most {MAXARGS} parameters")
         self.name = name
@@ -475,6 +485,7 @@ cdef class Op:
         self.keywords = params[npositional:] if npositional < len(params) else None
         self.nrequired = sum([d is REQUIRED for d in defaults])
         self.param_index = {p: i for i, p in enumerate(params)}
+        self.ntakes = fill_takes(self.takes, takes)
         self.kind = {"pointwise": POINTWISE, "host": HOST, "view": VIEW, "mutates": MUTATES}[kind]
         self.variadic = variadic
         self.has_out = has_out
@@ -672,6 +683,8 @@ cdef object run(Op op, PyObject** bound, object out):
     cdef Node node
     cdef Tensor first
     cdef PyObject* inner[MAXARGS]
+    if op.ntakes:
+        check_arguments(op.name, op.params, op.takes, op.ntakes, bound, op.defaults)
     if op.ndiff and not NO_GRAD[0]:
         record = any_wants_grad(op, bound)
     if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):

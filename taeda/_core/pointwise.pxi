@@ -166,12 +166,14 @@ cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
     """A Python number as the two argument slots of a parameter.
 
     What the computing dtype cannot hold wraps, or becomes infinite; an op that writes numbers as they are (trait ``fits``)
-    refuses it.
+    refuses it. An int that neither int64 nor uint64 holds is always refused.
     """
     cdef double real, imag
     cdef bint lost = False
     slots[1] = 0
     if compute == BOOL:
+        if PyLong_Check(x) and not -2**63 <= x < 2**64:
+            raise_overflow(x, compute)
         slots[0] = 1 if x else 0
         return 0
     if KIND[compute] < 2:
@@ -187,7 +189,7 @@ cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
             try:
                 slots[0] = x
             except OverflowError:
-                if compute != U64 or not 0 <= x < (1 << 64):
+                if not 0 <= x < (1 << 64) or compute != U64 and "fits" in op.traits:
                     raise_overflow(x, compute)
                 slots[0] = <int64_t><uint64_t>x
         if (lost or beyond(compute, slots[0])) and "fits" in op.traits:
@@ -200,6 +202,8 @@ cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
         memcpy(&slots[1], &imag, 8)
     else:
         real = x
+        if fabs(real) > 9.2e18 and PyLong_Check(x) and not -2**63 <= x < 2**64:
+            raise_overflow(x, compute)
     if fabs(real) > largest(compute) and real - real == 0 and "fits" in op.traits:
         raise_overflow(x, compute)
     memcpy(&slots[0], &real, 8)

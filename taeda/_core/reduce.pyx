@@ -643,7 +643,7 @@ cdef class Rowwise:
         cdef uint64_t key = 0
         cdef char shape, kind
         if self.floating and KIND[x.code] != 2:
-            raise RuntimeError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
+            raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
                                f"expected a floating-point one. Convert it first, as in x.float()")
         if self.real and KIND[x.code] == 3:
             raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape "

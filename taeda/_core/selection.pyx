@@ -453,7 +453,8 @@ cdef Tensor split_index(Tensor t, object index, list places):
     cdef int used = 0, ellipsis = -1, at = 0, k
     cdef bint trivial = True
     cdef Tensor x
-    for item in items:
+    cdef Py_ssize_t count
+    for count, item in enumerate(items):
         if isinstance(item, Tensor) and (<Tensor>item).nd:
             x = as_index_tensor(item)
         elif isinstance(item, Tensor):
@@ -474,6 +475,8 @@ cdef Tensor split_index(Tensor t, object index, list places):
             continue
         elif item is Ellipsis:
             if ellipsis >= 0:
+                if all([rest is Ellipsis for rest in tuple(items)[count:]]):  # no more than the one before
+                    break
                 raise IndexError("an index can only have a single ellipsis ('...')")
             ellipsis = len(places)
             basic.append(Ellipsis)

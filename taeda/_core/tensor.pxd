@@ -102,6 +102,12 @@ cdef class Composite:
     cdef dict __dict__           # __name__, __doc__, __wrapped__ ...
     cdef readonly object function
     cdef readonly str name
+    # what its first parameters take, see arguments.pxi
+    cdef tuple params
+    cdef tuple defaults
+    cdef dict positions          # of those parameters that do not take anything
+    cdef int8_t takes[MAXARGS]
+    cdef int ntakes              # of those given by position
 
 
 cdef class Op:
@@ -114,6 +120,8 @@ cdef class Op:
     cdef readonly tuple defaults
     cdef tuple keywords          # names of keyword-only parameters
     cdef dict param_index
+    cdef int8_t takes[MAXARGS]   # kinds of arguments, see arguments.pxi
+    cdef int ntakes              # up to the last that does not take anything
     cdef int kind
     cdef int nparams
     cdef readonly int npositional

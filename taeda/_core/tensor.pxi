@@ -758,6 +758,9 @@ cdef class Tensor:
         return unary(ABS, self)
 
     def __invert__(self):
+        if KIND[self.code] > 1:
+            raise TypeError(f"~ (operator.invert) is only implemented on integer and Boolean-type tensors, not for "
+                            f"{DTYPES[self.code]}")
         return unary(INVERT, self)
 
     def __iadd__(self, other):

@@ -30,6 +30,7 @@ from .memory import on_move
 from .pool cimport kernel_t, parallel_for
 
 cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     ctypedef struct PyTypeObject:
         const char* tp_name
         Py_ssize_t tp_vectorcall_offset
@@ -104,6 +105,7 @@ include "dtype.pxi"
 include "tensor.pxi"
 include "buffer.pxi"
 include "graph.pxi"
+include "arguments.pxi"
 include "call.pxi"
 include "pointwise.pxi"
 include "views.pxi"

@@ -447,6 +447,15 @@ def bind_getitem(Op op):
     GETITEM = op
 
 
+cdef bint only_ellipses(tuple items, Py_ssize_t first):
+    """Whether nothing but ellipses follows, which are no more than the one before: ``x[..., ...]`` is ``x[...]``."""
+    cdef Py_ssize_t k
+    for k in range(first, PyTuple_GET_SIZE(items)):
+        if <object>PyTuple_GET_ITEM(items, k) is not Ellipsis:
+            return False
+    return True
+
+
 cdef Tensor basic_index(Tensor t, object index):
     """Ints, slices, None and Ellipsis; None where the index needs more than a view."""
     cdef int64_t sizes[MAXDIM]
@@ -482,6 +491,8 @@ cdef Tensor basic_index(Tensor t, object index):
             n += 1
         elif item is Ellipsis:
             if ellipsis_seen:
+                if only_ellipses(index, k):
+                    break
                 raise IndexError("an index can only have a single ellipsis ('...')")
             ellipsis_seen = True
             for _ in range(t.nd - used):

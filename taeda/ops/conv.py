@@ -6,6 +6,8 @@ the three is again among the three.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _core
 from .._core import Tensor
 from .._core import conv as core
@@ -18,9 +20,9 @@ from .views import reshape, squeeze, unsqueeze
 
 def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
     """An int or a sequence of ``n`` (or one) as a tuple of ``n``."""
+    value = _core.whole_numbers(value, name, label)
     if isinstance(value, int):
         return (value,) * n
-    value = tuple(value)
     if len(value) == 1:
         return value * n
     if len(value) != n:
@@ -256,17 +258,17 @@ _ARGUMENTS = """
 
 
 @primitive(method=False, node="Convolution", flops=flops.convolution)
-def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv1d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @primitive(method=False, node="Convolution", flops=flops.convolution)
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
 @primitive(method=False, node="Convolution", flops=flops.convolution)
-def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv3d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -500,12 +502,12 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     single = input.dim() == 2
     x = unsqueeze(input, 0) if single else input
     size, kernel = _tuple(output_size, 2, "fold", "output_size"), _tuple(kernel_size, 2, "fold", "kernel_size")
+    *_, count = _blocks("fold", kernel_size, dilation, padding, stride, size)
     if x.shape[1] % (kernel[0] * kernel[1]):
         raise RuntimeError(
             f"fold: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={x.shape[1]} and kernel_size={kernel}"
         )
-    *_, count = _blocks("fold", kernel_size, dilation, padding, stride, size)
     if x.shape[2] != count[0] * count[1]:
         raise RuntimeError(
             f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "

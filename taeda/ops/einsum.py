@@ -6,6 +6,7 @@ import functools
 import math
 import string
 from collections.abc import Sequence
+from typing import Any
 
 from .._core import Tensor
 from .contraction import order
@@ -272,7 +273,7 @@ def einsum(*args):
 
 
 @composite(method=False)
-def tensordot(a, b, dims=2, out=None):
+def tensordot(a, b, dims: Any = 2, out=None):
     """Contract ``a`` and ``b`` over several dimensions.
 
     Args:

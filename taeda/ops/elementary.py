@@ -21,7 +21,7 @@ from .pointwise import (
     true_divide,
     where_nonzero,
 )
-from .table import alias, composite, expect_tensors, no_derivative, pointwise
+from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise
 from .views import to_dtype, view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
@@ -481,7 +481,7 @@ def ldexp(input, other, *, out=None):
 
 
 @pointwise(method=False, operands=1, dtypes=FLOATS)
-def replace_nonfinite(input, nan, posinf, neginf):
+def replace_nonfinite(input, nan: Number, posinf: Number, neginf: Number):
     """``input`` with numbers for NaN, infinity and minus infinity."""
 
     def part(x):

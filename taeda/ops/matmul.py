@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._core import Composite, Tensor, bool_, gemm, install
 from . import flops
 from .table import METHODS, alias, composite, primitive
@@ -58,7 +60,7 @@ def matmul(input, other):
 
 
 @composite(method=False)
-def rmatmul(input, other):
+def rmatmul(input: Any, other):
     """``other @ input``."""
     return matmul(other, input)
 

@@ -6,6 +6,8 @@ conjugate of the derivative, which for real numbers is the derivative.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
@@ -196,7 +198,7 @@ def _division(rounding_mode):
 
 
 @composite(names=("divide",))
-def div(input, other, *, rounding_mode=None, out=None):
+def div(input: Any, other, *, rounding_mode=None, out=None):
     """``input / other``.
 
     Args:
@@ -218,7 +220,7 @@ _core.bind_operator("div_", true_divide.traits["inplace"])
 
 
 @composite(method=False)
-def rfloor_divide(input, other):
+def rfloor_divide(input: Any, other):
     """``other // input``."""
     return floor_divide(_as_tensor(other, input), input)
 
@@ -237,7 +239,7 @@ remainder.vjp(input=lambda g: g, other=lambda g, input, other: neg(mul(g, floor_
 
 
 @composite(method=False)
-def rremainder(input, other):
+def rremainder(input: Any, other):
     """``other % input``."""
     return remainder(_as_tensor(other, input), input)
 
@@ -475,7 +477,7 @@ def _special_power(input, exponent):
 
 
 @composite()
-def pow(input, exponent, *, out=None):
+def pow(input: Any, exponent, *, out=None):
     """``input ** exponent``; either may be a number.
 
     Raises:
@@ -500,7 +502,7 @@ def pow_(input, exponent):
 
 
 @composite(method=False)
-def rpow(input, other):
+def rpow(input: Any, other):
     """``other ** input``."""
     return power(other, input)
 
@@ -513,7 +515,7 @@ def _widest(input, exponent):
 
 
 @composite()
-def float_power(input, exponent, *, out=None):
+def float_power(input: Any, exponent, *, out=None):
     """``input ** exponent`` in float64 or complex128."""
     _, base, power_ = _widest(input, exponent)
     return pow(base, power_, out=out)

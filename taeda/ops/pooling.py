@@ -25,9 +25,9 @@ _Pooled = namedtuple("_Pooled", ("values", "indices"))
 
 
 def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
+    value = _core.whole_numbers(value, name, label)
     if isinstance(value, int):
         return (value,) * n
-    value = tuple(value)
     if len(value) == 1:
         return value * n
     if len(value) != n:

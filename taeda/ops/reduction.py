@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import Any
 
 from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
 from .._core.reduce import Reducer
-from .table import OPS, composite, expect_tensors, primitive, result_type
+from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
 
 # What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
 _REAL = {d.code for d in ALL_DTYPES if d.is_floating_point and d.itemsize > 1}
@@ -324,7 +325,7 @@ def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
 
 
 @composite()
-def max(input, dim=None, keepdim=False, *, other=None, out=None):
+def max(input, dim: Any = None, keepdim=False, *, other=None, out=None):
     """The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum.
 
     NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
@@ -339,7 +340,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 
 
 @composite()
-def min(input, dim=None, keepdim=False, *, other=None, out=None):
+def min(input, dim: Any = None, keepdim=False, *, other=None, out=None):
     """The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum.
 
     NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
@@ -478,7 +479,7 @@ _deviation_mean.vjp(
 
 
 @composite()
-def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+def var(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``.
 
     Args:
@@ -493,7 +494,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 
 @composite()
-def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+def std(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """Standard deviation: the square root of :func:`var`."""
     dim, correction = _arguments("std", dim, unbiased, correction)
     if out is None:
@@ -502,13 +503,13 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 
 @composite(method=False)
-def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+def var_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None):
     """:func:`var` and :func:`mean` in one pass, as ``(var, mean)``."""
     return _variance_mean(input, *_arguments("var_mean", dim, unbiased, correction), keepdim)
 
 
 @composite(method=False)
-def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+def std_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None):
     """:func:`std` and :func:`mean` in one pass, as ``(std, mean)``."""
     return _deviation_mean(input, *_arguments("std_mean", dim, unbiased, correction), keepdim)
 
@@ -531,7 +532,7 @@ def _(g, out, input, dim, keepdim):
 
 
 @composite(out=True)
-def logsumexp(input, dim, keepdim=False):
+def logsumexp(input, dim: Ints, keepdim=False):
     """``log(sum(exp(input)))`` over ``dim``, without overflow. Integers are taken as the default float."""
     if input.dtype.is_complex:
         top = input.real.detach().amax(dim, True) if input.numel() else input.real.sum(dim, True)
@@ -617,7 +618,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 @composite(out=True)
-def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
     """Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _core
 from .._core import Tensor, moves
 from .._core import indexing as core_indexing
@@ -158,7 +160,7 @@ repeat_each.vjp(
 
 
 @composite()
-def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+def repeat_interleave(input, repeats: Any = None, dim=None, *, output_size=None):
     """Each element, or slice along ``dim``, repeated in place.
 
     Args:

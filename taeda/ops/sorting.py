@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _core
 from .._core import Tensor, ordering
 from .._core import indexing as core_indexing
@@ -306,7 +308,7 @@ def _rows_at(x: Tensor, places: Tensor | None) -> Tensor:
 
 
 @composite(method=False, out="same")
-def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None):
+def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, side=None, sorter=None):
     """Where values would go into sorted rows.
 
     Args:
@@ -343,7 +345,7 @@ def _search(sequence, values, right, out_int32):
 
 
 @composite(method=False, out="same")
-def bucketize(input, boundaries, *, out_int32=False, right=False):
+def bucketize(input: Any, boundaries, *, out_int32=False, right=False):
     """The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
     if boundaries.dim() != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")

@@ -50,6 +50,64 @@ def _parameters(function: Callable) -> tuple[tuple[str, ...], tuple, int, int]:
     return names, tuple(defaults), positional, -1
 
 
+Ints = int | Sequence[int]
+Number = bool | int | float | complex
+
+#: What parameters take, as the core's ``check_arguments`` has it.
+_TAKES = {"Any": 0, "bool": 1, "int": 2, "Ints": 3, "float": 4, "Number": 5, "str": 6, "Tensor": 7, "Tensors": 8}
+#: What those take whose name always means the same, unless they are annotated. A default may say it too.
+_TAKES_BY_NAME = {
+    name: kind
+    for kind, names in {
+        "bool": "keepdim left largest train align_corners",
+        "int": (
+            "dim0 dim1 dim2 start_dim end_dim dimension diagonal offset k n r niter groups chunks decimals ind minlength "
+            "num_classes num_samples upscale_factor downscale_factor padding_idx ignore_index blank window_length num_groups "
+            "edge_order"
+        ),
+        "Ints": (
+            "kernel_size stride padding dilation output_padding output_size normalized_shape shifts dims repeats pad"
+        ),
+        "Number": "alpha beta",
+        "Tensor": "input x1 x2 A B mat1 mat2 batch1 batch2 vec1 vec2 LU LD",
+        "Tensors": "tensors",
+        "Any": "reduction",  # ops look at the word itself
+    }.items()
+    for name in names.split()
+}
+_TAKES_BY_DEFAULT = {bool: "bool", float: "float", str: "str"}
+
+
+def takes(function: Callable, operands: int | None = None) -> tuple[int, ...]:
+    """What each parameter takes: as annotated (a key of ``_TAKES``, ``| None`` where None is a default), by name, by default.
+
+    Args:
+        operands: how many leading parameters are operands of a pointwise op, which take numbers and tensors alike.
+    """
+    names, defaults, _, _ = _parameters(function)
+    if function.__name__.startswith("_"):  # called by public ops, with arguments that were checked
+        return ()
+    kinds = []
+    for i, (name, default) in enumerate(zip(names, defaults, strict=True)):
+        kind = function.__annotations__.get(name, "").removesuffix(" | None")
+        if kind not in _TAKES:
+            kind = _TAKES_BY_NAME.get(name) or _TAKES_BY_DEFAULT.get(type(default), "Any")
+            if name == "dim":  # one of them, or where there is none by default or several, any of them
+                kind = "Ints" if default is None or isinstance(default, tuple) else "int"
+            elif operands is not None and kind == "float":
+                kind = "Number"
+            elif kind == "Tensor" and default is not REQUIRED:
+                kind = "Any"
+        kinds.append(0 if i < (operands or 0) else _TAKES[kind])
+    return tuple(kinds)
+
+
+def checked(function: Callable) -> dict[str, Any]:
+    """What a Composite must know to check the arguments of ``function``."""
+    params, defaults, positional, _ = _parameters(function)
+    return {"params": params, "defaults": defaults, "takes": takes(function), "npositional": positional}
+
+
 def _register(name: str, function: Any, method: bool) -> None:
     OPS[name] = function
     if method:
@@ -70,6 +128,7 @@ def _make(
         positional,
         kind,
         inplace=inplace,
+        takes=takes(function, options.get("noperands")),
         **options,
     )
     op.__doc__ = function.__doc__
@@ -280,8 +339,9 @@ def composite(
     """
 
     def declare(function):
-        plain = Composite(function)
-        public = Composite(with_out(function, out)) if out else plain
+        checks = checked(function)
+        plain = Composite(function, **checks)
+        public = Composite(with_out(function, out), **checks) if out else plain
         for name in (function.__name__, *names):
             _register(name, public, False)
             if method:

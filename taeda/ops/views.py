@@ -7,7 +7,7 @@ import math
 from .. import _core
 from .._core import HELPERS, Tensor, moves
 from .._core import tensor as core
-from .table import alias, composite, pointwise, primitive, spread, view
+from .table import Ints, alias, composite, pointwise, primitive, spread, view
 
 # ---- dimensions ---------------------------------------------------------------------------------------------------------
 
@@ -379,7 +379,7 @@ split_with_sizes.vjp(input=_split_backward)
 
 
 @composite()
-def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None):
+def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None):
     """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list.
 
     ``split_size`` is what the method calls ``split_size_or_sections``.
@@ -442,7 +442,7 @@ diagonal.vjp(input=lambda g, input_shape, offset, dim1, dim2: diagonal_backward(
 
 
 @view(core.view_unfold)
-def unfold(input, dimension, size, step):
+def unfold(input, dimension, size: int, step: int):
     """A view of windows of ``size`` elements every ``step`` along ``dimension``; the window is the last dimension."""
 
 

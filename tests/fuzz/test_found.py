@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 
+import numpy as np
 import pytest
 
 import taeda
@@ -74,6 +76,16 @@ REFUSED = {
         "complex",
     ),
     "softmax of a dense tensor as of a sparse one": (lambda: taeda.sparse.softmax(A, 0), NotImplementedError, "sparse"),
+    "folding with a kernel of nothing": (
+        lambda: F.fold(taeda.ones(8, 2, 5), [3, 3], 0),
+        RuntimeError,
+        "greater than zero",
+    ),
+    "words for numbers": (
+        lambda: taeda.ones(2).replace_nonfinite_("ij", 0.0, 0.0),
+        TypeError,
+        "must be Number",
+    ),
     "dimensions that scalars do not have": (
         lambda: taeda.tensordot(A, taeda.ones(()), [[0], [1]]),
         IndexError,
@@ -169,7 +181,7 @@ def test_numbers_that_do_not_fit(what):
         (taeda.int64, 1.5, 1, math.nan),
         (taeda.int16, -2.5, -2, 1e30),
         (taeda.float16, math.inf, math.inf, 1e5),
-        (taeda.float32, 2**70, 2.0**70, 1e39),
+        (taeda.float32, 2**63, 2.0**63, 1e39),
         (taeda.float32, 1 + 0j, 1.0, 1j),
         (taeda.bool, 0.5, True, None),
     ):
@@ -179,12 +191,155 @@ def test_numbers_that_do_not_fit(what):
                 FITS[what](dtype, bad)
 
 
+@pytest.mark.parametrize("what", FITS)
+@pytest.mark.parametrize("dtype", (taeda.float32, taeda.int64, taeda.uint8, taeda.bool))
+def test_ints_beyond_64_bits(what, dtype):
+    for x in (2**64, 2**70, -(2**63) - 1):
+        with pytest.raises(OverflowError):
+            FITS[what](dtype, x)
+
+
+def test_ints_between_int64_and_uint64_wrap_in_arithmetic():
+    x = taeda.tensor([1, -2])
+    assert (x + 2**63).tolist() == [1 - 2**63, 2**63 - 2]
+    assert (x * (2**64 - 1)).tolist() == [-1, 2]
+    assert (x ^ 0x9E3779B97F4A7C15).tolist() == [0x9E3779B97F4A7C14 - 2**64, 0x61C8864680B583EB]
+    assert (x / 2**63).tolist() == [2.0**-63, -(2.0**-62)]
+    for call in (lambda: x + 2**64, lambda: x.float() * -(2**70), lambda: x == 2**64):
+        with pytest.raises(OverflowError):
+            call()
+
+
 def test_numbers_alone_and_numbers_of_numpy():
-    np = pytest.importorskip("numpy")
     assert taeda.add(1, 2).dtype is taeda.int64 and taeda.add(1, 2).item() == 3
     assert taeda.div(1, 2).item() == 0.5 and taeda.mul(1.5, 2).dtype is taeda.float32
     assert taeda.zeros(2).clamp(np.float32(1.5), np.float64(2)).tolist() == [1.5, 1.5]
     assert taeda.add(taeda.ones(2), taeda.ones(2), alpha=np.int64(2)).tolist() == [3, 3]
+
+
+X = taeda.ones(2, 3)
+HALF = taeda.tensor(0.5)
+KINDS = {  # what takes an argument of one kind: what is none, what is one
+    "bool": (
+        lambda x: X.sum(0, keepdim=x),
+        lambda x: X.sort(0, x),
+        lambda x: taeda.zeros(2, requires_grad=x),
+        lambda x: taeda.linalg.cholesky(A, upper=x),
+        lambda x: F.embedding(ints(0), X, sparse=x),
+        lambda x: taeda.var(X, 0, keepdim=x),
+        (1.5, 1, 0, None, "x", [True], np.True_, taeda.tensor(True)),
+        (True, False),
+    ),
+    "int": (
+        X.tril,
+        X.kthvalue,
+        X.softmax,
+        lambda x: X.unfold(0, x, 1),
+        lambda x: X.select(x, 0),
+        lambda x: taeda.diag(X, diagonal=x),
+        lambda x: X.chunk(x),
+        lambda x: X.diff(n=x),
+        lambda x: F.one_hot(taeda.tensor([0]), x),
+        (1.0, True, None, "x", [1], np.float64(1), np.True_, HALF, taeda.tensor(True), taeda.ones(2)),
+        (1, np.int8(1), taeda.tensor(1)),
+    ),
+    "tuple of ints": (
+        X.sum,
+        X.roll,
+        X.tile,
+        lambda x: taeda.amax(X, dim=x),
+        lambda x: F.max_pool1d(X, x),
+        lambda x: F.conv1d(X, taeda.ones(1, 2, 1), stride=x),
+        (1.0, True, "x", [1.5], ["x"], [None], np.ones(2), HALF, object(), [2**63]),
+        (1, [1], (1,), [np.int64(1)], [taeda.tensor(1)]),
+    ),
+    "float": (
+        lambda x: X.normal_(x),
+        lambda x: X.isclose(X, rtol=x),
+        lambda x: F.layer_norm(X, (3,), eps=x),
+        (1j, None, "x", [0.5], np.ones(1), taeda.ones(1), taeda.ones((), requires_grad=True)),
+        (0.5, 1, True, np.float32(0.5), HALF),
+    ),
+    "Number": (
+        lambda x: taeda.add(X, X, alpha=x),
+        lambda x: F.leaky_relu(X, x),
+        lambda x: F.softplus(X, beta=x),
+        lambda x: taeda.addmm(taeda.ones(2, 2), X, X.T, beta=x),
+        (None, "x", [0.5], np.ones(1), taeda.ones(1), taeda.ones((), requires_grad=True)),
+        (0.5, 1, np.float32(0.5), HALF),
+    ),
+    "str": (
+        lambda x: F.gelu(X, approximate=x),
+        lambda x: taeda.linalg.eigh(A, UPLO=x),
+        lambda x: taeda.quantile(X, 0.5, interpolation=x),
+        (1, None, ["L"]),
+        (),
+    ),
+    "Tensor": (
+        lambda x: taeda.softmax(x, 0),
+        lambda x: taeda.cdist(x, X),
+        lambda x: taeda.logsumexp(x, 0),
+        taeda.tril,
+        taeda.std,
+        (1.5, None, "x", [1.0], np.ones(2)),
+        (X,),
+    ),
+    "tuple of Tensors": (
+        taeda.cat,
+        taeda.vstack,
+        taeda.linalg.multi_dot,
+        (X, None, "x", [X, None], [X, np.ones((3, 2))], np.ones(2)),
+        ([X, X.T @ X],),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_arguments(kind):
+    *calls, wrong, right = KINDS[kind]
+    for call in calls:
+        for x in wrong:
+            with pytest.raises(TypeError):
+                call(x)
+        for x in right:
+            call(x)
+
+
+def test_inverting_is_for_integers_and_bools():
+    for x in (X, X * 1j):
+        with pytest.raises(TypeError, match="integer and Boolean"):
+            operator.invert(x)
+    assert (~ints(1, -2)).tolist() == [-2, 1]
+
+
+@pytest.mark.parametrize("function", (F.softmax, F.log_softmax))
+@pytest.mark.parametrize("dtype", (taeda.int64, taeda.bool, taeda.complex64))
+def test_softmax_is_for_floating_point(function, dtype):
+    with pytest.raises(NotImplementedError, match="floating-point"):
+        function(X.to(dtype), 0)
+
+
+def test_ellipses_at_the_end_are_one():
+    x = taeda.arange(8).view(2, 2, 2)
+    first = taeda.tensor([0])
+    for several, one in (
+        ((..., ...), ...),
+        ((0, ..., ...), 0),
+        ((..., None, ...), (..., None)),
+        ((first, ..., ...), first),
+    ):
+        assert x[several].equal(x[one])
+    x[..., ...] = 1
+    assert x.sum() == 8
+    for wrong in ((..., ..., 0), (..., ..., first), (..., 0, ..., 0)):
+        with pytest.raises(IndexError):
+            x[wrong]
+
+
+def test_dimensions_and_counts_beyond_64_bits():
+    for call in (X.tril, X.softmax, X.kthvalue, X.sum, X.roll, lambda x: X.split(x)):
+        with pytest.raises(ValueError, match="64 bits"):
+            call(2**63)
 
 
 def test_floats_are_no_dimensions():

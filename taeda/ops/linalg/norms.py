@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ..reduction import vector_norm
 from ..table import composite
@@ -12,7 +13,7 @@ from .svd import linalg_svdvals
 
 
 @composite(method=False, out=True)
-def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+def linalg_matrix_norm(A, ord: Any = "fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """A norm of the matrices in dimensions ``dim``.
 
     Args:

@@ -1,0 +1,153 @@
+# What arguments may be. Ops and composites say of many of their parameters what they take (`takes` of `ops/table.py`); a call
+# is checked here, once, before a body sees its arguments.
+
+cdef enum:
+    TAKES_ANY, TAKES_BOOL, TAKES_INT
+    TAKES_INTS    # an int or a sequence of ints
+    TAKES_FLOAT
+    TAKES_NUMBER  # a complex one as well
+    TAKES_STR, TAKES_TENSOR
+    TAKES_TENSORS # a list or a tuple of them
+
+cdef object TAKES_NAMES = ("anything", "bool", "int", "int or a tuple of ints", "float", "Number", "str", "Tensor",
+                           "tuple of Tensors")
+
+
+cdef inline bint is_small_int(object x):
+    """Whether ``x`` is a Python int, no bool, of 64 bits."""
+    cdef int overflow = 0
+    if not PyLong_CheckExact(x):
+        return False
+    PyLong_AsLongLongAndOverflow(x, &overflow)
+    return overflow == 0
+
+
+cdef int check_arguments(str op, tuple params, const int8_t* takes, int n, PyObject** given, tuple defaults) except -1:
+    """Refuse arguments of the wrong kind. A parameter's default is always right."""
+    cdef int i
+    for i in range(n):
+        if takes[i] != TAKES_ANY and given[i] != <PyObject*>PyTuple_GET_ITEM(defaults, i):
+            check_argument(op, params, i, takes[i], <object>given[i])
+    return 0
+
+
+cdef int check_keywords(Composite op, PyObject** values, tuple names) except -1:
+    """Refuse arguments of the wrong kind among those that a composite is given by keyword."""
+    cdef Py_ssize_t at
+    cdef int i
+    cdef object found
+    for at in range(PyTuple_GET_SIZE(names)):
+        found = op.positions.get(<object>PyTuple_GET_ITEM(names, at))
+        if found is not None:
+            i = found
+            if values[at] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
+                check_argument(op.name, op.params, i, op.takes[i], <object>values[at])
+    return 0
+
+
+cdef int check_argument(str op, tuple params, int i, int takes, object x) except -1:
+    if takes == TAKES_BOOL:
+        if PyBool_Check(x):
+            return 0
+    elif takes == TAKES_INT or takes == TAKES_INTS:
+        return 0 if is_small_int(x) else check_whole(op, params, i, takes, x)
+    elif takes == TAKES_STR:
+        if PyUnicode_Check(x):
+            return 0
+    elif takes == TAKES_TENSOR:
+        if isinstance(x, Tensor):
+            return 0
+    elif takes == TAKES_TENSORS:
+        if PyTuple_Check(x) or PyList_Check(x):
+            for item in x:
+                if not isinstance(item, Tensor):
+                    raise TypeError(f"{argument_label(op, params, i)} must be a tuple of Tensors, but has a "
+                                    f"{type(item).__name__}")
+            return 0
+    elif is_number(x, takes == TAKES_NUMBER):
+        if PyLong_Check(x) and not -2**63 <= x < 2**64:
+            raise OverflowError(f"{argument_label(op, params, i)} is {x}, which does not fit into 64 bits")
+        return 0
+    raise_kind(op, params, i, takes, x)
+
+
+cdef bint is_number(object x, bint complex_too) except -1:
+    """Whether ``x`` is a number of Python's or NumPy's, or a tensor of no dimensions that is not differentiated."""
+    if PyFloat_Check(x) or PyLong_Check(x):
+        return True
+    if isinstance(x, Tensor):
+        return (<Tensor>x).nd == 0 and not wants_grad(<Tensor>x)
+    if PyComplex_Check(x):
+        return complex_too
+    return hasattr(x, "__float__") and hasattr(x, "dtype") and not hasattr(x, "__setitem__")  # NumPy's, not an array
+
+
+cdef str argument_label(str op, tuple params, int i):
+    """What an error says of parameter ``i``; -1 stands for the only one, whose position is not known."""
+    return f"{op}(): argument '{params[max(i, 0)]}'" + (f" (position {i + 1})" if i >= 0 else "")
+
+
+cdef int check_whole(str op, tuple params, int i, int takes, object x) except -1:
+    """Refuse ``x`` if it is no whole number of 64 bits, nor a sequence of them where those are taken."""
+    cdef Py_ssize_t at
+    cdef object item
+    if takes == TAKES_INTS and (PyTuple_Check(x) or PyList_Check(x)):
+        for at, item in enumerate(x):
+            if is_small_int(item):
+                continue
+            item = whole_number(item)
+            if item is None:
+                raise TypeError(f"{argument_label(op, params, i)} must be a tuple of ints, but has "
+                                f"{type(x[at]).__name__} at position {at}")
+            if not is_small_int(item):
+                raise TypeError(f"{argument_label(op, params, i)} has {item} at position {at}, which does not "
+                                f"fit into 64 bits")
+        return 0
+    item = whole_number(x)
+    if item is None:
+        raise_kind(op, params, i, takes, x)
+    if not is_small_int(item):
+        raise ValueError(f"{argument_label(op, params, i)} is {item}, which does not fit into 64 bits")
+    return 0
+
+
+cdef object whole_number(object x):
+    """``x`` as a Python int: an int but no bool, an integer of NumPy's, one element of an integer tensor; else None."""
+    if PyBool_Check(x):
+        return None
+    if PyLong_Check(x):
+        return int(x)
+    if isinstance(x, Tensor):
+        return x.item() if KIND[(<Tensor>x).code] == 1 and (<Tensor>x).count == 1 else None
+    if PyIndex_Check(x):
+        try:
+            return x.__index__()
+        except TypeError:
+            return None
+    return None
+
+
+cdef int raise_kind(str op, tuple params, int i, int takes, object x) except -1:
+    raise TypeError(f"{argument_label(op, params, i)} must be {TAKES_NAMES[takes]}, not {type(x).__name__}")
+
+
+cdef int fill_takes(int8_t* into, tuple takes) except -1:
+    """The kinds of arguments of an op or a composite; how many there are up to the last that does not take anything."""
+    cdef int i, n = 0
+    for i in range(min(len(takes), MAXARGS)):
+        into[i] = takes[i]
+        if into[i] != TAKES_ANY:
+            n = i + 1
+    return n
+
+
+def whole_numbers(x, str op, str name):
+    """``x``, an argument of ``op``, as an int or a tuple of ints.
+
+    Raises:
+        TypeError: it is neither a whole number nor a sequence of them.
+    """
+    check_whole(op, (name,), -1, TAKES_INTS, x)
+    if PyTuple_Check(x) or PyList_Check(x):
+        return tuple([whole_number(item) for item in x])
+    return whole_number(x)
