@@ -125,7 +125,8 @@ from .ops.comparison import (
     signbit,
 )
 from .ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from .ops.conversion import is_same_size, resize_as_, resolve_conj, resolve_neg
+from .ops.conjugation import conj, resolve_conj, resolve_neg
+from .ops.conversion import is_same_size, resize_as_
 from .ops.creation import (
     _fill as fill_,
     arange,
@@ -318,7 +319,6 @@ from .ops.pointwise import (
     clamp_max_,
     clamp_min,
     clamp_min_,
-    conj,
     conj_physical,
     div,
     div as divide,

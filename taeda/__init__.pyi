@@ -808,7 +808,7 @@ class Tensor:
     def combinations(self, r: Number = 2, with_replacement: builtins.bool = False) -> Any:
         r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
     def conj(self) -> Any:
-        r"""The complex conjugate; a real tensor is given back as it is."""
+        r"""The complex conjugate, as a view of the same memory; a real tensor is given back as it is."""
     def conj_physical(self, *, out: Any = None) -> Any:
         r"""The complex conjugate, computed; a real tensor is given back as it is."""
     def conj_physical_(self) -> Any:
@@ -1414,9 +1414,9 @@ class Tensor:
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Any:
         r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
     def resolve_conj(self) -> Any:
-        r"""``input``: conjugation is never lazy here."""
+        r"""``input``; of a conjugated view, a copy that holds what the view shows."""
     def resolve_neg(self) -> Any:
-        r"""``input``: negation is never lazy here."""
+        r"""``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
     def roll(self, shifts: Any, dims: Sequence[builtins.int] | None = None, *, out: Any = None) -> Tensor:
         r"""The elements moved by ``shifts`` along ``dims``, those that fall off the end coming back at the start."""
     def rot90(self, k: Number = 1, dims: Sequence[builtins.int] = ...) -> Any:
@@ -1847,7 +1847,7 @@ def concat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None)
 def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""Join tensors along a dimension that they have."""
 def conj(input: Tensor) -> Any:
-    r"""The complex conjugate; a real tensor is given back as it is."""
+    r"""The complex conjugate, as a view of the same memory; a real tensor is given back as it is."""
 def conj_physical(input: Tensor, *, out: Any = None) -> Any:
     r"""The complex conjugate, computed; a real tensor is given back as it is."""
 def conj_physical_(input: Tensor) -> Any:
@@ -2399,9 +2399,9 @@ def reshape(input: Tensor, *shape: Any) -> Any:
 def resize_as_(input: Tensor, the_template: Any, memory_format: Any = None) -> Any:
     r""":func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
 def resolve_conj(input: Tensor) -> Any:
-    r"""``input``: conjugation is never lazy here."""
+    r"""``input``; of a conjugated view, a copy that holds what the view shows."""
 def resolve_neg(input: Tensor) -> Any:
-    r"""``input``: negation is never lazy here."""
+    r"""``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     r"""``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019)."""
 def roll(input: Tensor, shifts: Any, dims: Sequence[builtins.int] | None = None, *, out: Any = None) -> Tensor:

@@ -237,7 +237,7 @@ def _variance(
     count = mask.sum(dims, True)
     middle = _filled(x, mask, 0).sum(dims, True) / count
     rest = _filled(x - middle, mask, 0)
-    total = (rest * rest.conj()).sum(dims, keepdim)
+    total = (rest * rest.conj_physical()).sum(dims, keepdim)
     count = mask.sum(dims, keepdim)
     return (total / ((count - correction).clamp(min=0) if correction else count)).to(x.dtype)
 

@@ -114,7 +114,7 @@ def is_complex(input: Tensor) -> bool:
 
 
 def is_conj(input: Tensor) -> bool:
-    """False: conjugation is never lazy here."""
+    """Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
     return input.is_conj()
 
 

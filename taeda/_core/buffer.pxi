@@ -21,6 +21,9 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     cdef int i
     if wants_grad(t):
         raise BufferError("cannot export the memory of a tensor that requires grad; use tensor.detach()")
+    if t.flipped:
+        raise BufferError("cannot export the memory of a conjugated or negated view, which is not what it shows; use "
+                          "tensor.resolve_conj() or tensor.resolve_neg()")
     if FORMATS[t.code] == NULL:
         raise BufferError(f"the buffer protocol has no format for {DTYPES[t.code]}; convert it first")
     if not t.contiguous and flags & PyBUF_STRIDES != PyBUF_STRIDES:

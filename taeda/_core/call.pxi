@@ -83,6 +83,10 @@ cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
         result = try_override(op, args, n, kwnames)
         if result is not NotImplemented:
             return result
+    if FLIPPED:
+        result = call_flipped(op, args, n, kwnames)
+        if result is not NotImplemented:
+            return result
     if not stack:
         MODES[0] = NULL
         try:
@@ -131,6 +135,47 @@ cdef object call_outer_mode(object function, PyObject** args, Py_ssize_t n, PyOb
         return mode.handle(function, positional, kwargs)
     finally:
         set_mode_stack(before)
+
+
+cdef bint any_flipped(PyObject** args, Py_ssize_t n, int depth) except -1:
+    """Whether a flipped view is among ``args``, or in a list or tuple of them."""
+    cdef Py_ssize_t i
+    cdef object x
+    for i in range(n):
+        x = <object>args[i]
+        if isinstance(x, Tensor):
+            if (<Tensor>x).flipped:
+                return True
+        elif depth and (PyTuple_Check(x) or PyList_Check(x)):
+            if any_flipped(PySequence_Fast_ITEMS(x), len(x), depth - 1):
+                return True
+    return False
+
+
+cdef object call_flipped(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with flipped views among its arguments; NotImplemented where there are none."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    cdef list values
+    if not any_flipped(args, n + m, 2):
+        return NotImplemented
+    if op.kind != VIEW and not op.inplace and (kwnames == NULL or "out" not in <tuple>kwnames):
+        values = [resolved(<object>args[i]) for i in range(n + m)]
+        if not any_flipped(PySequence_Fast_ITEMS(values), n + m, 2):  # in lists there may be others
+            return PyObject_Vectorcall(op, PySequence_Fast_ITEMS(values), n, kwnames)
+    kwargs = {}
+    positional = tuple([<object>args[i] for i in range(n)])
+    for i in range(m):
+        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
+    return HELPERS["flipped"](op, positional, kwargs)
+
+
+def run_as_it_is(Op op, tuple args, dict kwargs):
+    """The op on these very arguments: no mode sees it, and flipped views are not resolved."""
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
+    packed = bind(op, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+    return run(op, bound, <object>out if out != NULL else None)
 
 
 def pass_through(mode, function, tuple args, dict kwargs):
@@ -524,6 +569,11 @@ cdef class Op:
         return ("pointwise", "host", "view", "mutates")[self.kind]
 
     @property
+    def writes(self):
+        """Whether this is an in-place form: it writes into its first argument and gives it back."""
+        return bool(self.inplace)
+
+    @property
     def differentiable(self):
         """Whether the op has a derivative."""
         return self.ndiff > 0
@@ -597,6 +647,10 @@ cdef object op_call(object self, PyObject** args, size_t nargsf, PyObject* kwnam
     cdef Py_ssize_t i
     if MODES[0] != NULL:
         return call_mode(op, args, n, kwnames)
+    if FLIPPED:
+        packed = call_flipped(op, args, n, kwnames)
+        if packed is not NotImplemented:
+            return packed
     if kwnames == NULL and op.variadic < 0 and n <= op.npositional:
         for i in range(n):
             bound[i] = args[i]
@@ -801,6 +855,8 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
     for i in range(n):
         x = <object>PyTuple_GET_ITEM(tensors, i)
         if isinstance(x, Tensor):
+            if (<Tensor>x).flipped:
+                raise RuntimeError("launch: a kernel reads memory as it is; resolve conjugated or negated views first")
             pointers[i] = (<Tensor>x).ptr
         else:
             pointers[i] = <char*><size_t>x
@@ -880,6 +936,8 @@ def reinterpret(Tensor t, dtype d, sizes, strides, int64_t byte_offset=0):
     cdef int n = parse_sizes(sizes, shape)
     parse_sizes(strides, steps)
     cdef Tensor r = alias_tensor(t, n, shape, steps, 0)
+    if t.flipped:
+        raise RuntimeError("reinterpret: the bytes of a conjugated or negated view are not those of what it shows")
     r.code = d.code
     r.ptr = t.ptr + byte_offset
     refresh(r)

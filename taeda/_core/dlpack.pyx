@@ -137,6 +137,9 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
     need_pair("dl_device", dl_device)
     need_pair("max_version", max_version)
+    if t.flipped and not copy:
+        raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()" if t.is_conj() else
+                          "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
     if dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
         raise BufferError(f"__dlpack__: expected device (1, 0), where this tensor is, got {tuple(dl_device)}")
     if copy:

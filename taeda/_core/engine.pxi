@@ -316,6 +316,8 @@ cdef class GraphTask:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
         cdef list buffer
         cdef LeafEntry entry
+        if FLIPPED:
+            grad = resolved(grad)
         if isinstance(target, Node):
             if grad is None:
                 return 0
@@ -430,7 +432,7 @@ cdef object hooked(object hook, object grad):
     if (<Tensor>changed).code != (<Tensor>grad).code:
         raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value "
                            f"(was {grad.dtype} got {changed.dtype})")
-    return changed
+    return resolved(changed)
 
 
 cdef object as_output(Node node, int nr, object grad):

@@ -641,15 +641,21 @@ def numpy_(self, *, force=False):
     """A NumPy array over the same memory: writing to either changes both.
 
     Args:
-        force: also give an array (possibly of a copy) where the tensor is part of a graph.
+        force: also give an array (possibly of a copy) where the tensor is part of a graph or a conjugated or negated view.
     Raises:
-        RuntimeError: the tensor requires a gradient, which is recorded, and ``force`` is false.
+        RuntimeError: the tensor requires a gradient, which is recorded, or is a conjugated or negated view, and ``force`` is false.
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
     """
     if self.requires_grad:
         if not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         self = self.detach()
+    if (<Tensor>self).flipped:
+        if not force:
+            kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
+            raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{how}().numpy() "
+                               "instead.")
+        self = cast(<Tensor>self, -1)
     return make_array(self)
 
 
@@ -683,7 +689,7 @@ def tolist(Tensor self):
     """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
     if self.nd == 0:
         return self.item()
-    if self.code >= C32:
+    if self.code >= C32 or self.flipped:
         self = cast(self, WORK[self.code])
     return listed(self, 0, self.ptr)
 

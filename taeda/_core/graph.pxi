@@ -546,10 +546,23 @@ cdef inline int tie_view(Tensor t, Tensor source) noexcept:
 
 
 cdef object geometry(Tensor t, Tensor base):
-    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view."""
+    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it is flipped."""
     cdef int i
     return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
-            (t.ptr - base.ptr) // ITEMSIZE[t.code], DTYPES[t.code])
+            (t.ptr - base.ptr) // ITEMSIZE[t.code], DTYPES[t.code], flipped_against(t, base))
+
+
+cdef object flipped_against(Tensor t, Tensor base):
+    """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None where it is neither or both."""
+    cdef int d
+    if KIND[t.code] == KIND[base.code] or not base.flipped:
+        return bool(t.flipped != base.flipped)
+    if KIND[t.code] == 3:
+        return None
+    for d in range(t.nd):
+        if t.sizes[d] > 1 and t.strides[d] % 2:  # real parts and imaginary ones
+            return None
+    return bool(t.flipped != <bint>((t.ptr - base.ptr) // ITEMSIZE[t.code] % 2))  # of a real part the base's sign is none
 
 
 cdef class ViewBackward:

@@ -912,7 +912,9 @@ cdef int pointwise_metas(Node node, Op op, PyObject** bound, object result) exce
 
 # ---- copying -----------------------------------------------------------------------------------------------------------
 
-COPY = None  # the pointwise op "copy", bound by taeda.ops
+COPY = None       # the pointwise op that copies, bound by taeda.ops
+CONJUGATE = None  # those that give conjugates and negatives
+NEGATE = None
 
 
 def bind_copy(Op op):
@@ -921,13 +923,28 @@ def bind_copy(Op op):
     COPY = op
 
 
+def bind_flips(Op conjugate, Op negate):
+    """Name the ops that copy conjugates and negatives."""
+    global CONJUGATE, NEGATE
+    CONJUGATE, NEGATE = conjugate, negate
+
+
+cdef inline bint flips(Tensor target, Tensor source) noexcept:
+    """Whether the memory of ``target`` is to hold the conjugates or negatives of what that of ``source`` holds."""
+    cdef bint complex_source = KIND[source.code] == 3, complex_target = KIND[target.code] == 3
+    if complex_source == complex_target:
+        return target.flipped != source.flipped
+    return target.flipped if complex_source else source.flipped  # a real part has no sign to mind, but its own
+
+
 cdef int copy_into(Tensor target, Tensor source) except -1:
     """Copy and convert ``source`` into ``target``, broadcasting."""
     cdef PyObject* inputs[1]
     cdef object held = source
     if target.count == 0:
         return 0
-    if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source):
+    if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source) \
+            and not flips(target, source):
         if target.ptr != source.ptr:
             if target.count * ITEMSIZE[target.code] < 262144:
                 memmove(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
@@ -936,7 +953,8 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
         return 0
     if target.storage is source.storage and overlaps(target, source):
         held = contiguous_copy(source)
-    if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS:
+    if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS \
+            and not flips(target, <Tensor>held):
         if HELPERS["copy_transposed"](target, held):
             return 0
     inputs[0] = <PyObject*>held
@@ -949,6 +967,8 @@ cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
     cdef Tensor source = <Tensor>inputs[0]
     cdef int compute = source.code
     cdef Op op = <Op>COPY
+    if flips(target, source):
+        op = <Op>(CONJUGATE if KIND[source.code] == 3 and KIND[target.code] == 3 else NEGATE)
     # convert in the source's type unless the target's holds more: float to int truncates, int to float rounds once
     if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
         compute = target.code
@@ -1043,7 +1063,7 @@ cdef Tensor contiguous_copy(Tensor source):
 
 cdef Tensor contiguous_tensor(Tensor source):
     """``source`` itself if contiguous, else a contiguous copy, outside the graph."""
-    return source if source.contiguous else contiguous_copy(source)
+    return source if source.contiguous and not source.flipped else contiguous_copy(source)
 
 
 cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):

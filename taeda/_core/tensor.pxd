@@ -54,6 +54,7 @@ cdef class Tensor:
     cdef int8_t code             # dtype, a Code
     cdef int8_t where            # device; 0: CPU
     cdef int8_t creation         # of a view: where it was made, a Creation
+    cdef int8_t flipped          # shows the conjugates of what the memory holds; of a real dtype, the negatives
     cdef bint contiguous
     cdef bint leaf_grad          # requires_grad of a leaf
     cdef bint retains_grad_

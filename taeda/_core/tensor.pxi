@@ -111,7 +111,52 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
     t.ptr = source.ptr + offset * ITEMSIZE[source.code]
     t.contiguous = compute_contiguous(t)
     t.inference = source.inference
+    if source.flipped:
+        mark_flipped(t)
     return t
+
+
+# ---- flipped views -----------------------------------------------------------------------------------------------------
+#
+# A complex tensor whose `flipped` is set shows the conjugates of what its memory holds; a real one, the imaginary part of
+# such, the negatives. Views of it are such views again, and `copy_into` minds the sign between two tensors. Nothing else in
+# the core looks: while one is alive, ops are handed to `HELPERS["flipped"]` first where one is among their arguments
+# (`call_flipped`), and run on copies.
+
+cdef bint FLIPPED = False             # whether one is alive, on whatever thread
+cdef dict LIVING_FLIPPED = {}         # weak references to them, by their own address
+
+
+def _forget_flipped(reference):
+    global FLIPPED
+    LIVING_FLIPPED.pop(id(reference), None)
+    FLIPPED = len(LIVING_FLIPPED) > 0
+
+
+cdef int mark_flipped(Tensor t) except -1:
+    global FLIPPED
+    reference = PyWeakref_NewRef(t, _forget_flipped)
+    LIVING_FLIPPED[id(reference)] = reference
+    t.flipped = True
+    FLIPPED = True
+    return 0
+
+
+def is_any_flipped():
+    """Whether a flipped view is alive."""
+    return FLIPPED
+
+
+cdef object resolved(object t):
+    """``t``; of a flipped view, a copy that holds what it shows."""
+    cdef Tensor copied
+    if not isinstance(t, Tensor) or not (<Tensor>t).flipped:
+        return t
+    if not NO_GRAD[0] and wants_grad(<Tensor>t):
+        return HELPERS["resolve"](t)
+    copied = empty_like(t)
+    copy_into(copied, <Tensor>t)
+    return copied
 
 
 cdef int refresh(Tensor t) except -1:
@@ -346,10 +391,12 @@ cdef class Tensor:
         return self.inference
 
     def is_conj(self):
-        return False
+        """Whether this is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
+        return bool(self.flipped) and KIND[self.code] == 3
 
     def is_neg(self):
-        return False
+        """Whether this is a view that shows the negatives of what its memory holds, as the ``imag`` of a conjugated one."""
+        return bool(self.flipped) and KIND[self.code] != 3
 
     @property
     def is_sparse(self):
@@ -467,7 +514,7 @@ cdef class Tensor:
                                    f"got {value.dtype}")
             if not same_sizes(self, value):
                 raise RuntimeError(f"assigned grad has data of a different size: expected {self.shape}, got {value.shape}")
-        self.grad_ = value
+        self.grad_ = resolved(value)
 
     @grad.deleter
     def grad(self):
@@ -561,6 +608,9 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
+        if self.flipped:
+            number = read_scalar(self.ptr, self.code)
+            return number.conjugate() if KIND[self.code] == 3 else -number
         return read_scalar(self.ptr, self.code)
 
     def __bool__(self):
@@ -849,6 +899,10 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     t.storage = source.storage
     t.ptr = source.ptr
     t.inference = source.inference
+    if not source.flipped:
+        t.flipped = False
+    elif not t.flipped:
+        mark_flipped(t)
     return 0
 
 

@@ -162,6 +162,10 @@ cdef Tensor alias_contiguous(Tensor t, int n, int64_t* sizes):
 def view_dtype(Tensor input, dtype d):
     """The same bytes as another dtype; the last dimension scales with the item size."""
     cdef int old = ITEMSIZE[input.code], new = d.itemsize, i
+    if input.flipped and input.code != d.code:
+        how = "conj" if KIND[input.code] == 3 else "neg"
+        raise RuntimeError(f"torch.Tensor.view is not supported for tensors of which is_{how}() is true when converting to a "
+                           f"different dtype; resolve_{how}() gives a copy that can be")
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if old != new:
         if input.nd == 0:
@@ -396,7 +400,18 @@ cdef Tensor complex_part(Tensor input, int part):
     for d in range(t.nd):
         t.strides[d] *= 2
     t.ptr = input.ptr + part * ITEMSIZE[t.code]
+    t.flipped = input.flipped and part == 1  # the real part is the conjugate's too
     refresh(t)
+    return t
+
+
+def view_flipped(Tensor input):
+    """The conjugates of what ``input`` shows, or if it is real the negatives, on the same memory."""
+    cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
+    if input.flipped:
+        t.flipped = False
+    else:
+        mark_flipped(t)
     return t
 
 
@@ -406,6 +421,10 @@ def view_as_real_body(Tensor input):
     cdef int d
     if KIND[input.code] != 3:
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {DTYPES[input.code]}")
+    if input.flipped:
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors. To resolve the conjugate tensor so "
+                           "you can view it as real, use self.resolve_conj(); the resulting tensor will not alias the "
+                           "original.")
     for d in range(input.nd):
         sizes[d] = input.sizes[d]
         strides[d] = 2 * input.strides[d]
@@ -422,12 +441,15 @@ def view_as_complex_body(Tensor input):
     if input.code != F16 and input.code != F32 and input.code != F64:
         raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {DTYPES[input.code]}")
+    if input.flipped:
+        raise RuntimeError("view_as_complex doesn't work on unresolved negated tensors; resolve_neg() gives a copy that it can "
+                           "view")
     if input.nd == 0 or input.sizes[input.nd - 1] != 2:
         raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
     if input.strides[input.nd - 1] != 1:
         raise RuntimeError(f"Tensor must have a last dimension with stride 1, got strides {list(input.stride())}")
     for d in range(input.nd - 1):
-        if input.strides[d] % 2:
+        if input.strides[d] % 2 and input.sizes[d] > 1:  # nobody steps along one element
             raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got "
                                f"{list(input.stride())}")
         strides[d] = input.strides[d] // 2

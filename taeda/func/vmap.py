@@ -125,6 +125,9 @@ class VmapMode:
     # ---- wrapping
     def wrap(self, physical: Tensor) -> Batched:
         """A batched tensor over ``physical``, whose first dimension is this batch."""
+        physical = _core.HELPERS["resolve"](
+            physical
+        )  # what has the sizes of an example only stands for it, and has no values
         example = _core.strided_view(physical, physical.shape[1:], physical.stride()[1:])
         t = Tensor._make_subclass(Batched, example)
         t.physical = physical

@@ -103,8 +103,10 @@ def _rebuild_tensor_v3(stored, offset, sizes, strides, requires_grad, hooks, dty
 
 def _finish(t: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     if metadata:
-        t = t.conj() if metadata.get("conj") else t
-        t = -t if metadata.get("neg") else t
+        if metadata.get("neg") and t.is_complex():
+            t = -t
+        if metadata.get("neg" if not t.is_complex() else "conj"):
+            t = _core.tensor.view_flipped(t)
     if requires_grad:
         t.requires_grad = True
     return t
@@ -487,6 +489,8 @@ class Saver:
         writer.call("collections", "OrderedDict")
         if not typed:
             writer.name("torch", x.dtype.name)
+        if x.is_conj() or x.is_neg():
+            writer.write({"conj" if x.is_conj() else "neg": True})
         writer.out += b"tR"
 
     def _storage(self, writer: Writer, x: Tensor, typed: bool) -> None:

@@ -65,7 +65,9 @@ def _header(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> tupl
         at = end
     text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text, [tensors[name].detach().contiguous() for name in order]
+    return struct.pack("<Q", len(text)) + text, [
+        _core.HELPERS["resolve"](tensors[name].detach()).contiguous() for name in order
+    ]
 
 
 def _check_shared(tensors: dict[str, Tensor]) -> None:

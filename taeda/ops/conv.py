@@ -132,7 +132,7 @@ def _by_parts(linear, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tenso
 
 
 def _conj(x: Tensor) -> Tensor:
-    return x.conj() if x.is_complex() else x
+    return x.conj_physical() if x.is_complex() else x
 
 
 # ---- the three bilinear maps --------------------------------------------------------------------------------------------

@@ -159,18 +159,6 @@ def cuda(input, device=None, non_blocking=False, memory_format=None):
 
 
 @composite()
-def resolve_conj(input):
-    """``input``: conjugation is never lazy here."""
-    return input
-
-
-@composite()
-def resolve_neg(input):
-    """``input``: negation is never lazy here."""
-    return input
-
-
-@composite()
 def pin_memory(input, device=None):
     """``input``: without a GPU there is nothing to pin for."""
     return input

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import HELPERS, Tensor
+from .._core import tensor as core
 from .._core.dlpack import from_dlpack
 from .._core.exchange import as_tensor, asarray, from_numpy, frombuffer, tensor
 from .table import composite
@@ -30,9 +31,12 @@ def rebuild(
     offset: int,
     requires_grad: bool,
     state: dict | None,
+    flipped: bool = False,
 ) -> Tensor:
     """The tensor of a pickle: ``cls`` over a window of ``storage``."""
     t = _core.from_storage(storage, dtype, sizes, strides, offset)
+    if flipped:
+        t = core.view_flipped(t)
     if cls is not Tensor:
         t = Tensor._make_subclass(cls, t)
     if requires_grad:
@@ -48,7 +52,7 @@ def _window(t: Tensor) -> tuple[Any, tuple, tuple, int, bool]:
 
 def _reduce(t: Tensor, protocol: int) -> tuple:
     """What pickle and ``copy.copy`` take: tensors that share a storage share it afterwards."""
-    return rebuild, (type(t), t.untyped_storage(), *_window(t), _attributes(t))
+    return rebuild, (type(t), t.untyped_storage(), *_window(t), _attributes(t), t.is_conj() or t.is_neg())
 
 
 def _deepcopy(t: Tensor, memo: dict) -> Tensor:
@@ -64,7 +68,11 @@ def _deepcopy(t: Tensor, memo: dict) -> Tensor:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol: this one is the "
             f"result of {t.grad_fn}; detach() it first"
         )
-    made = rebuild(type(t), copy.deepcopy(t.untyped_storage(), memo), *_window(t), None)
+    if t.is_conj() or t.is_neg():  # in memory of its own, as in PyTorch
+        plain = HELPERS["resolve"](t.detach())
+        made = rebuild(type(t), plain.untyped_storage(), *_window(plain)[:4], t.requires_grad, None)
+    else:
+        made = rebuild(type(t), copy.deepcopy(t.untyped_storage(), memo), *_window(t), None)
     memo[id(t)] = made
     if t.grad is not None:
         made.grad = copy.deepcopy(t.grad, memo)

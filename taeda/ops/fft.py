@@ -170,7 +170,7 @@ def _real_transform(x, s, dim, norm, forward, name):
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
     made = fft_r2c(_resized(x, dim, sizes), dim, _scale(norm, math.prod(sizes), forward, name))
-    return made if forward else made.conj()
+    return made if forward else made.conj_physical()
 
 
 def _half_transform(x, s, dim, norm, forward, name):
@@ -186,7 +186,7 @@ def _half_transform(x, s, dim, norm, forward, name):
     sizes = [*sizes[:-1], n // 2 + 1]
     x = _resized(x, dim, sizes)
     scale = _scale(norm, math.prod(sizes[:-1]) * n, forward, name)
-    return fft_c2r(x.conj() if forward else x, dim, n, scale)
+    return fft_c2r(x.conj_physical() if forward else x, dim, n, scale)
 
 
 # ---- public -------------------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from .views import reshape, sum_to, transpose, unsqueeze
 
 
 def _conj(x: Tensor) -> Tensor:
-    return x.conj() if x.is_complex() else x
+    return x.conj_physical() if x.is_complex() else x
 
 
 def _turned(x: Tensor) -> Tensor:
     """The conjugate transpose of the last two dimensions."""
-    return transpose(x.conj() if x.is_complex() else x, -2, -1)
+    return transpose(x.conj_physical() if x.is_complex() else x, -2, -1)
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -344,12 +344,6 @@ def where_nonzero(input, other):
 where_nonzero.vjp(other=lambda g, input: where_nonzero(input, g))
 
 
-@composite()
-def conj(input):
-    """The complex conjugate; a real tensor is given back as it is."""
-    return conj_physical(input) if input.is_complex() else input
-
-
 @pointwise(method=False, reference=lambda *x: np.conj(*x))
 def conjugated(input):
     """The complex conjugate in memory of its own."""

@@ -154,12 +154,12 @@ def _(g, input, out, dim, keepdim):
     if not input.numel():
         return (input * restore(g, input.shape, dim, keepdim),)
     if (input != 0).all():
-        return (restore(g * out.conj(), input.shape, dim, keepdim) / input.conj(),)
+        return (restore(g * out.conj_physical(), input.shape, dim, keepdim) / input.conj_physical(),)
     if dim is None or not input.dim():
         others = _products_of_others(input.reshape(-1), 0).reshape(input.shape)
     else:
         others = _products_of_others(input, dim % input.dim())
-    return (restore(g, input.shape, dim, keepdim) * others.conj(),)
+    return (restore(g, input.shape, dim, keepdim) * others.conj_physical(),)
 
 
 # ---- truth ----------------------------------------------------------------------------------------------------------

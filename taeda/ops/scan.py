@@ -68,7 +68,7 @@ def _(g, input, out, dim, dtype):
         return (_as_input(g, dtype, input.dtype),)
     dim = dim % x.dim()
     if (x != 0).all():
-        grad = _reverse_cumsum(g * out.conj(), dim) / x.conj()
+        grad = _reverse_cumsum(g * out.conj_physical(), dim) / x.conj_physical()
     else:
         grad = _cumprod_gradient_with_zeros(g, x, dim)
     return (_as_input(grad, dtype, input.dtype),)
@@ -83,7 +83,7 @@ def _cumprod_gradient_with_zeros(g, x, dim):
         after = x.narrow(dim, k + 1, x.shape[dim] - k - 1)
         ones = x.new_ones([1 if d == dim else n for d, n in enumerate(x.shape)])
         runs = before * OPS["cat"]([ones, after], dim).cumprod(dim)
-        grads.append((g.narrow(dim, k, x.shape[dim] - k) * runs.conj()).sum(dim, True))
+        grads.append((g.narrow(dim, k, x.shape[dim] - k) * runs.conj_physical()).sum(dim, True))
     return OPS["cat"](grads, dim)
 
 

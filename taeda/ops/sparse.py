@@ -427,7 +427,7 @@ def _of_values(name: str, linear: bool) -> None:
 
     def form(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
         x = input if linear else input.coalesce()
-        return _with(x, getattr(x._v, name)(*args, **kwargs))
+        return _with(x, getattr(x._v, {"conj": "conj_physical"}.get(name, name))(*args, **kwargs))
 
     RULES[name] = form
     RULES[name + "_"] = lambda input, *args, **kwargs: _become(input, form(input, *args, **kwargs))

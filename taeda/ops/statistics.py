@@ -103,11 +103,11 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     if weights is None:
         count = x.shape[1] - correction
         centred = x - x.mean(1, keepdim=True)
-        product = matmul(centred, centred.transpose(0, 1).conj())
+        product = matmul(centred, centred.transpose(0, 1).conj_physical())
     else:
         total = weights.sum()
         centred = x - (x * weights).sum(1, keepdim=True) / total
-        product = matmul(centred * weights, centred.transpose(0, 1).conj())
+        product = matmul(centred * weights, centred.transpose(0, 1).conj_physical())
         count = total - correction * ((weights * aweights).sum() / total if aweights is not None else 1)
     if (count if weights is None else extent(count)[0]) <= 0:
         warnings.warn(

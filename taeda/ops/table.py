@@ -7,7 +7,7 @@ A stanza is the op's signature, docstring, mathematics, derivative and what the 
         '''Exponential ...'''
         return s.exp(input)
 
-    exp.vjp(input=lambda g, out: g * out.conj())
+    exp.vjp(input=lambda g, out: g * out.conj_physical())
 
 Nothing else names the op: function, method, stubs, tests and documentation are derived from :data:`OPS`.
 """

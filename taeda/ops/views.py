@@ -490,7 +490,8 @@ def _as_strided_backward(g, input_shape, size, stride, storage_offset, input_str
     flat = g.new_zeros(span).index_add(0, index, g.reshape(-1))
     if _overlaps(input_shape, input_stride):  # a place that several elements of the input show: each has its share
         shown = as_strided(arange(span), input_shape, input_stride, -low).reshape(-1)
-        flat = flat / g.new_zeros(span).index_add(0, shown, g.new_ones(shown.shape)).clamp(min=1)
+        counts = g.new_zeros(span, dtype=g.dtype.to_real())
+        flat = flat / counts.index_add(0, shown, counts.new_ones(shown.shape)).clamp(min=1)
     return as_strided(flat, input_shape, input_stride, -low)
 
 
@@ -655,7 +656,7 @@ alias_view = view_alias
 
 def _block_like(base, dtype):
     """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element."""
-    sizes, strides, _, _ = base
+    sizes, strides = base[:2]
     if all(st >= 0 for st in strides):
         return _core.empty_strided(sizes, strides, dtype), 0
     low = sum(min((n - 1) * st, 0) for n, st in zip(sizes, strides, strict=True))
@@ -665,7 +666,13 @@ def _block_like(base, dtype):
 
 def _window(block, shift, base, view_, name):
     """The part of ``block``, laid out as ``base``, that a view of geometry ``view_`` shows."""
-    sizes, strides, offset, dtype = view_
+    sizes, strides, offset, dtype, flipped = view_
+    if flipped is None:
+        raise RuntimeError(
+            f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not defined"
+        )
+    if flipped:
+        return core.view_flipped(_window(block, shift, base, (*view_[:4], False), name))
     if dtype is base[3]:
         return as_strided(block, sizes, strides, offset + shift)
     if dtype.is_complex and not base[3].is_complex and dtype.itemsize == 2 * base[3].itemsize:
@@ -690,8 +697,10 @@ def _view_backward_geometry(g, base, view_):
 
 def _overlapping_view_backward(g, base, view_):
     """The same for a view whose elements share memory, where gradients add up; complex and real as pairs of reals."""
-    sizes, strides, offset, dtype = view_
-    base_sizes, base_strides, _, base_dtype = base
+    sizes, strides, offset, dtype, flipped = view_
+    base_sizes, base_strides, _, base_dtype, _ = base
+    if flipped:
+        g = g.conj_physical() if dtype.is_complex else -g
     if dtype.is_complex and not base_dtype.is_complex:
         g, sizes, strides, offset = view_as_real(g), (*sizes, 2), (*(2 * st for st in strides), 1), 2 * offset
     if base_dtype.is_complex and not dtype.is_complex:

@@ -36,7 +36,7 @@ def _det_backward(g, A, out, LU, pivots):
     if bool((out != 0).all()):
         from .solve import _solve_ex
 
-        scale = (g * out.conj())[..., None, None] * eye_like(A)
+        scale = (g * out.conj_physical())[..., None, None] * eye_like(A)
         return (_solve_ex(H(A), scale, True)[0],)
     return (g[..., None, None] * _svd_cofactors(A),)
 
@@ -45,7 +45,7 @@ def _det_backward(g, A, out, LU, pivots):
 def _cofactors(A, LU, pivots, det):
     """``conj(det(A)) inv(A)^H``: by the factorisation where no matrix is singular, else by the SVD."""
     if bool((det != 0).all()):
-        return lu.substitute(LU, pivots, det.conj()[..., None, None] * eye_like(A), True, True)
+        return lu.substitute(LU, pivots, det.conj_physical()[..., None, None] * eye_like(A), True, True)
     return _svd_cofactors(A)
 
 
@@ -59,7 +59,7 @@ def _svd_cofactors(A):
     left = [S[..., :i].prod(-1) * S[..., i + 1 :].prod(-1) for i in range(n)]
     products = stack(left, -1) if n else S
     sign = linalg_det(U) * linalg_det(Vh)
-    return sign.conj()[..., None, None] * matmul(U * products[..., None, :], Vh)
+    return sign.conj_physical()[..., None, None] * matmul(U * products[..., None, :], Vh)
 
 
 @composite(method=False, out=True)
@@ -83,7 +83,7 @@ def _slogdet(A):
 def _slogdet_backward(g, A, sign, LU, pivots):
     scale = g[1].to(A.dtype)
     if A.is_complex():
-        scale = g[1] + 1j * (g[0] * sign.conj()).imag
+        scale = g[1] + 1j * (g[0] * sign.conj_physical()).imag
     scale = scale[..., None, None] * eye_like(A)
     if not is_grad_enabled():
         return (lu.linalg_lu_solve(LU, pivots, scale, adjoint=True),)

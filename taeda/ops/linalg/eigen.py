@@ -183,7 +183,7 @@ def _eig_backward(g, A, w, V):
     VhgV = matmul(H(V), gV)
     diagonal = VhgV.diagonal(0, -2, -1)
     check_phase("linalg_eig_backward", diagonal, VhgV)
-    inner = (VhgV - matmul(H(V), V) * diagonal.real.to(V.dtype)[..., None, :]) / _gaps(w).conj()
+    inner = (VhgV - matmul(H(V), V) * diagonal.real.to(V.dtype)[..., None, :]) / _gaps(w).conj_physical()
     inner = inner + gw[..., None] * eye_like(V)
     result = linalg_solve_ex(H(V), matmul(inner, H(V))).result
     return (result if A.is_complex() else result.real,)

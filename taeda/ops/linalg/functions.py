@@ -122,7 +122,7 @@ def linalg_cross(input, other, *, dim=-1):
 @composite(method=False, out=True)
 def linalg_vecdot(x, y, *, dim=-1):
     """Sums of ``conj(x) * y`` along ``dim``."""
-    return (x.conj() * y).sum(dim)
+    return (x.conj_physical() * y).sum(dim)
 
 
 @composite(method=False)

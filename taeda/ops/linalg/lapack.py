@@ -161,7 +161,7 @@ def raise_failed(info: Tensor, name: str, text: str) -> None:
 
 def H(x: Tensor) -> Tensor:
     """The conjugate transpose."""
-    return x.transpose(-2, -1).conj() if x.is_complex() else x.transpose(-2, -1)
+    return x.transpose(-2, -1).conj_physical() if x.is_complex() else x.transpose(-2, -1)
 
 
 def eye_like(x: Tensor) -> Tensor:

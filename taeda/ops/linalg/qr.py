@@ -191,9 +191,9 @@ def _reflector_gradients(g, A, tau, width):
         R = rest.pop()
         vK, vR = matmul(H(v[i]), g), matmul(H(v[i]), R)  # 1 x width
         gtau.append(-matmul(vK, H(vR))[..., 0, 0])
-        gv = -scale[i].conj() * matmul(g, H(vR)) - scale[i] * matmul(R, H(vK))
+        gv = -scale[i].conj_physical() * matmul(g, H(vR)) - scale[i] * matmul(R, H(vK))
         gA.append(cat((gv.new_zeros((*gv.shape[:-2], i + 1)), gv[..., i + 1 :, 0]), -1))
-        g = g - scale[i].conj() * matmul(v[i], vK)
+        g = g - scale[i].conj_physical() * matmul(v[i], vK)
     gA += [A.new_zeros(A.shape[:-1])] * (n - k)
     return stack(gA, -1), stack(gtau, -1)
 

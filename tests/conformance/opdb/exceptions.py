@@ -12,15 +12,12 @@ MEANT: dict[str, dict[str, str]] = {
     "special.polygamma.special_polygamma_n_0": _POLES,
     "special.bessel_j0": {"value": "within 1e-15 of the truth, where PyTorch is within 1e-6"},
     "special.bessel_y1": {"value": "the same"},
-    "conj": {"view": "a copy: no tensor is conjugated when it is read"},
     "linalg.norm.subgradients_at_zero": {
         "second": "0, the second derivative of the subgradient taken; PyTorch gives NaN"
     },
     "nn.functional.soft_margin_loss": {
         "gradient": "finite in float16, where PyTorch divides two infinities",
     },
-    "H": {"view": "a copy of complex input: no tensor is conjugated when it is read"},
-    "mH": {"view": "the same"},
     "as_strided_scatter": {"gradient": "0 where src has replaced the input; PyTorch passes the gradient on as well"},
     "masked.logaddexp": {"second": "0 where both are masked out, where PyTorch gives NaN"},
     "renorm": {"gradient": "finite for complex input and p=inf, where PyTorch gives NaN"},

@@ -1,0 +1,122 @@
+"""Conjugated views: ``conj`` of a complex tensor shares its memory, and the sign is minded where elements are read or written.
+
+A tensor remembers that it shows the conjugates of what its memory holds (the imaginary part of such a view: the negatives),
+and views of it do too. Kernels know nothing of that: while such a *flipped* view is alive, on whatever thread, the call path
+looks for them among the arguments of ops. Views run as they are; other ops run on copies that hold what is shown, and what
+one writes in place or into ``out`` is copied back into the shared memory. ``docs/notes/0010`` says why it is made so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import HELPERS, Op, Tensor
+from .._core import tensor as core
+from .pointwise import conj_physical, conjugated, neg
+from .table import composite, primitive, view
+from .views import copy_
+
+
+@view(core.view_flipped, method=False, node="Conj")
+def conjugated_view(input):
+    """The conjugates of what ``input`` shows, on the same memory."""
+
+
+conjugated_view.vjp(input=lambda g: conj_physical(g))
+
+
+@primitive(method=False, out=False, node="Clone")
+def resolved(input):
+    """A copy of a flipped view that holds what the view shows."""
+    result = _core.empty_like(input)
+    _core.copy_tensor(result, input)
+    return result
+
+
+resolved.vjp(input=lambda g: g)
+
+
+@composite()
+def conj(input):
+    """The complex conjugate, as a view of the same memory; a real tensor is given back as it is.
+
+    Under ``vmap`` and other modes that do something else with ops, the conjugates are computed.
+    """
+    if not input.is_complex():
+        return input
+    return conj_physical(input) if _core.is_mode_active() else conjugated_view(input)
+
+
+@composite()
+def resolve_conj(input):
+    """``input``; of a conjugated view, a copy that holds what the view shows."""
+    return _resolve(input) if input.is_conj() else input
+
+
+@composite()
+def resolve_neg(input):
+    """``input``; of the imaginary part of a conjugated view, a copy that holds what it shows."""
+    return _resolve(input) if input.is_neg() else input
+
+
+def _is_flipped(x: Tensor) -> bool:
+    return x.is_conj() or x.is_neg()
+
+
+def _resolve(x: Any) -> Any:
+    """``x`` with copies in place of flipped views, in lists and tuples too."""
+    if isinstance(x, Tensor):
+        return core.run_as_it_is(resolved, (x,), {}) if _is_flipped(x) else x
+    if type(x) in (list, tuple):
+        return type(x)(_resolve(item) for item in x)
+    return x
+
+
+def _call(op: Op, args: tuple, kwargs: dict) -> Any:
+    """A call of an op with flipped views among its arguments."""
+    if op.kind == "view" and not _core.is_mode_active():
+        return core.run_as_it_is(op, args, kwargs)
+    if op.writes:
+        return _write_in_place(op, args, kwargs)
+    if kwargs.get("out") is not None:
+        return _write_out(op, _resolve(args), kwargs)
+    return op(*_resolve(args), **{key: _resolve(x) for key, x in kwargs.items()})
+
+
+def _write_back(target: Tensor, values: Tensor) -> None:
+    core.run_as_it_is(copy_, (target, values), {})
+
+
+def _write_in_place(op: Op, args: tuple, kwargs: dict) -> Tensor:
+    name = op.params[0]
+    if args:
+        target, args = args[0], args[1:]
+    else:
+        name = name if name in kwargs else "self"
+        target = kwargs[name]
+    others = {key: _resolve(x) for key, x in kwargs.items() if key != name}
+    if not _is_flipped(target):
+        return op(target, *_resolve(args), **others)
+    _write_back(target, op(_resolve(target), *_resolve(args), **others))
+    return target
+
+
+def _write_out(op: Op, args: tuple, kwargs: dict) -> Any:
+    out = kwargs["out"]
+    room = _resolve(out)
+    made = op(*args, **{key: room if key == "out" else _resolve(x) for key, x in kwargs.items()})
+    for target, values in zip(out, room, strict=True) if isinstance(out, (tuple, list)) else ((out, room),):
+        if values is target:
+            continue
+        if values.shape != target.shape:  # it was resized, and is in memory of its own
+            core.set_data(target, values)
+        else:
+            _write_back(target, values)
+    if made is room:
+        return out
+    return type(made)(*out) if hasattr(made, "_fields") else type(made)(out)
+
+
+core.bind_flips(conjugated, neg)
+HELPERS.update(flipped=_call, resolve=_resolve)
