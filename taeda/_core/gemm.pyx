@@ -26,6 +26,7 @@ cdef enum:
     FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
     FEW_ROWS = 12         # fewer are done along memory, without packing B
+    FEW_SHORT_ROWS = 4    # the same of bfloat16, where dot products make up for the packing sooner
     READ = 8              # multiplications in the time in which an item comes from memory
     SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
     NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
@@ -127,6 +128,8 @@ cdef int multiply(Product* p) except -1:
     cdef bint along_b = p.b.rows == item or p.k == 1
     if p.k == 0 or p.m == 0 or p.n == 0 or p.n0 * p.n1 == 0:
         return empty_product(p)
+    if p.code == BF16 and along_a and along_b and (p.m <= FEW_SHORT_ROWS or p.n <= FEW_SHORT_ROWS):
+        return along_memory(p, p.n < p.m)
     if p.code == BF16 or p.code == I8:
         return short_product(p)
     p.c.columns = item
@@ -491,6 +494,11 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
     return cast(c, code)
 
 
+ctypedef fused real:
+    float
+    double
+
+
 cdef Tensor real_view(Tensor t):
     """A contiguous complex tensor as a real one with twice the columns."""
     cdef Tensor r = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
@@ -503,6 +511,28 @@ cdef Tensor real_view(Tensor t):
         r.strides[i] = size
         size *= r.sizes[i]
     return r
+
+
+cdef Tensor few_complex_rows(Tensor a, Tensor b):
+    """A complex product of few rows: their real and imaginary parts by B as it lies in memory, which is not copied."""
+    cdef int64_t k = b.sizes[0], n = b.sizes[1], m = a.count // k
+    cdef int64_t* sizes = [2 * m, k]
+    cdef Tensor parts = empty_tensor(REAL_OF[a.code], 2, sizes), both
+    cdef Tensor out
+    cdef int64_t shape_out[MAXDIM]
+    memcpy(shape_out, a.sizes, a.nd * 8)
+    shape_out[a.nd - 1] = n
+    out = empty_tensor(a.code, a.nd, shape_out)
+    if ITEMSIZE[a.code] == 8:
+        take_apart(<float*>a.ptr, <float*>parts.ptr, m * k)
+    else:
+        take_apart(<double*>a.ptr, <double*>parts.ptr, m * k)
+    both = product(parts, real_view(b), None, False)
+    if ITEMSIZE[a.code] == 8:
+        join_parts(<float*>both.ptr, <float*>out.ptr, m * n)
+    else:
+        join_parts(<double*>both.ptr, <double*>out.ptr, m * n)
+    return out
 
 
 cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
@@ -521,6 +551,8 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     if a.code == C32:
         return cast(complex_product(cast(a, C64), cast(b, C64), False), C32)
     a, b = contiguous_tensor(a), contiguous_tensor(b)
+    if b.nd == 2 and a.count <= FEW_ROWS * b.sizes[0] and b.sizes[1] > 1 and a.count:
+        return few_complex_rows(a, b)
     k, n = b.sizes[0], 1
     if b.nd > 1:
         k, n = b.sizes[b.nd - 2], b.sizes[b.nd - 1]
@@ -552,9 +584,19 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     return out
 
 
-ctypedef fused real:
-    float
-    double
+cdef void take_apart(real* a, real* parts, int64_t count) noexcept nogil:
+    """``count`` complex numbers as so many real parts, then so many imaginary ones."""
+    cdef int64_t i
+    for i in range(count):
+        parts[i], parts[count + i] = a[2 * i], a[2 * i + 1]
+
+
+cdef void join_parts(real* both, real* out, int64_t count) noexcept nogil:
+    """``x + i y`` of complex ``x`` and ``y``, ``count`` numbers of one, then of the other."""
+    cdef int64_t i
+    cdef real* y = both + 2 * count
+    for i in range(count):
+        out[2 * i], out[2 * i + 1] = both[2 * i] - y[2 * i + 1], both[2 * i + 1] + y[2 * i]
 
 
 cdef void widen(real* b, real* wide, int64_t rows, int64_t n) noexcept nogil:

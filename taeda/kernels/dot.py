@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .build import kernel
 from .gemm import multiply_add, smaller
-from .ir import TYPES, Function, Type, Value
+from .ir import BF16, F32, TYPES, Function, Type, Value
 
 #: The arguments of ``matmul_dot``: ``out[i, j] = sum_k x[i, k] w[j, k] + d[i, j]`` for ``p`` rows of x and ``q`` of w.
 #: ``qc`` is how many rows of w a task does. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's size.
@@ -37,15 +37,16 @@ def fold(vectors: list[Value]) -> Value:
 
 
 def sums_along(f: Function, t: Type, x: list[Value], w: list[Value], k: Value) -> list[Value]:
-    """``x[i] . w[j]`` for all pairs, a vector of partial sums each, x-major."""
-    lanes = f.lanes(t)
-    zero = f.const(t, 0, lanes)
+    """``x[i] . w[j]`` for all pairs, a vector of partial sums each, x-major; bfloat16 is summed in float32."""
+    acc_type = F32 if t is BF16 else t
+    lanes = f.lanes(acc_type)
+    zero = f.const(acc_type, 0, lanes)
     whole = k / lanes * lanes * t.bytes
 
     def step(at: Value, acc, mask: Value | None):
-        left = [f.load(f.offset(p, at), t, lanes, mask) for p in x]
+        left = [f.load(f.offset(p, at), t, lanes, mask).to(acc_type) for p in x]
         for j, p in enumerate(w):
-            right = f.load(f.offset(p, at), t, lanes, mask)
+            right = f.load(f.offset(p, at), t, lanes, mask).to(acc_type)
             for i in range(len(x)):
                 acc[i * len(w) + j] = multiply_add(f, left[i], right, acc[i * len(w) + j])
         return acc
@@ -61,7 +62,7 @@ def sums_along(f: Function, t: Type, x: list[Value], w: list[Value], k: Value) -
 def matmul_dot(f: Function, dtype: str) -> None:
     """Few rows against many, both contiguous along k; see :data:`DOT_ARGS`. The range counts blocks of ``qc``."""
     t = TYPES[dtype]
-    q = rows_at_once(f.lanes(t))
+    q = rows_at_once(f.lanes(F32 if t is BF16 else t))
     g = {name: f.size(i) for i, name in enumerate(DOT_ARGS)}
     blocks = (g["q"] + g["qc"] - 1) / g["qc"]
 
@@ -70,13 +71,13 @@ def matmul_dot(f: Function, dtype: str) -> None:
             total = fold(sums[i * q : (i + 1) * q])
             to, add = f.offset(out, g["o_i"] * i), f.offset(d, g["d_i"] * i)
             with f.branch(g["init"] == 1) as B:
-                one = total + f.gather(add, g["d_j"], t, q, left)
-                f.scatter(to, g["o_j"], one, left)
+                one = total + f.gather(add, g["d_j"], t, q, left).to(total.type)
+                f.scatter(to, g["o_j"], one.to(t), left)
                 B.otherwise()
                 with f.branch(g["o_j"] == t.bytes) as B2:
-                    f.store(to, total, f.first(left, q))
+                    f.store(to, total.to(t), f.first(left, q))
                     B2.otherwise()
-                    f.scatter(to, g["o_j"], total, left)
+                    f.scatter(to, g["o_j"], total.to(t), left)
 
     def block(rows: int, i: Value, j: Value, left: Value, x: Value, w: Value, out: Value, d: Value) -> None:
         # A row past the end is the last one again; its sum is not stored.

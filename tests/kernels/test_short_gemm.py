@@ -90,6 +90,20 @@ def test_rows_in_place(dtype, k):
         np.testing.assert_array_equal(np.asarray(got.float()), np.asarray((a.t().clone().t() @ b).float()))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 6, 7])
+@pytest.mark.parametrize("bias", [False, True])
+def test_few_rows(rows, bias):
+    """Few rows against weights, and the other way round: sums along memory."""
+    (x, x_values), (w, w_values), (d, d_values) = (
+        operand("bfloat16", s, i) for i, s in enumerate(((rows, 300), (130, 300), (130,)))
+    )
+    want = x_values @ w_values.T
+    got = taeda.nn.functional.linear(x, w, d) if bias else x @ w.t()
+    np.testing.assert_allclose(np.asarray(got.double()), want + d_values * bias, rtol=0.005, atol=0.02)
+    assert got.dtype is taeda.bfloat16
+    np.testing.assert_allclose(np.asarray((w @ x.t()).double()), want.T, rtol=0.005, atol=0.02)
+
+
 @pytest.mark.parametrize("bias", [(33,), (40, 33), (40, 1), (1,), ()])
 def test_added(bias):
     (a, a_values), (b, b_values), (d, d_values) = (
