@@ -71,7 +71,7 @@ _TAKES_BY_NAME = {
         "Number": "alpha beta",
         "Tensor": "input x1 x2 A B mat1 mat2 batch1 batch2 vec1 vec2 LU LD",
         "Tensors": "tensors",
-        "Any": "reduction",  # ops look at the word itself
+        "Any": "reduction requires_grad pin_memory",  # ops look at the word itself; None is False
     }.items()
     for name in names.split()
 }
