@@ -268,7 +268,8 @@ cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* o
     cdef double u[ABREAST]
     cdef int64_t low[ABREAST]
     cdef int64_t i, k, some, half, rest
-    for i in range(n):
+    cdef bint many = draws * 16 >= n  # then each sum is divided once, else those that are looked at
+    for i in range(n if many else 0):
         sums[i] = sums[i] / total
     for k in range(0, draws, ABREAST):
         some = min(draws - k, <int64_t>ABREAST)
@@ -278,7 +279,10 @@ cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* o
         while rest > 0:
             half = (rest + 1) // 2
             for i in range(some):  # a product rather than a branch that nobody can predict
-                low[i] += half * (sums[low[i] + half - 1] < u[i])
+                if many:
+                    low[i] += half * (sums[low[i] + half - 1] < u[i])
+                else:
+                    low[i] += half * (sums[low[i] + half - 1] / total < u[i])
             rest -= half
         for i in range(some):
             out[k + i] = low[i]
