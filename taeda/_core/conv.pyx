@@ -99,7 +99,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     cdef Blocks b = blocks(code)
     cdef Geometry steady
     cdef Packed places
-    cdef Tensor packed
+    cdef Tensor packed, whole
     cdef char* ptr[5]
     cdef char* a
     cdef kernel_t fn
@@ -112,6 +112,11 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return as_product(g, x, w, bias, out, groups)
     if is_last_depthwise(g, x, out, channels, m):
         return depthwise_last(g, x, w, bias, out)
+    if turns_last(g, x, channels, m):
+        whole = empty_last(code, 5, out.sizes)
+        depthwise_last(g, to_last(x), w, bias, whole)
+        copy_into(out, whole)
+        return 0
     if not by_windows(g, images, groups, channels, m) or is_winograd(g, code, images, groups, channels, m):
         if channels_last(x):
             x = contiguous_tensor(x)
@@ -453,7 +458,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Tensor w5 = spatial(weight, 2), packed = None
     cdef Blocks b = blocks(inner)
     cdef Packed places
-    cdef bint direct, last = is_last(grad) or is_last(weight)
+    cdef bint direct, last = is_last(grad) or is_last(weight), turned_in = False
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -470,6 +475,11 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     out = empty_last(inner, 5, sizes) if last else empty_tensor(inner, 5, sizes)
     if out.count == 0:
         return back(out, grad.code, nd)
+    for n in range(3):
+        whole.o[n] = x.sizes[2 + n]
+    if phases > 1 and not last and turns_last(&whole, x, m, c):  # the phases go straight to their places
+        last = turned_in = True
+        x, out = to_last(x), empty_last(inner, 5, sizes)
     for index in range(phases):
         phase[0] = index // (whole.s[1] * whole.s[2])
         phase[1], phase[2] = index // whole.s[2] % whole.s[1], index % whole.s[2]
@@ -521,7 +531,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             convolve(&g, x, turned, bias, part, groups)
         if not direct:
             copy_into(alias_tensor(out, 5, sizes, strides, offset), part)
-    return back(out, grad.code, nd)
+    return back(contiguous_tensor(out) if turned_in else out, grad.code, nd)
 
 
 cdef Tensor turned_weights(Tensor w, int code, int64_t groups, int64_t m, int64_t c, Geometry* whole, int64_t* first,
@@ -574,6 +584,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
             return winograd_gradient(&g, x, y)
         if by_windows(&g, images, groups, channels, m):
             return windows_gradient(&g, x, y, groups)
+    if turns_last(&g, x, channels, m):
+        x, y = to_last(x), to_last(y)
     if is_last_depthwise(&g, x, y, channels, m):
         return depthwise_last_gradient(&g, x, y)
     y = contiguous_tensor(y)

@@ -9,6 +9,7 @@ cdef enum:
 
     LAST_ARGS = 23
     LAST_ROWS = 1 << 15    # outputs of a task
+    SHORT_ROW = 16
 
 cdef kernel_t _depthwise[NDTYPES]
 cdef kernel_t _depthwise_weight[NDTYPES]
@@ -208,6 +209,19 @@ cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, i
     """Whether both lie with channels last, one output per channel, in an image."""
     return channels == 1 and m == 1 and x.strides[1] == 1 and y.strides[1] == 1 and x.sizes[1] >= 8 and (
         g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
+
+
+cdef bint turns_last(Geometry* g, Tensor x, int64_t channels, int64_t m) noexcept:
+    """Whether images with channels first are done sooner by turning them: rows are short, or taken by every other pixel."""
+    return channels == 1 and m == 1 and x.code == F32 and x.sizes[1] >= 16 and not channels_last(x) and (
+        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0 and (g.i[2] <= SHORT_ROW or g.s[2] > 1))
+
+
+cdef Tensor to_last(Tensor t):
+    """A copy of ``t`` with channels last."""
+    cdef Tensor moved = empty_last(t.code, t.nd, t.sizes)
+    copy_into(moved, t)
+    return moved
 
 
 cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t* arg) noexcept:
