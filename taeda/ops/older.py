@@ -20,7 +20,18 @@ _FACTORS = {
 }
 
 #: NumPy's names of arguments.
-_NUMPY = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
+_NUMPY = {
+    "axis": "dim",
+    "axes": "dims",
+    "keepdims": "keepdim",
+    "axis0": "dim0",
+    "axis1": "dim1",
+    "x1": "input",
+    "x2": "other",
+}
+
+#: PyTorch's and NumPy's names of the first argument, which is ``A`` in the documentation of ``linalg``.
+_FIRST = ("input", "x", "a")
 
 
 def read_again(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
@@ -61,12 +72,13 @@ def _factors_last(name: str, factors: tuple, args: list, kwargs: dict) -> tuple[
 
 
 def _named_as_here(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """NumPy's keywords as those of a function that is written in ops; ops know them themselves."""
-    if not kwargs.keys() & _NUMPY.keys():
+    """NumPy's keywords, and other names of the first argument, as those of ``function``."""
+    if kwargs.keys().isdisjoint({*_NUMPY, *_FIRST}):
         return None
     try:
         known = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return None
-    renamed = {k if k in known else _NUMPY.get(k, k): x for k, x in kwargs.items()}
+    names = _NUMPY if args or not known else {**_NUMPY, **dict.fromkeys(_FIRST, next(iter(known)))}
+    renamed = {k if k in known else names.get(k, k): x for k, x in kwargs.items()}
     return None if renamed.keys() == kwargs.keys() or not renamed.keys() <= known.keys() else (args, renamed)

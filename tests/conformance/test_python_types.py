@@ -69,10 +69,14 @@ def test_factors_by_position_warn():
                 wrong(f)
 
 
-@pytest.mark.parametrize("call", ["f.max(x, axis=1)[1]", "f.min(x, axis=0, keepdims=True)[0]", "f.std(x, axis=1)"])
-def test_keywords_of_numpy(call):
-    want, got = (eval(call, {"f": f, "x": f.arange(6.0).reshape(2, 3)}) for f in (torch, taeda))
-    assert got.tolist() == want.tolist()
+KEYWORDS = """f.max(x, axis=1)[1]|f.min(x, axis=0, keepdims=True)[0]|f.std(x, axis=1)|f.linalg.norm(input=x)|f.div(x1=x, x2=x + 1)
+f.linalg.matrix_norm(x=x)|f.linalg.eigvalsh(input=x.T @ x)|f.swapaxes(x, axis0=0, axis1=1)"""
+
+
+@pytest.mark.parametrize("call", KEYWORDS.replace("\n", "|").split("|"))
+def test_other_names_of_arguments(call):
+    want, got = (eval(call, {"f": f, "x": f.arange(6.0).reshape(2, 3)}).flatten().tolist() for f in (torch, taeda))
+    assert got == pytest.approx(want, abs=1e-5)
 
 
 def test_a_generator_of_no_device_in_particular():
