@@ -241,7 +241,7 @@ def _place(
 def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: Value) -> None:
     """Items from ``src + places[j]``, one after the other.
 
-    They are loaded one by one: on Zen 4 a gather instruction took about twice as long for what it reads (docs/notes/0010).
+    They are loaded one by one: on Zen 4 a gather instruction took about twice as long for what it reads (docs/notes/0012).
     """
     group = 8
 
