@@ -280,7 +280,8 @@ cdef Tensor windows_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     cdef char* ptr[4]
     # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
     cc = min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
-    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 256)
+    # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
+    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128)
     cdef Tensor tables = window_tables(g, &w, True, item), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.

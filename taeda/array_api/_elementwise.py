@@ -69,6 +69,7 @@ def _named(function: Any, name: str, op: str) -> Any:
 #: The standard's name to the op's, where they differ.
 _RENAMED = {
     "bitwise_invert": "bitwise_not",
+    "conj": "conj_physical",  # NumPy cannot read a conjugated view
     "divide": "true_divide",
 }
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import index
 
 from .. import _core
 from .._core import HELPERS, Tensor, moves
-from .table import alias, composite, primitive
+from .table import alias, composite, is_index, primitive
 from .views import _wrap, reshape, slice_view, unbind, view_as_itself
 
 HELPERS["copy_transposed"] = moves.copy_transposed
@@ -176,8 +177,8 @@ def tensor_split(input, indices_or_sections, dim=0):
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor"
             )
         indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
+    if is_index(indices_or_sections):
+        sections = index(indices_or_sections)
         if sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
         if sections > MOST_VIEWS:

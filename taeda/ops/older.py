@@ -73,7 +73,9 @@ def _factors_last(name: str, factors: tuple, args: list, kwargs: dict) -> tuple[
 
 def _named_as_here(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
     """NumPy's keywords, and other names of the first argument, as those of ``function``."""
-    if kwargs.keys().isdisjoint({*_NUMPY, *_FIRST}):
+    if (
+        kwargs.keys().isdisjoint({*_NUMPY, *_FIRST}) or kwargs.get("axis", 0) is None
+    ):  # None is NumPy's own; PyTorch refuses it
         return None
     try:
         known = inspect.signature(function).parameters

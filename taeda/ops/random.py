@@ -195,7 +195,7 @@ def random_(input, from_=None, to=None, *, generator=None):
 
 
 @_fills
-def bernoulli_(input, p=0.5, *, generator=None):
+def bernoulli_(input, p: Any = 0.5, *, generator=None):
     """Fill with ones, with probability ``p`` (a number, or a tensor that broadcasts to the input), and zeros.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from .. import _core
@@ -176,10 +177,8 @@ def repeat_interleave(input, repeats: Any = None, dim=None, *, output_size=None)
     if input.dim() == 0:
         input = reshape(input, (1,))
     size = input.shape[at]
-    if isinstance(repeats, Tensor) and repeats.numel() == 1 and size != 1:
-        repeats = int(repeats)
-    if isinstance(repeats, int):
-        return repeat_each(input, repeats, at)
+    if not isinstance(repeats, Tensor) or (repeats.numel() == 1 and size != 1):
+        return repeat_each(input, int(repeats) if isinstance(repeats, Tensor) else index(repeats), at)
     repeats = reshape(repeats, (-1,)) if repeats.dim() == 0 else repeats
     if repeats.dim() == 1 and repeats.shape[0] != size:
         raise RuntimeError(

@@ -7,7 +7,7 @@ import math
 from .. import _core
 from .._core import HELPERS, Tensor, moves
 from .._core import tensor as core
-from .table import Ints, alias, composite, pointwise, primitive, spread, view
+from .table import Ints, alias, composite, is_index, pointwise, primitive, spread, view
 
 # ---- dimensions ---------------------------------------------------------------------------------------------------------
 
@@ -48,8 +48,8 @@ def t(input):
 def movedim(input, source, destination):
     """A view with dimensions ``source`` moved to ``destination``, the others in their order."""
     n = input.dim()
-    source = (source,) if isinstance(source, int) else tuple(source)
-    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    source = (source,) if is_index(source) else tuple(source)
+    destination = (destination,) if is_index(destination) else tuple(destination)
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
