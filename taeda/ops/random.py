@@ -599,12 +599,12 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         return _core.empty(shape, _core.int64)
     if not replacement or num_samples == 1:
         return _race(input, num_samples, generator)
-    rows = input.reshape(-1, n).contiguous()
-    if rows.dtype.name not in ("float32", "float64"):
+    rows = (input if input.dim() == 2 else input.unsqueeze(0)).contiguous()
+    if rows.dtype.itemsize < 4:
         rows = rows.to(_core.float32)
     drawn = _core.empty((rows.shape[0], num_samples), _core.int64)
     core.choose(rows, drawn, generator)
-    return drawn.reshape(shape)
+    return drawn if input.dim() == 2 else drawn[0]
 
 
 def _race(input: Tensor, count: int, generator: Any) -> Tensor:
