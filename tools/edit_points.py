@@ -31,9 +31,11 @@ def public_ops() -> dict[str, Path]:
         if name.startswith("_") or (name.endswith("_") and name[:-1] in OPS):
             continue
         try:
-            found[name] = Path(inspect.getsourcefile(inspect.unwrap(op)) or "")
+            file = Path(inspect.getsourcefile(inspect.unwrap(op)) or "")
         except TypeError:
             continue
+        if file.is_relative_to(ROOT / "taeda" / "ops"):
+            found[name] = file
     return found
 
 
