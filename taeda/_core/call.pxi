@@ -583,10 +583,6 @@ cdef class Op:
         import inspect
         return inspect.signature(self.__wrapped__)
 
-    def unwatched(self, tuple args, dict kwargs):
-        """Call it without asking modes."""
-        return called(self, "out" in kwargs)(*args, **kwargs)
-
     def vjp(self, **functions):
         """Declare the derivative with respect to each named parameter.
 

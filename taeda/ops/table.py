@@ -78,13 +78,15 @@ _TAKES_BY_NAME = {
 _TAKES_BY_DEFAULT = {bool: "bool", float: "float", str: "str"}
 
 
-def takes(function: Callable, operands: int | None = None) -> tuple[int, ...]:
+def takes(function: Callable, names: Sequence[str], defaults: tuple, operands: int | None = None) -> tuple[int, ...]:
     """What each parameter takes: as annotated (a key of ``_TAKES``, ``| None`` where None is a default), by name, by default.
 
     Args:
+        function: the body, for its name and annotations.
+        names: of its parameters, with their ``defaults``.
+        defaults: REQUIRED where there is none.
         operands: how many leading parameters are operands of a pointwise op, which take numbers and tensors alike.
     """
-    names, defaults, _, _ = _parameters(function)
     if function.__name__.startswith("_"):  # called by public ops, with arguments that were checked
         return ()
     kinds = []
@@ -105,7 +107,12 @@ def takes(function: Callable, operands: int | None = None) -> tuple[int, ...]:
 def checked(function: Callable) -> dict[str, Any]:
     """What a Composite must know to check the arguments of ``function``."""
     params, defaults, positional, _ = _parameters(function)
-    return {"params": params, "defaults": defaults, "takes": takes(function), "npositional": positional}
+    return {
+        "params": params,
+        "defaults": defaults,
+        "takes": takes(function, params, defaults),
+        "npositional": positional,
+    }
 
 
 def _register(name: str, function: Any, method: bool) -> None:
@@ -128,7 +135,7 @@ def _make(
         positional,
         kind,
         inplace=inplace,
-        takes=takes(function, options.get("noperands")),
+        takes=takes(function, names, defaults, options.get("noperands")),
         **options,
     )
     op.__doc__ = function.__doc__
