@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import string
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from .._core import Tensor
@@ -142,70 +142,66 @@ def _pair(a: Tensor, ia: tuple, b: Tensor, ib: tuple, keep: set) -> tuple[Tensor
     a, ia = _sum_out(a, ia, keep | set(ib))
     b, ib = _sum_out(b, ib, keep | set(ia))
     sizes = {**dict(zip(ib, b.shape, strict=True)), **dict(zip(ia, a.shape, strict=True))}
+    if set(ia) & set(ib) <= keep:  # nothing to add up: a product of elements
+        result = _ordered(ia, ib, keep)[3]
+        return _place(a, ia, result) * _place(b, ib, result), result
+    left, right, shape, result = _matrices(ia, ib, keep, sizes)
+    return _changed(matmul(_changed(a, *left), _changed(b, *right)), None, shape), result
+
+
+def _ordered(ia: tuple, ib: tuple, keep: Container) -> tuple[list, list, list, tuple]:
+    """The indices of a product of two: those it sums over, the rows, the columns, and those of the result in order."""
     batch = [i for i in ia if i in ib and i in keep]
     summed = [i for i in ia if i in ib and i not in keep]
-    rows = [i for i in ia if i not in ib]
-    columns = [i for i in ib if i not in ia]
-    result = (*batch, *rows, *columns)
+    rows, columns = [i for i in ia if i not in ib], [i for i in ib if i not in ia]
+    return summed, rows, columns, (*batch, *rows, *columns)
 
-    def count(indices) -> int:
-        n = 1
-        for i in indices:
-            n *= sizes[i]
-        return n
 
-    if not summed:  # nothing to add up: a product of elements
-        x = _place(a, ia, result)
-        y = _place(b, ib, result)
-        return x * y, result
-    x = reshape(
-        permute(a, [ia.index(i) for i in (*batch, *rows, *summed)]),
-        (*map(sizes.get, batch), count(rows), count(summed)),
+def _matrices(ia: tuple, ib: tuple, keep: Container, sizes: dict) -> tuple[tuple, tuple, tuple | None, tuple]:
+    """How two operands become batches of matrices: for each the order of its dimensions and the sizes to reshape to.
+
+    Then the sizes to reshape their product to and its indices. None stands for no change.
+    """
+    summed, rows, columns, result = _ordered(ia, ib, keep)
+    batch = result[: len(result) - len(rows) - len(columns)]
+    lead = tuple(sizes[i] for i in batch)
+
+    def count(indices: list) -> int:
+        return math.prod(sizes[i] for i in indices)
+
+    def change(given: tuple, wanted: tuple, shape: tuple) -> tuple:
+        ordered = tuple(sizes[i] for i in wanted)
+        return _reordered(given, wanted), None if ordered == shape else shape
+
+    made = tuple(sizes[i] for i in result)
+    return (
+        change(ia, (*batch, *rows, *summed), (*lead, count(rows), count(summed))),
+        change(ib, (*batch, *summed, *columns), (*lead, count(summed), count(columns))),
+        None if made == (*lead, count(rows), count(columns)) else made,
+        result,
     )
-    y = reshape(
-        permute(b, [ib.index(i) for i in (*batch, *summed, *columns)]),
-        (*map(sizes.get, batch), count(summed), count(columns)),
-    )
-    return reshape(matmul(x, y), tuple(sizes[i] for i in result)), result
+
+
+def _reordered(given: tuple, wanted: tuple) -> tuple | None:
+    """Where the ``wanted`` indices stand among the ``given`` ones, None if they are the same."""
+    return None if given == wanted else tuple(given.index(i) for i in wanted)
 
 
 @functools.lru_cache(maxsize=1024)
 def _product(equation: str, first: tuple, second: tuple) -> tuple | None:
-    """How two operands of these sizes become one product of matrices, or None where that takes more.
+    """:func:`_matrices` of two operands of these sizes and the order of the result, or None where it takes more.
 
-    Gives for each operand the order of its dimensions and the sizes to reshape to, then the sizes of the result and the
-    order of its dimensions; None stands for no change. A program contracts the same sizes again and again.
+    A program contracts the same sizes again and again.
     """
     (ia, ib), output = _parse(equation, (len(first), len(second)))
     sizes = {**dict(zip(ib, second, strict=True)), **dict(zip(ia, first, strict=True))}
     if len(set(ia)) < len(ia) or len(set(ib)) < len(ib) or any(sizes[i] != n for i, n in zip(ib, second, strict=True)):
         return None
-    batch = [i for i in ia if i in ib and i in output]
-    summed = [i for i in ia if i in ib and i not in output]
-    rows, columns = [i for i in ia if i not in ib], [i for i in ib if i not in ia]
+    summed, rows, columns, _ = _ordered(ia, ib, output)
     if not summed or not set(rows + columns) <= set(output):
         return None
-
-    def count(indices: list) -> int:
-        return math.prod(sizes[i] for i in indices)
-
-    def change(given: tuple, wanted: list, shape: tuple) -> tuple:
-        places = tuple(given.index(i) for i in wanted)
-        ordered = tuple(sizes[i] for i in wanted)
-        return None if places == tuple(range(len(places))) else places, None if ordered == shape else shape
-
-    lead, made = tuple(sizes[i] for i in batch), [*batch, *rows, *columns]
-    wide = (*lead, count(rows), count(columns))
-    sizes_made = tuple(sizes[i] for i in made)
-    order_made = tuple(made.index(i) for i in output)
-    return (
-        change(ia, [*batch, *rows, *summed], (*lead, count(rows), count(summed))),
-        change(ib, [*batch, *summed, *columns], (*lead, count(summed), count(columns))),
-        (
-            None if order_made == tuple(range(len(made))) else order_made,
-            None if sizes_made == wide else sizes_made,
-        ),
-    )
+    left, right, shape, result = _matrices(ia, ib, output, sizes)
+    return left, right, shape, _reordered(result, output)
 
 
 def _changed(x: Tensor, places: tuple | None, shape: tuple | None) -> Tensor:
@@ -239,10 +235,9 @@ def einsum(*args):
     if len(args) == 3 and args[0].__class__ is str and args[1].__class__ is Tensor and args[2].__class__ is Tensor:
         plan = _product(args[0], tuple(args[1].shape), tuple(args[2].shape))
         if plan is not None:
-            left, right, (places, shape) = plan
-            made = matmul(_changed(args[1], *left), _changed(args[2], *right))
-            made = made if shape is None else reshape(made, shape)
-            return made if places is None else permute(made, places)
+            left, right, shape, places = plan
+            made = _changed(matmul(_changed(args[1], *left), _changed(args[2], *right)), None, shape)
+            return _changed(made, places, None)
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or operands and their lists of subscripts"
@@ -268,8 +263,7 @@ def einsum(*args):
         keep = set(output).union(*(indices for _, indices in rest))
         pairs = [*rest, _pair(a, ia, b, ib, keep)]
     x, indices = _sum_out(*pairs[0], set(output))
-    places = [indices.index(i) for i in output]
-    return x if places == list(range(len(places))) else permute(x, places)
+    return _changed(x, _reordered(indices, output), None)
 
 
 @composite(method=False)
@@ -311,17 +305,11 @@ def tensordot(a, b, dims: Any = 2, out=None):
             )
     rest_a = [d for d in range(a.dim()) if d not in da]
     rest_b = [d for d in range(b.dim()) if d not in db]
-    k = 1
-    for d in da:
-        k *= a.shape[d]
-    m, n = 1, 1
-    for d in rest_a:
-        m *= a.shape[d]
-    for d in rest_b:
-        n *= b.shape[d]
-    x = reshape(permute(a, rest_a + da), (m, k))
-    y = reshape(permute(b, db + rest_b), (k, n))
-    result = reshape(matmul(x, y), (*(a.shape[d] for d in rest_a), *(b.shape[d] for d in rest_b)))
+    left, right = [a.shape[d] for d in rest_a], [b.shape[d] for d in rest_b]
+    k = math.prod(a.shape[d] for d in da)
+    x = reshape(permute(a, rest_a + da), (math.prod(left), k))
+    y = reshape(permute(b, db + rest_b), (k, math.prod(right)))
+    result = reshape(matmul(x, y), (*left, *right))
     return result if out is None else out.copy_(result)
 
 
