@@ -11,6 +11,7 @@ from .tensor import (
     REQUIRED,
     Composite,
     HookHandle,
+    NoCudaError,
     Node,
     Op,
     Size,

@@ -236,6 +236,10 @@ cdef class device:
 cdef device CPU = device("cpu")
 
 
+class NoCudaError(RuntimeError, AssertionError):
+    """Work for a GPU in a build without CUDA. PyTorch raises AssertionError there, and RuntimeError where a driver is missing."""
+
+
 cdef int check_device(object where) except -1:
     """0 for the CPU; raises where the device is not built in."""
     if where is None or where is CPU:
@@ -244,7 +248,7 @@ cdef int check_device(object where) except -1:
     if d.type == "cpu":
         return 0
     if d.type == "cuda":
-        raise RuntimeError("taeda was installed without CUDA support: tensors can be put on device 'cpu' only")
+        raise NoCudaError("taeda was installed without CUDA support: tensors can be put on device 'cpu' only")
     raise NotImplementedError(f"device {d} is not available; tensors can be put on device 'cpu'")
 
 

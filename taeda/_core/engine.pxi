@@ -143,9 +143,21 @@ cdef bint keeps_tensors(list items) except -1:
     return False
 
 
+cdef inline bint keeps_number(Node node) noexcept:
+    """Whether a number is kept in the place of a tensor, as in ``x * 2``: PyTorch saves those of ops with two operands."""
+    cdef int i
+    cdef object x
+    if node.op.noperands == 2:
+        for i in range(node.op.ndiff):
+            x = node.args[node.op.diff_pos[i]]
+            if PyFloat_Check(x) or PyLong_Check(x) or PyComplex_Check(x):
+                return True
+    return False
+
+
 cdef inline int release_node(Node node) except -1:
-    """Let go of the tensors that the node keeps; one that keeps none can be used again."""
-    if node.outs is not None or node.args is not None and keeps_tensors(node.args):
+    """Let go of the operands that the node keeps; one that keeps none can be used again."""
+    if node.outs is not None or node.args is not None and (keeps_number(node) or keeps_tensors(node.args)):
         node.released = True
         node.args = None
         node.outs = None

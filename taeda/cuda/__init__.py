@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import taeda
 
-from .._core import OutOfMemoryError
+from .._core import NoCudaError, OutOfMemoryError
 from . import amp, nvtx
 
 _WHY = "taeda was installed without CUDA support: put tensors and modules on device 'cpu'"
@@ -22,7 +22,7 @@ default_generators: tuple = ()
 
 
 def _no_device(name: str) -> NoReturn:
-    raise RuntimeError(f"cuda.{name}: {_WHY}")
+    raise NoCudaError(f"cuda.{name}: {_WHY}")
 
 
 def is_available() -> bool:

@@ -543,8 +543,15 @@ def save(
         _use_new_zipfile_serialization: False writes the format before PyTorch 1.6.
     Raises:
         pickle.PicklingError: ``obj`` has something in it that is no data; the message says where.
+        RuntimeError: the folder of the path does not exist.
     """
     _check_pickle_module("save", pickle_module)
+    if isinstance(f, (str, os.PathLike)):
+        folder = os.path.dirname(os.fspath(f))
+        if folder and not os.path.isdir(folder):
+            raise RuntimeError(
+                f"save: the folder {os.fsdecode(folder)!r} does not exist; create it first (os.makedirs)"
+            )
     if not _use_new_zipfile_serialization:
         _save_legacy(obj, f)
         return

@@ -136,12 +136,23 @@ def test_graph_is_freed_once_used():
         y.backward()
 
 
-def test_parts_without_saved_tensors_can_be_used_again():
+@pytest.mark.parametrize("f", [lambda x: x + 1, lambda x: x - 2, lambda x: -x, lambda x: x.lerp(x.detach(), 0.0)])
+def test_parts_that_keep_no_operands_can_be_used_again(f):
     x = leaf(1.0, 2.0)
-    y = (x + 1).sum()
+    y = f(x).sum()
     y.backward()
+    first = x.grad.tolist()
     y.backward()
-    assert x.grad.tolist() == [2.0, 2.0]
+    assert x.grad.tolist() == [2 * g for g in first]
+
+
+@pytest.mark.parametrize("f", [lambda x: x * 2, lambda x: x / 2, lambda x: 3.0 * x, lambda x: 2**x])
+def test_a_number_among_the_operands_is_kept_as_a_tensor_would_be(f):
+    x = leaf(1.0, 2.0)
+    y = f(x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
 
 
 def test_a_branch_that_was_not_used_is_still_there():

@@ -134,6 +134,8 @@ def test_arguments():
     assert files.load(io.BytesIO(data), weights_only=False, pickle_module=pickle)[1].tolist() == [1, 1]
     with pytest.raises(FileNotFoundError):
         files.load("there is no such file")
+    with pytest.raises(RuntimeError, match="the folder 'no such folder' does not exist"):
+        files.save(1, "no such folder/x.pt")
     with pytest.raises(EOFError):
         loaded(b"")
     with pytest.raises(RuntimeError, match="neither"):
