@@ -475,6 +475,14 @@ cdef int save_outputs(Node node, object result, bint is_tuple) except -1:
     return 0
 
 
+cdef inline int forget_base(Tensor t) noexcept:
+    """An output that is a view of a tensor that its op made on the way, and nobody else has, is no view to its user."""
+    if t.base is not None and t.creation == IN_NO_GRAD and Py_REFCNT(<PyObject*>t.base) == 1:
+        t.base = None
+        t.creation = RECORDED
+    return 0
+
+
 cdef int own_outputs(Node node, object result) except -1:
     """Make ``node`` the maker of the floating-point tensors in ``result``."""
     cdef Tensor t
@@ -482,6 +490,7 @@ cdef int own_outputs(Node node, object result) except -1:
     if isinstance(result, Tensor):
         t = <Tensor>result
         if KIND[t.code] >= 2:
+            forget_base(t)
             t.grad_fn_ = node
             t.nr = 0
             t.leaf_grad = False
@@ -494,6 +503,7 @@ cdef int own_outputs(Node node, object result) except -1:
         t = <Tensor?>result[i]
         metas.append((make_size(t.nd, t.sizes), <int>t.code))
         if KIND[t.code] >= 2:
+            forget_base(t)
             t.grad_fn_ = node
             t.nr = i
             t.leaf_grad = False

@@ -77,6 +77,8 @@ def test_format_is_kept(format, fn, request):
     near = 2e-2 if want.dtype is taeda.bfloat16 else 1e-5
     for a, b in ((want, got), (dx, dlast)):
         assert (a - b).abs().max() <= near * a.abs().max()
+    (doubled,) = taeda.autograd.grad(fn(last).mul_(2), last, g.clone(memory_format=format))  # written in place
+    assert (doubled - 2 * dlast).abs().max() <= near * dlast.abs().max()
 
 
 @pytest.mark.parametrize(
