@@ -108,6 +108,12 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return 0
     if k == 0:
         return fill(out, bias)
+    if whole_kernel(g, channels, m):
+        return whole_product(x, w, bias, out, groups)
+    if strided_points(g, channels, m):
+        steady = g[0]
+        x = every_pixel(&steady, x)
+        return convolve(&steady, x, w, bias, out, groups)
     if pointwise(g, x, out, channels):
         return as_product(g, x, w, bias, out, groups)
     if is_last_depthwise(g, x, out, channels, m):
@@ -267,6 +273,113 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
         p.d.columns = item if channels_last(out) else 0
         p.d.rows = item - p.d.columns
     return multiply(&p)
+
+
+# ---- kernels as large as the image --------------------------------------------------------------------------------------
+
+cdef bint whole_kernel(Geometry* g, int64_t channels, int64_t m) noexcept:
+    """Whether there is one output position, and its window is the whole image: a linear layer of it."""
+    cdef int n
+    if is_depthwise(channels, m):
+        return False
+    for n in range(3):
+        if g.o[n] != 1 or g.p[n] != 0 or g.k[n] != g.i[n] or g.k[n] > 1 and g.d[n] != 1:
+            return False
+    return g.taps > 1
+
+
+cdef Matrix as_rows(Tensor x, int64_t groups) noexcept:
+    """A contiguous tensor ``[n, groups * ...]`` as a matrix for each group, with a row for each of ``n``."""
+    cdef Matrix rows
+    cdef int64_t item = ITEMSIZE[x.code]
+    rows.ptr, rows.outer, rows.columns = x.ptr, 0, item
+    rows.rows = x.count // x.sizes[0] * item
+    rows.inner = rows.rows // groups
+    return rows
+
+
+cdef Matrix turned_matrix(Matrix a) noexcept:
+    cdef Matrix b = a
+    b.rows, b.columns = a.columns, a.rows
+    return b
+
+
+cdef Product no_product(int code, int64_t groups) noexcept:
+    cdef Product p
+    memset(&p, 0, sizeof(Product))
+    p.code, p.n0, p.n1 = code, 1, groups
+    return p
+
+
+cdef int whole_product(Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """:func:`convolve` of a :func:`whole_kernel`: images by weights. ``out`` has one pixel."""
+    x = contiguous_tensor(x)
+    cdef Product p = no_product(x.code, groups)
+    cdef int64_t item = ITEMSIZE[x.code], k = w.sizes[2] * w.sizes[3]
+    p.m, p.n, p.k = x.sizes[0], w.sizes[1], k
+    p.a = as_rows(x, groups)
+    p.b.ptr, p.b.rows, p.b.columns, p.b.inner = w.ptr, item, k * item, p.n * k * item
+    p.c = as_rows(out, groups)
+    p.d = p.c
+    if bias is not None:
+        p.init, p.d.ptr, p.d.rows = 1, bias.ptr, 0
+    return multiply(&p)
+
+
+cdef int whole_gradient(Tensor grad, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
+    """The input's gradient of a :func:`whole_kernel`, of one pixel: into ``out``, which is contiguous."""
+    grad = contiguous_tensor(grad)
+    cdef Product p = no_product(grad.code, groups)
+    cdef int64_t item = ITEMSIZE[grad.code], m = w.sizes[1], k = w.sizes[2] * w.sizes[3]
+    p.m, p.n, p.k = grad.sizes[0], k, m
+    p.a = as_rows(grad, groups)
+    p.b.ptr, p.b.rows, p.b.columns, p.b.inner = w.ptr, k * item, item, m * k * item
+    p.c = as_rows(out, groups)
+    p.d = p.c
+    if bias is not None:
+        fill(out, bias)
+        p.init = 1
+    return multiply(&p)
+
+
+cdef Tensor whole_weights(Tensor x, Tensor y, int64_t groups):
+    """The weights' gradient of a :func:`whole_kernel`: ``[1, group * m, c * taps]``."""
+    x, y = contiguous_tensor(x), contiguous_tensor(y)
+    cdef Product p = no_product(x.code, groups)
+    cdef int64_t sizes[3]
+    sizes[0], sizes[1], sizes[2] = 1, y.sizes[1], x.count // x.sizes[0] // groups
+    cdef Tensor out = empty_tensor(x.code, 3, sizes)
+    p.m, p.n, p.k = y.sizes[1] // groups, sizes[2], x.sizes[0]
+    p.a = turned_matrix(as_rows(y, groups))
+    p.b = as_rows(x, groups)
+    p.c.ptr, p.c.rows, p.c.columns = out.ptr, sizes[2] * ITEMSIZE[x.code], ITEMSIZE[x.code]
+    p.c.inner = p.m * p.c.rows
+    p.d = p.c
+    multiply(&p)
+    return out
+
+
+# ---- 1x1 with a stride --------------------------------------------------------------------------------------------------
+
+cdef bint strided_points(Geometry* g, int64_t channels, int64_t m) noexcept:
+    """Whether this is a 1x1 convolution of every so many pixels, of more than one channel."""
+    return g.taps == 1 and g.s[0] * g.s[1] * g.s[2] > 1 and g.p[0] == g.p[1] == g.p[2] == 0 and channels > 1 and m > 1
+
+
+cdef Tensor every_pixel(Geometry* g, Tensor x):
+    """A copy of the pixels that :func:`strided_points` reads, in the format of ``x``; ``g`` is then without stride."""
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int n
+    cdef bint last = channels_last(x)
+    sizes[0], sizes[1], strides[0], strides[1] = x.sizes[0], x.sizes[1], x.strides[0], x.strides[1]
+    for n in range(3):
+        sizes[2 + n], strides[2 + n] = g.o[n], x.strides[2 + n] * g.s[n]
+        g.i[n], g.s[n] = g.o[n], 1
+    x = alias_tensor(x, 5, sizes, strides, 0)
+    cdef Tensor out = empty_last(x.code, 5, sizes) if last else empty_tensor(x.code, 5, sizes)
+    copy_into(out, x)
+    return out
 
 
 cdef int fill(Tensor out, Tensor bias) except -1:
@@ -477,6 +590,12 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         return back(out, grad.code, nd)
     for n in range(3):
         whole.o[n] = x.sizes[2 + n]
+    if whole_kernel(&whole, c, m):
+        part = empty_tensor(inner, 5, sizes)
+        whole_gradient(x, w, bias, part, groups)
+        if last:
+            copy_into(out, part)
+        return back(out if last else part, grad.code, nd)
     if phases > 1 and not last and turns_last(&whole, x, m, c):  # the phases go straight to their places
         last = turned_in = True
         x, out = to_last(x), empty_last(inner, 5, sizes)
@@ -579,6 +698,10 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         out = empty_tensor(inner, 4, sizes)
         memset(out.ptr, 0, out.count * item)
         return turned_back(out)
+    if whole_kernel(&g, channels, m):
+        return whole_weights(x, y, groups)
+    if strided_points(&g, channels, m):
+        x = every_pixel(&g, x)
     if not is_depthwise(channels, m):
         if is_winograd(&g, inner, images, groups, channels, m):
             return winograd_gradient(&g, x, y)

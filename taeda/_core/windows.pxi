@@ -2,13 +2,14 @@
 
 cdef enum:
     WINDOWS_ARGS = 57
-    WINDOWS_WEIGHT_ARGS = 58
+    WINDOWS_WEIGHT_ARGS = 59
     TABLE_ROWS = 24            # tables are padded to a multiple of this, as in the kernels
     ROUND_CHANNELS = 16        # more channels than this are rounded up to it
     PHASES = 64                # of a stride, at most
     MOST_VOLUME = 1 << 20      # bytes
     LONG_ROW = 512             # output positions; shorter rows are not cut
     SUMS = 1 << 16             # items of a task, about
+    DIRECT_CHANNELS = 256      # of a task, where nothing is laid out
 
 cdef kernel_t _window_weights[NDTYPES]
 cdef kernel_t _conv_windows[NDTYPES]
@@ -198,7 +199,10 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     ``turn`` exchanges first taps and last, for a gradient.
     """
     cdef Blocks b = blocks(code)
-    cdef int64_t item = ITEMSIZE[code], unit = ceil_div(m, b.panel) * ceil_div(c, b.panel) * b.panel * b.panel * item
+    cdef int64_t item = ITEMSIZE[code], round_to = min(b.panel, <int64_t>ROUND_CHANNELS) if c >= ROUND_CHANNELS else 1
+    # A panel of input channels has room for as many as there are.
+    cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
+    cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
     cdef int64_t arg[8]
     cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
     cdef int64_t counts[PHASES]
@@ -223,9 +227,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
         place[3 * tap] = to.begin[place[3 * tap]]
     to.group = unit * g.taps
     arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * item, w_c * item, g.taps
-    arg[5] = min(b.panel, <int64_t>ROUND_CHANNELS)
-    if c < arg[5]:
-        arg[5] = 1
+    arg[5] = round_to
     arg[6], arg[7] = w_g * item, to.group
     ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
     run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
@@ -266,8 +268,52 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     return 0
 
 
-cdef Tensor windows_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
+cdef Tensor in_one_row(Tensor x):
+    """An image ``[n, c, 1, 1, pixels]``: a view, or a copy where its pixels are not all as far from each other."""
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    if not even_pixels(x):
+        x = contiguous_tensor(x)
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], x.sizes[1], 1, 1, x.sizes[2] * x.sizes[3] * x.sizes[4]
+    strides[0], strides[1], strides[4] = x.strides[0], x.strides[1], 1
+    for n in range(4, 1, -1):
+        if x.sizes[n] > 1:
+            strides[4] = x.strides[n]
+            break
+    strides[2] = strides[3] = sizes[4] * strides[4]
+    return alias_tensor(x, 5, sizes, strides, 0)
+
+
+cdef Tensor direct_tables(Windows* w, Tensor x):
+    """:func:`window_tables` of a gradient for rows that are channels in place, and runs that are images."""
+    cdef int64_t item = ITEMSIZE[x.code], size, panel, i
+    cdef int64_t* out
+    w.runs = w.b[0]
+    w.rows = ceil_div(w.channels[0], TABLE_ROWS) * TABLE_ROWS
+    size = 2 * (w.rows + w.runs)
+    cdef Tensor table = empty_tensor(I64, 1, &size)
+    memset(table.ptr, 0, size * 8)
+    out = <int64_t*>table.ptr
+    for panel in range(2):
+        for i in range(w.channels[panel]):
+            out[i] = i * x.strides[1] * item
+        for i in range(w.runs):
+            out[w.rows + i] = i * x.strides[0] * item
+        out += w.rows + w.runs
+    return table
+
+
+cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups):
     """Gradient of the weights ``[part, group * m, c, tap]``."""
+    # The windows of a 1x1 kernel without stride need not be laid out: channels of the input are rows as they are.
+    cdef bint direct = given.taps == 1 and given.s[0] == given.s[1] == given.s[2] == 1 and (
+        given.p[0] == given.p[1] == given.p[2] == 0)
+    cdef Geometry flat = given[0]
+    cdef Geometry* g = &flat
+    if direct:
+        x, y = in_one_row(x), in_one_row(y)
+        flat.i[0] = flat.i[1] = flat.o[0] = flat.o[1] = 1
+        flat.i[2] = flat.o[2] = flat.pixels
     x, y = in_rows(x), in_rows(y)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
@@ -279,13 +325,13 @@ cdef Tensor windows_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     cdef Slots slots
     cdef char* ptr[4]
     # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
-    cc = min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
+    cc = even(c, DIRECT_CHANNELS) if direct else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128)
-    cdef Tensor tables = window_tables(g, &w, True, item), memory
+    cdef Tensor tables = direct_tables(&w, x) if direct else window_tables(g, &w, True, item), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
-    each = even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))
+    each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))
     tasks = ceil_div(panels, each) * c_panels * groups
     parts = min(w.blocks, ceil_div(16, tasks))
     step = ceil_div(w.blocks, parts)
@@ -296,6 +342,7 @@ cdef Tensor windows_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
     arg[54], arg[55], arg[56], arg[57] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item
+    arg[58] = direct
     memory = make_slots(&slots, arg[56] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tables.ptr
     run_in_slots(&slots, find_windows(_windows_gradient, code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,

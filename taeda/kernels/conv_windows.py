@@ -35,8 +35,9 @@ VOLUME = tuple("pitch row slice image length".split())
 
 #: ``tr`` runs are summed at a time; bytes of a group's weights; whether there is a bias.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "tr", "w_g", "bias")
-#: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result.
-WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p")
+#: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result;
+#: whether the input is read in place: 1x1 kernels, whose images have been made one row.
+WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct")
 
 #: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
 #: of a group, and of its panels.
@@ -56,6 +57,12 @@ ROWS = 24
 def _whole(channels: Value, unit: Value) -> Value:
     """``channels`` rounded up to units."""
     return (channels + unit - 1) / unit * unit
+
+
+def _depth(f: Function, t: Type, c: Value, unit: Value) -> Value:
+    """Channels that each panel of weights has room for."""
+    width = f.i64(row_bytes(f) // t.bytes)
+    return f.select(c > width, width, _whole(c, unit))
 
 
 # ---- the tile -----------------------------------------------------------------------------------------------------------
@@ -264,11 +271,11 @@ def _copy_pixels(f: Function, t: Type) -> Helper:
 
 # ---- weights --------------------------------------------------------------------------------------------------------
 def _panel(f: Function, t: Type) -> Helper:
-    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit)``: a panel of ``m`` by one of ``c``, see the kernel."""
-    h = f.helper("panel", PTR, I64, PTR, PTR, I64, I64, I64, I64, I64, I64)
-    to, panel, places, w, w_m, w_c, m, c, taps, unit = h.params
+    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep)``: a panel of ``m`` by one of ``c``, see the kernel."""
+    h = f.helper("panel", PTR, I64, PTR, PTR, I64, I64, I64, I64, I64, I64, I64)
+    to, panel, places, w, w_m, w_c, m, c, taps, unit, deep = h.params
     lanes, pitch = h.lanes(t), row_bytes(h)
-    whole, width = _whole(c, unit), row_bytes(h) // t.bytes
+    whole = _whole(c, unit)
     with h.loop(0, whole) as C, h.loop(0, m, lanes) as V, h.loop(0, taps, lanes) as K:
         source = h.offset(w, V.index * w_m + C.index * w_c + K.index * t.bytes)
         some = h.first(h.select(C.index < c, taps - K.index, h.i64(0)), lanes)
@@ -280,7 +287,7 @@ def _panel(f: Function, t: Type) -> Helper:
             with h.when(taps - K.index > i):
                 at = h.offset(places, (K.index + i) * 24)
                 base, count, index = (h.load(h.offset(at, 8 * n), I64) for n in range(3))
-                row = panel * count * width + index * whole + C.index
+                row = panel * count * deep + index * whole + C.index
                 h.store(h.offset(to, base + row * pitch + V.index * t.bytes), tap)
     return h
 
@@ -303,7 +310,7 @@ def window_weights(f: Function, dtype: str) -> None:
         w = f.offset(f.data(1), group * w_g + row * w_m + column * w_c)
         some, channels = smaller(f, m - row, width), smaller(f, c - column, width)
         to = f.offset(f.data(0), group * p_g)
-        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit)
+        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit, _depth(f, t, c, unit))
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -323,6 +330,7 @@ def conv_windows(f: Function, dtype: str) -> None:
     sums, pixels = f.offset(a, g["at_sum"]), f.offset(a, g["at_pixels"])
     size = g["rows"] * pitch
     c_panels, m_panels = (g["c"] + width - 1) / width, (g["m"] + width - 1) / width
+    deep = _depth(f, t, g["c"], g["unit"])
     ranges = (m_panels + g["panels"] - 1) / g["panels"]
     with f.loop(f.begin, f.end) as T:
         rest, panel = T.index / ranges, T.index % ranges * g["panels"]
@@ -346,7 +354,7 @@ def conv_windows(f: Function, dtype: str) -> None:
                 at_c = f.offset(sums, (P.index - panel) * size)
                 starts = (C.index == 0) & (K.index == 0)
                 d, d_m = f.select(starts, level, at_c), f.select(starts, zero, pitch)
-                b = f.offset(w, ((P.index * c_panels + C.index) * g["taps"] * width + K.index * v["length"]) * pitch)
+                b = f.offset(w, ((P.index * c_panels + C.index) * g["taps"] * deep + K.index * v["length"]) * pitch)
                 some = smaller(f, g["runs"] - K.index, g["tr"])
                 tiles.call(m, a, rows, p.pixels, f.offset(runs, K.index * 8), some, v["length"] * t.bytes,
                            f.i64(t.bytes), b, at_c, d, d_m)  # fmt: skip
@@ -377,7 +385,7 @@ def windows_gradient(f: Function, dtype: str) -> None:
     for at in range(0, row_bytes(f), f.vector_bytes):
         f.store(f.offset(none, at), f.const(t, 0, f.lanes(t)))
     pitch, width, zero = f.i64(row_bytes(f)), row_bytes(f) // t.bytes, f.i64(0)
-    a, taps = f.data(4), g["taps"]
+    a, taps, direct = f.data(4), g["taps"], g["direct"] != 0
     y, sums, pixels = (f.offset(a, g[name]) for name in ("at_g", "at_sum", "at_pixels"))
     c_panels, m_panels = (g["c"] + g["cc"] - 1) / g["cc"], (g["m"] + width - 1) / width
     ranges = (m_panels + g["panels"] - 1) / g["panels"]
@@ -394,7 +402,9 @@ def windows_gradient(f: Function, dtype: str) -> None:
         rows, runs = _tables(f, g, f.data(3), final)
         with f.loop(begin, smaller(f, begin + g["run"], g["blocks"])) as R:
             p = _place(f, g, R.index)
-            volume.lay(a, pixels, p, x, channels, v)
+            with f.when(~direct):
+                volume.lay(a, pixels, p, x, channels, v)
+            at_x = f.select(direct, f.offset(x, p.first[0] * g["x_n"] + p.first[3] * g["x_p"]), a)
             at_y = f.offset(grad, (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
             with f.loop(0, some, width) as P:
                 those = smaller(f, some - P.index, width)
@@ -408,8 +418,8 @@ def windows_gradient(f: Function, dtype: str) -> None:
                         f.call(turn, target, source, g["y_c"], p.plane, those)
                 at_c = f.offset(sums, P.index / width * size)
                 d, d_m = f.select(R.index == begin, none, at_c), f.select(R.index == begin, zero, pitch)
-                step = g["sx"] * v["pitch"]
-                tiles.call(those, a, rows, channels * taps, runs, p.count[0] * p.count[1] * p.count[2],
+                step = f.select(direct, g["x_p"], g["sx"] * v["pitch"])
+                tiles.call(those, at_x, rows, channels * taps, runs, p.count[0] * p.count[1] * p.count[2],
                            p.count[3] * step, step, y, at_c, d, d_m)  # fmt: skip
         w_m = g["c"] * taps * t.bytes
         to = f.offset(f.data(0), part * g["c_p"] + (group * g["m"] + m) * w_m + c * taps * t.bytes)

@@ -34,6 +34,13 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((2, 16, 6, 7, 8), 24, (3, 3, 3), 1, 1, 1, 1),
     ((1, 3, 8, 20, 21), 40, (3, 5, 5), (1, 2, 2), (1, 2, 2), 1, 1),
     ((2, 70, 5, 6, 4), 24, (3, 2, 3), 2, 1, (1, 2, 1), 1),
+    ((3, 70, 20, 33), 40, (1, 1), 1, 0, 1, 1),
+    ((2, 300, 20, 20), 24, (1, 1), 1, 0, 1, 1),
+    ((2, 40, 16, 16), 24, (1, 1), 1, 0, 1, 2),
+    ((2, 40, 17, 16), 24, (1, 1), (2, 3), 0, 1, 2),
+    ((2, 17, 5, 6, 7), 24, (1, 1, 1), 1, 0, 1, 1),
+    ((40, 24, 4, 4), 32, (4, 4), 1, 0, 1, 1),
+    ((9, 24, 3, 5), 32, (3, 5), 2, 0, 1, 2),
 ]
 
 
@@ -113,7 +120,7 @@ def test_any_strides():
     assert (F.conv2d(x[::2], w, stride=2, padding=1).numpy() == want[::2]).all()
 
 
-@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22)])
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30)])
 def test_bits_do_not_depend_on_threads(case):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
