@@ -264,12 +264,33 @@ cdef object composite_call(object self, PyObject** args, size_t nargsf, PyObject
         result = call_outer_mode(composite, args, nargsf & VECTORCALL_COUNT, kwnames)
         if result is not NotImplemented:
             return result
+    if not DOOR[0] & NO_OVERRIDES and has_foreign(args, nargsf & VECTORCALL_COUNT, kwnames):
+        return hand_over(self, args, nargsf & VECTORCALL_COUNT, kwnames)
     if composite.positions:
         n = <int>min(composite.ntakes, <Py_ssize_t>(nargsf & VECTORCALL_COUNT))
         check_arguments(composite.name, composite.params, composite.takes, n, args, composite.defaults)
         if kwnames != NULL:
             check_keywords(composite, args + <Py_ssize_t>(nargsf & VECTORCALL_COUNT), <tuple>kwnames)
     return PyObject_Vectorcall(called(composite, kwnames != NULL and "out" in <tuple>kwnames), args, nargsf, kwnames)
+
+
+cdef bint has_foreign(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
+    """Whether an argument of a class that is no Tensor overrides: it is asked about the composite, not about its ops."""
+    cdef Py_ssize_t i
+    cdef object x
+    if kwnames != NULL:
+        n += PyTuple_GET_SIZE(<object>kwnames)
+    for i in range(n):
+        x = <object>args[i]
+        if (isinstance(x, Tensor) or x is None or PyLong_Check(x) or PyFloat_Check(x) or PyUnicode_Check(x)
+                or isinstance(x, dtype)):
+            continue
+        if PyTuple_Check(x) or PyList_Check(x):
+            if may_override(&args[i], 1, 2):
+                return True
+        elif hasattr(type(x), "__torch_function__"):
+            return True
+    return False
 
 
 # ---- overrides: `__torch_function__` -----------------------------------------------------------------------------------

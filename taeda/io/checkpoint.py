@@ -1,4 +1,4 @@
-"""``save`` and ``load``: PyTorch's files, both ways, without ever running code from a file."""
+"""``save`` and ``load``: PyTorch's files, both ways; code in a file is not run unless the caller says ``weights_only=False``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _STORAGE_NAMES = {
     "complex128": "ComplexDoubleStorage",
 }
 
-_ADVICE = "If you trust it, allow it with taeda.serialization.add_safe_globals; code from a file itself is never run"
+_ADVICE = (
+    "If you trust it, allow it with taeda.serialization.add_safe_globals, or the whole file with weights_only=False, "
+    "which runs what the file asks for"
+)
 
 
 class StorageType:
@@ -136,9 +139,16 @@ def _rebuild_parameter_with_state(data, requires_grad, hooks, state):
 
 
 def _rebuild_from_type(function, cls, args, state):
-    if type(function) is not Constructor or type(args) is not tuple or cls is not Tensor:
-        raise UnpicklingError("the file has a tensor of a class of its own, which is not supported")
-    return _set_attributes(function.function(*args), state)
+    if type(cls) is Constructor:  # that the user allowed
+        cls = cls.cls
+    if (
+        type(function) is not Constructor
+        or type(args) is not tuple
+        or not (isinstance(cls, type) and issubclass(cls, Tensor))
+    ):
+        raise UnpicklingError("the file has a tensor that is made otherwise than files of save() say")
+    made = function.function(*args)
+    return _set_attributes(made if cls is Tensor else made.as_subclass(cls), state)
 
 
 def _encode(text, encoding):
@@ -233,6 +243,14 @@ def _allow_list() -> dict[tuple[str, str], Any]:
 
 
 _ALLOWED: dict[tuple[str, str], Any] = {}
+Known = Any  # a Constructor, or a plain value
+
+
+def known(module: str, name: str) -> Known:
+    """What a name in a file stands for, if that builds data; else None."""
+    if not _ALLOWED:
+        _ALLOWED.update(_allow_list())
+    return _ALLOWED.get((module, name))
 
 
 def find(module: str, name: str) -> Any:
@@ -241,9 +259,7 @@ def find(module: str, name: str) -> Any:
     Raises:
         UnpicklingError: it is not on the allow-list.
     """
-    if not _ALLOWED:
-        _ALLOWED.update(_allow_list())
-    found = _ALLOWED.get((module, name))
+    found = known(module, name)
     if found is None:
         found = find_allowed(module, name)
     if found is None:
@@ -270,12 +286,22 @@ def place(location: Any, target: Any) -> None:
         _core.require_device(target)
 
 
+def read_data(data: Any, start: int, persistent: Callable) -> tuple[Any, int]:
+    """The plain data that is pickled from byte ``start``, and where its pickle ends.
+
+    Raises:
+        UnpicklingError: it is not on the allow-list, or damaged.
+    """
+    reader = Reader(data, find, persistent, start)
+    return reader.load(), reader.position
+
+
 # ---- PyTorch's zip format --------------------------------------------------------------------------------------------
 class _ZipLoader:
     """Loads an archive; storages are read when first asked for."""
 
-    def __init__(self, data: Any, map_location: Any, share: bool, names: tuple = ()):
-        self.names = names or (find, None)
+    def __init__(self, data: Any, map_location: Any, share: bool, unpickle: Callable):
+        self.unpickle = unpickle
         self.archive = ArchiveReader(data)
         self.data = data
         self.map_location = map_location
@@ -295,8 +321,7 @@ class _ZipLoader:
             raise RuntimeError("load: the file is a TorchScript program; save its state_dict in PyTorch instead")
         if not self.archive.has("data.pkl"):
             raise RuntimeError("load: the archive has no record 'data.pkl': it was not made by save()")
-        find_name, build = self.names
-        return Reader(bytes(self.archive.read("data.pkl")), find_name, self.persistent, build=build).load()
+        return self.unpickle(bytes(self.archive.read("data.pkl")), 0, self.persistent)[0]
 
     def persistent(self, key: Any) -> Stored:
         _, storage_type, name, location, numel = check_id(key, 5)
@@ -355,48 +380,48 @@ def load(
 ) -> Any:
     """Load what ``save`` of taeda or PyTorch wrote: tensors, numbers, strings and containers of them.
 
-    Code in a file is never run: names in it are looked up in a list of what builds data, to which
-    ``taeda.serialization.add_safe_globals`` adds.
+    Code in a file is not run unless ``weights_only=False`` says so: names in it are looked up in a list of what builds data,
+    to which ``taeda.serialization.add_safe_globals`` adds.
 
     Args:
         f: a path, or a file open for reading in binary. A safetensors file is read too.
         map_location: "cpu" for tensors that were saved from a device which is not available here.
-        pickle_module: None or the module ``pickle``; data is read by taeda's own reader.
-        weights_only: None or True for plain data. False reads NumPy's arrays, containers and paths of the standard library,
-            ``argparse.Namespace``, and modules whose classes the program has imported, too: code in a file is never run.
+        pickle_module: a module like ``pickle``, to read what is more than data with; then ``weights_only`` is False.
+        weights_only: None or True for plain data, read by taeda's own reader. False reads any object, by Python's
+            unpickler, which runs what the file asks for: only for files that you trust.
         mmap: map the file into memory rather than copy tensors out of it; needs a path. Writing to a tensor then
             changes memory, not the file. Checksums are not compared.
-        pickle_load_args: accepted.
+        pickle_load_args: for the ``Unpickler`` of ``pickle_module``, such as ``encoding``.
     Raises:
         pickle.UnpicklingError: the file asks for something that is not on the list, or is damaged.
-        RuntimeError: it is no intact archive, or of an unknown kind.
+        RuntimeError: it is no intact archive, or of an unknown kind; ``weights_only`` with a ``pickle_module``.
         EOFError: it is empty.
     """
-    _check_pickle_module("load", pickle_module)
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("load: Can not safely load weights when explicit pickle_module is specified")
     mmap = options.mmap if mmap is None else mmap
-    names: tuple = ()
-    if weights_only is False:
-        from .trusted import build_trusted, find_trusted
+    unpickle: Callable = read_data
+    if weights_only is False or pickle_module is not None:
+        from . import trusted
 
-        names = find_trusted, build_trusted
+        unpickle = trusted.unpickle(pickle_module, **pickle_load_args)
     if not isinstance(f, (str, os.PathLike)):
         if mmap:
             raise ValueError("f must be a file path in order to use the mmap argument")
-        return _load_bytes(read_all(f), map_location, False, names)
+        return _load_bytes(read_all(f), map_location, False, unpickle)
     with open(f, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             raise EOFError(f"load: Ran out of input: {os.fspath(f)!r} is empty")
         access = memory_map.ACCESS_COPY if mmap else memory_map.ACCESS_READ
         mapped = memory_map.mmap(file.fileno(), 0, access=access)
-    result = _load_bytes(mapped, map_location, bool(mmap), names)
-    return result
+    return _load_bytes(mapped, map_location, bool(mmap), unpickle)
 
 
 def _check_pickle_module(name: str, module: Any) -> None:
     if module is not None and getattr(module, "__name__", None) != "pickle":
         raise RuntimeError(
-            f"{name}: expected pickle_module=None, since files are read and written by code of taeda's own, got {module}"
+            f"{name}: expected pickle_module=None, since files are written by code of taeda's own, got {module}"
         )
 
 
@@ -412,16 +437,16 @@ def read_all(file: Any) -> bytes:
     return data
 
 
-def _load_bytes(data: Any, map_location: Any, share: bool, names: tuple = ()) -> Any:
+def _load_bytes(data: Any, map_location: Any, share: bool, unpickle: Callable) -> Any:
     head = bytes(data[:16])
     if head.startswith(b"PK"):
-        return _ZipLoader(data, map_location, share, names).load()
+        return _ZipLoader(data, map_location, share, unpickle).load()
     if head.startswith(b"\x80") and head[1:2] <= b"\x05":
         if share:
             raise RuntimeError("load: mmap needs a file in the format since PyTorch 1.6; this one is older")
         from .legacy import LegacyLoader
 
-        return LegacyLoader(bytes(data), map_location).load()
+        return LegacyLoader(bytes(data), map_location, unpickle).load()
     if head[8:9] == b"{":
         from . import safetensors
 
@@ -446,9 +471,10 @@ class Saver:
         """Write what is not a plain Python object."""
         if isinstance(x, Tensor):
             writer.alive.append(x)
-            self._parameter(writer, x) if getattr(x, "_is_param", False) or _is_parameter(x) else self._tensor(
-                writer, x
-            )
+            if getattr(x, "_is_param", False) or _is_parameter(x):
+                self._parameter(writer, x)
+            else:
+                self._tensor(writer, x)
             writer.put(id(x))
         elif isinstance(x, _core.dtype):
             writer.name("torch", x.name)
@@ -464,22 +490,52 @@ class Saver:
         return True
 
     def _parameter(self, writer: Writer, x: Tensor) -> None:
-        writer.name("torch._utils", "_rebuild_parameter")
-        self._tensor(writer, x.detach())
+        state = dict(vars(x))
+        writer.name("torch._utils", "_rebuild_parameter_with_state" if state else "_rebuild_parameter")
+        writer.out += b"("
+        self._plain(writer, x.detach())
         writer.write(x.requires_grad)
         writer.call("collections", "OrderedDict")
-        writer.out += b"\x87R"
+        if state:
+            writer.write(state)
+        writer.out += b"tR"
 
     def _tensor(self, writer: Writer, x: Tensor) -> None:
-        if x.grad_fn is not None:
-            requires_grad, x = True, x.detach()
+        """A tensor, with its class where that is the program's, and its attributes."""
+        state = dict(vars(x))
+        cls = Tensor if type(x).__module__.split(".")[0] == "taeda" else type(x)
+        if cls is Tensor and not state:
+            self._plain(writer, x)
+            return
+        writer.name("torch._tensor", "_rebuild_from_type_v2")
+        writer.out += b"("
+        plain = x if cls is Tensor else x.as_subclass(Tensor)
+        self._function(writer, plain)
+        if cls is Tensor:
+            writer.name("torch", "Tensor")
         else:
-            requires_grad = x.requires_grad
+            writer.write(cls)
+        self._arguments(writer, plain)
+        writer.write(state or None)
+        writer.out += b"tR"
+
+    def _plain(self, writer: Writer, x: Tensor) -> None:
+        self._function(writer, x)
+        self._arguments(writer, x)
+        writer.out += b"R"
+
+    def _function(self, writer: Writer, x: Tensor) -> None:
+        writer.name("torch._utils", "_rebuild_tensor_v2" if x.dtype.name in _STORAGE_NAMES else "_rebuild_tensor_v3")
+
+    def _arguments(self, writer: Writer, x: Tensor) -> None:
+        """The tuple from which the function makes the tensor."""
+        requires_grad = x.requires_grad
+        if x.grad_fn is not None:
+            x = x.detach()
         if any(stride < 0 for stride in x.stride()):  # PyTorch has no such tensors
             x = x.detach().contiguous()
         self.alive.append(x)
         typed = x.dtype.name in _STORAGE_NAMES
-        writer.name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
         writer.out += b"("
         self._storage(writer, x, typed)
         writer.write(x.storage_offset())
@@ -491,7 +547,7 @@ class Saver:
             writer.name("torch", x.dtype.name)
         if x.is_conj() or x.is_neg():
             writer.write({"conj" if x.is_conj() else "neg": True})
-        writer.out += b"tR"
+        writer.out += b"t"
 
     def _storage(self, writer: Writer, x: Tensor, typed: bool) -> None:
         storage = x.untyped_storage()

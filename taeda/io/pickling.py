@@ -6,11 +6,13 @@ become either plain values or :class:`Constructor` objects, both from an allow-l
 
 from __future__ import annotations
 
+import copyreg
 import struct
 import sys
 from _pickle import PicklingError, UnpicklingError  # pickle's own, without importing all of it
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 MAX_KEY_DEPTH = 32  # hashing a nested tuple recurses in C, without a limit of its own
@@ -47,7 +49,6 @@ class Reader:
         find: gives the value or Constructor of ``(module, name)``, or raises UnpicklingError.
         persistent: gives the object of a persistent id.
         start: where it begins. After :meth:`load`, ``position`` is where it ended.
-        build: sets the state of an object that is no plain data, and gives whether it did.
     """
 
     def __init__(
@@ -56,9 +57,7 @@ class Reader:
         find: Callable[[str, str], Any],
         persistent: Callable[[Any], Any],
         start: int = 0,
-        build: Callable[[Any, Any], bool] | None = None,
     ):
-        self.build = build
         self.data = data
         self.find = find
         self.persistent = persistent
@@ -313,7 +312,7 @@ class Reader:
             for attributes in (state or {}, slots or {}):
                 for name, value in attributes.items():
                     object.__setattr__(target, name, value)
-        elif self.build is None or not self.build(target, state):
+        else:
             raise UnpicklingError(f"the pickle sets the state of a {type(target).__name__}, which is not allowed")
 
 
@@ -425,9 +424,9 @@ class Writer:
             pass
         elif kind.__module__ == "numpy" and hasattr(x, "item") and not hasattr(x, "__setitem__"):
             self.write(x.item())
-        elif callable(x) and hasattr(x, "__qualname__"):
+        elif isinstance(x, (type, FunctionType, BuiltinFunctionType)) or hasattr(x, "__qualname__"):
             if not self._global(x):
-                self.fail(x)
+                self.fail(x) if isinstance(x, (type, FunctionType)) else self._instance(x)
         else:
             self._instance(x)
 
@@ -513,19 +512,30 @@ class Writer:
     def _global(self, x: Any) -> bool:
         """Push a class or function by its name, if that is where it is found; gives whether it is."""
         module, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
-        if not isinstance(module, str) or getattr(sys.modules.get(module), str(name), None) is not x:
+        found = sys.modules.get(module) if isinstance(module, str) else None
+        outer = None
+        for part in str(name).split("."):
+            outer, found = found, getattr(found, part, None)
+        if found is not x or not isinstance(module, str):
             return False
-        self.name(module, str(name))
+        if "." in str(name):  # within a class: protocol 2 has names of modules only
+            self.call("__builtin__", "getattr", outer, str(name).rpartition(".")[2])
+        else:
+            self.name(module, str(name))
         return True
 
     def _instance(self, x: Any) -> None:
         """Push an object of any class, as it describes itself to pickle. Reading it takes more than writing it."""
+        reduce = copyreg.dispatch_table.get(type(x))
         try:
-            reduced = x.__reduce_ex__(2)
+            reduced = reduce(x) if reduce else x.__reduce_ex__(2)
         except TypeError:
             self.fail(x)
-        if isinstance(reduced, str):
-            self.fail(x)
+        if isinstance(reduced, str):  # the name of what it is, in its module
+            if getattr(sys.modules.get(x.__module__), reduced, None) is not x:
+                self.fail(x)
+            self.name(x.__module__, reduced)
+            return
         function, args, state, items, pairs = (*reduced, None, None, None)[:5]
         new = getattr(function, "__name__", "") == "__newobj__"
         if not self._global(args[0] if new else function):

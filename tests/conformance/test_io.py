@@ -1,9 +1,13 @@
 """Files written by PyTorch are read here and the reverse; safetensors against its own library."""
 
+import enum
+import functools
 import io
 import pickle
+import re
 import zipfile
 from collections import Counter, OrderedDict
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -287,34 +291,105 @@ def test_what_is_read_beyond_plain_data(tmp_path):
     assert back["scalar"] == 2.5 and back["rng"][1].shape == (624,)
 
 
-def test_a_generous_reader_runs_no_code_either(tmp_path):
-    import os
-    import subprocess
-
-    class Harm:
+def test_code_in_a_file_runs_only_where_the_caller_says_so():
+    class Names:
         def __init__(self, *reduced):
             self.reduced = reduced
 
         def __reduce__(self):
             return self.reduced
 
-    harms = [
-        Harm(os.system, ("echo harm",)),
-        Harm(subprocess.Popen, (["true"],)),
-        Harm(eval, ("1",)),
-        Harm(Net, ()),
-        Harm(taeda.nn.functional.gelu, (taeda.ones(1),)),
-        Harm(np.load, ("x",)),
-        Harm(collections_default, ()),
-        Harm(getattr, (Net, "forward")),
-    ]
-    for harm in harms:
+    calls = [Names(sorted, ([2, 1],)), Names(Net, ()), Names(np.identity, (2,)), Names(getattr, (Net, "forward"))]
+    for name in calls:
         data = io.BytesIO()
-        with zipfile.ZipFile(data, "w") as file:
-            file.writestr("a/data.pkl", pickle.dumps(harm, 2))
-        with pytest.raises(pickle.UnpicklingError):
-            taeda.load(io.BytesIO(data.getvalue()), weights_only=False)
+        taeda.save([name], data)
+        with pytest.raises(pickle.UnpicklingError, match="weights_only=False"):
+            taeda.load(io.BytesIO(data.getvalue()))
+        with pytest.raises(RuntimeError, match="explicit pickle_module"):
+            taeda.load(io.BytesIO(data.getvalue()), weights_only=True, pickle_module=pickle)
+        for arguments in ({"weights_only": False}, {"pickle_module": pickle}):
+            (got,) = taeda.load(io.BytesIO(data.getvalue()), **arguments)
+            want = name.reduced[0](*name.reduced[1])
+            assert type(got) is type(want) and str(got) == str(want)
 
 
-def collections_default():
-    raise AssertionError("called")
+class Holder(taeda.Tensor):
+    pass
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Pair(NamedTuple):
+    x: int
+    y: object
+
+
+class Reduced:
+    """Says itself how it is made again."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __reduce__(self):
+        return Reduced, (self.value,)
+
+    class Within:
+        pass
+
+
+@pytest.mark.parametrize("new", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize("library", [taeda, torch], ids=["of taeda", "of torch"])
+def test_objects_of_any_class(library, new):
+    x = library.arange(6.0)
+    things = {
+        "colour": Colour.RED,
+        "pair": Pair(1, x[2:]),
+        "reduced": Reduced(x[:2]),
+        "within": Reduced.Within,
+        "partial": functools.partial(Pair, 1),
+        "pattern": re.compile("a+"),
+        "method": Pair(1, 2)._asdict,
+        "random": np.random.RandomState(0),
+        "functions": [library.tanh, library.nn.functional.gelu, library.Tensor.tanh],
+        "dataset": library.utils.data.TensorDataset(x),
+        "normal": library.distributions.Normal(x, 1.0),
+        "optimiser": library.optim.SGD([library.nn.Parameter(x)], lr=0.1),
+        "model": library.nn.Sequential(library.nn.Linear(2, 2)),
+    }
+    things["model"][0].weight.tag = "kept"
+    data = io.BytesIO()
+    library.save({**things, "x": x}, data, _use_new_zipfile_serialization=new)
+    back = taeda.load(io.BytesIO(data.getvalue()), weights_only=False)
+    assert back["colour"] is Colour.RED and back["within"] is Reduced.Within and back["method"]() == {"x": 1, "y": 2}
+    assert back["pair"].y.tolist() == [2, 3, 4, 5] and back["pair"].y.data_ptr() == back["x"].data_ptr() + 8
+    assert type(back["reduced"]) is Reduced and back["reduced"].value.tolist() == [0, 1]
+    assert back["partial"](2) == Pair(1, 2) and back["pattern"].match("aa")
+    assert back["random"].rand() == np.random.RandomState(0).rand()
+    assert back["functions"] == [taeda.tanh, taeda.nn.functional.gelu, taeda.Tensor.tanh]
+    assert back["dataset"][1][0].item() == 1 and back["normal"].mean.tolist() == x.tolist()
+    assert back["optimiser"].param_groups[0]["lr"] == 0.1
+    assert isinstance(back["model"][0], taeda.nn.Linear) and back["model"][0].weight.tag == "kept"
+
+
+def test_tensors_keep_their_class_and_attributes():
+    x = taeda.arange(3.0).as_subclass(Holder)
+    x.title = "x"
+    plain = taeda.ones(2, requires_grad=True)
+    plain.tag = [1]
+    data = io.BytesIO()
+    taeda.save([x, x, plain], data)
+    for arguments in ({"weights_only": False}, {}):
+        if not arguments:
+            with pytest.raises(pickle.UnpicklingError, match="Holder"):
+                taeda.load(io.BytesIO(data.getvalue()))
+            taeda.serialization.add_safe_globals([Holder])
+        first, second, third = taeda.load(io.BytesIO(data.getvalue()), **arguments)
+        assert type(first) is Holder and first is second and first.title == "x" and first.tolist() == [0, 1, 2]
+        assert type(third) is taeda.Tensor and third.requires_grad and third.tag == [1]
+    taeda.serialization.clear_safe_globals()
+    data = io.BytesIO()
+    taeda.save(plain, data)
+    got = torch.load(io.BytesIO(data.getvalue()))
+    assert got.tag == [1] and got.requires_grad

@@ -93,6 +93,33 @@ def test_other_classes_may_take_over():
     both(fn)
 
 
+CALLS = {
+    "div": lambda t, d: t.div(d, 2, rounding_mode="floor"),
+    "div_right": lambda t, d: t.div(t.ones(2), d),
+    "cholesky": lambda t, d: t.linalg.cholesky(d),
+    "norm": lambda t, d: t.linalg.norm(d, ord=2),
+    "cosine_similarity": lambda t, d: t.nn.functional.cosine_similarity(t.ones(2), x2=d),
+    "block_diag": lambda t, d: t.block_diag(t.ones(2), d),
+    "hstack": lambda t, d: t.hstack((t.ones(2), d)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_other_classes_are_asked_about_the_function_called(name):
+    """Not about the ops that it is written in."""
+
+    def fn(t):
+        class Diagonal:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                assert cls in types
+                return func.__name__.rpartition("linalg_")[2], len(args), sorted(kwargs or {})
+
+        return CALLS[name](t, Diagonal())
+
+    both(fn)
+
+
 def test_modes_see_every_call_and_can_replace_it():
     def fn(t):
         mode_class = __import__(f"{t.__name__}.overrides", fromlist=["x"]).TorchFunctionMode
