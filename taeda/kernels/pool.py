@@ -1,19 +1,25 @@
 """Pooling: maximum and sum over windows of an image, and their adjoints.
 
 A register holds neighbouring outputs of one row; the taps of the window are looped over. Three spatial dimensions (d, h, w)
-cover one and two; the images are contiguous planes.
+cover one and two; the images are contiguous planes. The commonest strides along a row have kernels of their own, which load
+what lies between as well and pick by a shuffle: a gather takes five times as long.
 """
 
 from __future__ import annotations
 
 from .build import kernel
 from .gemm import smaller
-from .ir import F64, I32, I64, TYPES, Function, Type, Value
+from .ir import F64, I32, I64, TYPES, U32, Function, Type, Value
+from .pointwise import WORKING, part
 
 #: Sizes of output, input and window, stride, dilation, padding. ``adaptive`` is 1 where window ``o`` of a dimension runs from
 #: ``floor(o * i / n)`` to ``ceil((o + 1) * i / n)``. A sum is divided by ``divide`` if that is positive; else by the size of
 #: the window within the image (0), or within the image and its padding (-1).
 POOL_ARGS = tuple("od oh ow id ih iw kd kh kw sd sh sw dd dh dw pd ph pw adaptive divide".split())
+
+
+#: Strides along a row that have kernels of their own; 0 stands for the others, and for windows of different sizes.
+STRIDES = (1, 2, 3, 4)
 
 
 def larger(f: Function, a: Value, b: Value | int) -> Value:
@@ -48,27 +54,42 @@ class _Axis:
 
 
 @kernel
-def pool(f: Function, dtype: str, kind: str) -> None:
-    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows."""
+def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows.
+
+    ``stride``: see :data:`STRIDES`.
+    """
     t = TYPES[dtype]
     lanes = f.lanes(t)
     g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
     source_at = 2 if kind == "argmax" else 1
     plane_size = g["id"] * g["ih"] * g["iw"]
 
-    def chunk(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value, contiguous: bool) -> None:
-        run = g["ow"] - ow
-        here = f.first(run, lanes)
-        o = ow + f.iota(I64, lanes)
-        fixed = o * g["sw"] - g["pw"]
+    def strided(base: Value, first: Value) -> tuple[Value, Value, Value]:
+        """Every ``stride``-th element of a line from ``first`` on, 0 outside of it; their places, and which lie inside."""
+        at = first.to(I32) + f.iota(I32, lanes * stride)
+        inside = at.bits(U32) < g["iw"].to(U32)  # places before the line are large
+        every = f.load(f.offset(base, first * t.bytes), t, lanes * stride, inside)
+        picks = range(0, lanes * stride, stride)
+        return (every, at, inside) if stride == 1 else (every.shuffle(picks), at.shuffle(picks), inside.shuffle(picks))
+
+    def windows(o: Value) -> tuple[Value, Value, Value]:
+        """Where the windows of outputs ``o`` begin and end, and the most taps that one has."""
+        fixed, count = o * (stride or g["sw"]) - g["pw"], g["kw"]
+        if stride:
+            return fixed, fixed + count * g["dw"], count
         # Quotients of whole numbers below 2 ** 52 are exact enough in float64 for floor and ceil to be right.
-        ratio, size, count = o.to(F64) * g["iw"].to(F64), g["ow"].to(F64), g["kw"]
+        ratio, size = o.to(F64) * g["iw"].to(F64), g["ow"].to(F64)
         adaptive = f.splat(g["adaptive"], lanes) != 0
         low = f.unary("floor", ratio / size).to(I64)
         high = f.unary("ceil", (ratio + g["iw"].to(F64)) / size).to(I64)
         start = f.select(adaptive, low, fixed)
         stop = f.select(adaptive, high, fixed + count * g["dw"])
-        most = f.select(g["adaptive"] != 0, g["iw"] / g["ow"] + 2, count)
+        return start, stop, f.select(g["adaptive"] != 0, g["iw"] / g["ow"] + 2, count)
+
+    def chunk(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value) -> None:
+        here = f.first(g["ow"] - ow, lanes)
+        start, stop, most = windows(ow + f.iota(I64, lanes))
         if kind == "sum":
             initial = [f.const(t, 0, lanes)]
         else:
@@ -78,14 +99,13 @@ def pool(f: Function, dtype: str, kind: str) -> None:
                 line = d.at(D.index) * g["ih"] + h.at(H.index)
                 base = f.offset(plane, line * g["iw"] * t.bytes)
                 with f.loop(0, most, carry=list(H.carry)) as W:
-                    x = start + W.index * g["dw"]
-                    mask = here & (x >= 0) & (x < g["iw"]) & (x < stop)
-                    if contiguous:
-                        from_ = f.offset(base, (ow - g["pw"] + W.index * g["dw"]) * t.bytes)
-                        value = f.load(from_, t, lanes, mask)
+                    if stride:
+                        value, x, mask = strided(base, ow * stride - g["pw"] + W.index * g["dw"])
                     else:
+                        x = start + W.index * g["dw"]
+                        mask = here & (x >= 0) & (x < g["iw"]) & (x < stop)
                         value = f.gather_at(base, x * t.bytes, t, mask)
-                    W.carry = _combine(f, kind, list(W.carry), value, (line * g["iw"] + x).to(I32), mask)
+                    W.carry = _combine(f, kind, list(W.carry), value, (line * g["iw"]).to(I32) + x.to(I32), mask)
                 H.carry = W.carry
             D.carry = H.carry
         result = list(D.carry)
@@ -107,12 +127,8 @@ def pool(f: Function, dtype: str, kind: str) -> None:
         oh, rest = R.index % g["oh"], R.index / g["oh"]
         plane = f.offset(f.data(source_at), rest / g["od"] * plane_size * t.bytes)
         d, h = _Axis(f, g, "d", rest % g["od"]), _Axis(f, g, "h", oh)
-        with f.branch((g["sw"] == 1) & (g["adaptive"] == 0)) as B:
-            with f.loop(0, g["ow"], lanes) as W:
-                chunk(plane, d, h, R.index, W.index, True)
-            B.otherwise()
-            with f.loop(0, g["ow"], lanes) as W:
-                chunk(plane, d, h, R.index, W.index, False)
+        with f.loop(0, g["ow"], lanes) as W:
+            chunk(plane, d, h, R.index, W.index)
 
 
 def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Value, mask: Value) -> list[Value]:
@@ -129,8 +145,11 @@ def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Valu
 
 
 @kernel
-def pool_spread(f: Function, dtype: str) -> None:
-    """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input rows."""
+def pool_spread(f: Function, dtype: str, stride: int) -> None:
+    """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input rows.
+
+    ``stride`` is 1; 2 or 4 where windows lie side by side along a row, without padding; 0 for the others.
+    """
     t = TYPES[dtype]
     lanes = f.lanes(t)
     g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
@@ -145,9 +164,9 @@ def pool_spread(f: Function, dtype: str) -> None:
             place,
         )
 
-    def chunk(plane: Value, row: Value, z: Value, y: Value, iw: Value, contiguous: bool) -> None:
+    def chunk(plane: Value, row: Value, z: Value, y: Value, iw: Value) -> None:
         here = f.first(g["iw"] - iw, lanes)
-        place = iw + f.iota(I64, lanes) + g["pw"]
+        place = (iw + g["pw"]).to(I32) + f.iota(I32, lanes)
         first_d, end_d, place_d = taps("d", z)
         first_h, end_h, place_h = taps("h", y)
         zero = f.const(t, 0, lanes)
@@ -155,12 +174,16 @@ def pool_spread(f: Function, dtype: str) -> None:
             with f.loop(first_h, end_h, g["sh"], carry=list(D.carry)) as H:
                 line = (place_d - D.index) / g["sd"] * g["oh"] + (place_h - H.index) / g["sh"]
                 base = f.offset(plane, line * g["ow"] * t.bytes)
-                with f.loop(0, g["kw"], carry=list(H.carry)) as W:
-                    x = place - W.index
-                    if contiguous:
-                        mask = here & (x >= 0) & (x < g["ow"])
+                with f.loop(0, 1 if stride > 1 else g["kw"], carry=list(H.carry)) as W:
+                    if stride > 1:
+                        few, first = max(lanes // stride, 2), iw / stride
+                        near = f.load(f.offset(base, first * t.bytes), t, few, f.first(g["ow"] - first, few))
+                        value = near.shuffle([i // stride for i in range(lanes)])
+                    elif stride:
+                        mask = (place - W.index.to(I32)).bits(U32) < g["ow"].to(U32)  # what is negative is large
                         value = f.load(f.offset(base, (iw + g["pw"] - W.index) * t.bytes), t, lanes, mask)
                     else:
+                        x = place.to(I64) - W.index
                         o = f.unary("floor", x.to(F64) / g["sw"].to(F64)).to(I64)
                         mask = here & (o >= 0) & (o < g["ow"]) & (o * g["sw"] == x)
                         value = f.gather_at(base, o * t.bytes, t, mask)
@@ -172,22 +195,18 @@ def pool_spread(f: Function, dtype: str) -> None:
     with f.loop(f.begin, f.end) as R:
         y, rest = R.index % g["ih"], R.index / g["ih"]
         plane = f.offset(f.data(1), rest / g["id"] * plane_size * t.bytes)
-        with f.branch(g["sw"] == 1) as B:
-            with f.loop(0, g["iw"], lanes) as W:
-                chunk(plane, R.index, rest % g["id"], y, W.index, True)
-            B.otherwise()
-            with f.loop(0, g["iw"], lanes) as W:
-                chunk(plane, R.index, rest % g["id"], y, W.index, False)
+        with f.loop(0, g["iw"], lanes) as W:
+            chunk(plane, R.index, rest % g["id"], y, W.index)
 
 
 @kernel
 def pool_place(f: Function, dtype: str) -> None:
     """Adjoint of the maximum: ``out[plane, index[plane, i]] += g[plane, i]``. ``arg`` is (outputs, inputs) per plane.
 
-    ``out`` is cleared first. The range counts planes.
+    ``out`` is cleared first. The range counts planes. Half precision is rounded after each addition.
     """
     t = TYPES[dtype]
-    lanes = f.lanes(t)
+    lanes, working = f.lanes(t), part(WORKING.get(dtype, dtype))
     outputs, inputs = f.size(0), f.size(1)
     with f.loop(f.begin, f.end) as P:
         out = f.offset(f.data(0), P.index * outputs * t.bytes)
@@ -196,4 +215,5 @@ def pool_place(f: Function, dtype: str) -> None:
         with f.loop(P.index * inputs, (P.index + 1) * inputs) as L:
             index = f.load(f.offset(f.data(2), L.index * 8), I64)
             at = f.offset(out, index * t.bytes)
-            f.store(at, f.load(at, t) + f.load(f.offset(f.data(1), L.index * t.bytes), t))
+            x = f.load(f.offset(f.data(1), L.index * t.bytes), t).to(working)
+            f.store(at, (f.load(at, t).to(working) + x).to(t))

@@ -7,8 +7,9 @@ from collections import namedtuple
 
 from .. import _core
 from .._core import Tensor
-from .._core.conv import keep_format
+from .._core.conv import is_channels_last, keep_format
 from ..kernels import pool as kernels
+from ..kernels import pool_last
 from .reduction import extent
 from .shape import keep_channels_last
 from .table import expect_tensors, primitive, with_out
@@ -106,16 +107,47 @@ def _ready(name: str, input: Tensor) -> Tensor:
     return input.to(_COMPUTE.get(input.dtype.name, input.dtype)).contiguous()
 
 
+def _in_memory(x: Tensor) -> Tensor:
+    """``[batch, *positions, channels]``, contiguous, of an image with channels last; in a dtype that has kernels."""
+    x = x if x.is_floating_point() else x.to(_COMPUTE.get(x.dtype.name, x.dtype))
+    return x.permute(0, *range(2, x.dim()), 1).contiguous()
+
+
+def _as_image(x: Tensor) -> Tensor:
+    """The inverse of :func:`_in_memory`."""
+    return x.permute(0, x.dim() - 1, *range(1, x.dim() - 1))
+
+
+def _launch_last(kind: str, input: Tensor, size, args) -> list[Tensor]:
+    """:func:`_launch` of an image with channels last, which stay so."""
+    x, channels = _in_memory(input), input.shape[1]
+    shape = (input.shape[0], *size, channels)
+    outs = [_core.empty(shape, x.dtype)]
+    if kind == "argmax":
+        outs.append(_core.empty(shape, _core.int64))
+    rows = outs[0].numel() // (size[-1] * channels) if outs[0].numel() else 0
+    grain = max(1, 32768 // max(1, size[-1] * channels))
+    _core.launch(pool_last.pool_last(x.dtype.name, kind), (*outs, x), (*args, channels), rows, grain)
+    outs[0] = outs[0].to(input.dtype)
+    return [_as_image(out) for out in outs]
+
+
 def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     n = len(size)
-    x = _ready(name, input)
+    if input.dtype.name in _REAL and is_channels_last(input):
+        return _launch_last(kind, input, size, args)
     shape = (*input.shape[:-n], *size)
+    if math.prod(size) == 1 and kind != "sum" and tuple(args[6:9]) == _three(input.shape[-n:], 1):
+        x = input.flatten(-n)  # one window over the whole plane
+        return [y.reshape(shape) for y in (x.max(-1) if kind == "argmax" else (x.amax(-1),))]
+    x = _ready(name, input)
     outs = [_core.empty(shape, x.dtype)]
     if kind == "argmax":
         outs.append(_core.empty(shape, _core.int64))
     rows = outs[0].numel() // size[-1] if outs[0].numel() else 0
     work = size[-1] * math.prod(args[6:9])
-    _core.launch(kernels.pool(x.dtype.name, kind), (*outs, x), args, rows, max(1, 32768 // max(1, work)))
+    stride = args[11] if args[11] in kernels.STRIDES and not args[18] else 0
+    _core.launch(kernels.pool(x.dtype.name, kind, stride), (*outs, x), args, rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
         outs[0] = outs[0].to(input.dtype)
     return [keep_format(out, input) for out in outs] if n > 1 else outs
@@ -143,10 +175,29 @@ def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     return tuple(_launch("max_pool", "argmax", input, size, args))
 
 
+def _gathered(kind: str, tensors, space, windows) -> Tensor:
+    """What images of sizes ``space`` with channels last get from ``windows``: size, stride and padding."""
+    tensors = [_in_memory(x) for x in tensors]
+    grad = tensors[0]
+    batch, *size, channels = grad.shape
+    kernel, stride, padding = windows
+    out = _core.empty((batch, *space, channels), grad.dtype)
+    rows = out.numel() // (space[-1] * channels) if out.numel() else 0
+    args = (*_args(space, size, kernel, stride, padding, (1,) * len(size)), channels)
+    grain = max(1, 32768 // max(1, space[-1] * channels))
+    _core.launch(pool_last.pool_back_last(grad.dtype.name, kind), (out, *tensors), args, rows, grain)
+    return _as_image(out)
+
+
 @primitive(method=False, out=False, batch="fold")
-def _max_pool_adjoint(grad, indices, space):
-    """``grad`` summed into the places that ``indices`` name in planes of sizes ``space``."""
-    g = _ready("max_pool_backward", grad)
+def _max_pool_adjoint(grad, indices, space, windows=None):
+    """``grad`` summed into the places that ``indices`` name in planes of sizes ``space``.
+
+    ``windows`` are their size, stride and padding where these are fixed and have no gaps.
+    """
+    if windows is not None and grad.dtype.name in _REAL and is_channels_last(indices):
+        return _gathered("argmax", (grad, indices), space, windows).to(grad.dtype)
+    g = grad.contiguous() if grad.dtype.itemsize == 2 else _ready("max_pool_backward", grad)
     n = len(space)
     out = _core.empty((*grad.shape[:-n], *space), g.dtype)
     inputs, outputs = math.prod(grad.shape[-n:]), math.prod(space)
@@ -163,7 +214,12 @@ def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
 
 
 _max_pool.vjp(
-    input=lambda g, input_shape, indices, size: _max_pool_adjoint(g, indices, tuple(input_shape[-len(size) :]))
+    input=lambda g, input_shape, indices, size, kernel, stride, padding, dilation, adaptive: _max_pool_adjoint(
+        g,
+        indices,
+        tuple(input_shape[-len(size) :]),
+        None if adaptive or max(dilation) > 1 else (kernel, stride, padding),
+    )
 )
 _max_pool_adjoint.vjp(grad=lambda g, indices, space: _at(g, indices, len(space)))
 
@@ -218,8 +274,11 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def _adaptive_max(name, n, input, output_size, return_indices):
     size, space = _adaptive_size(name, n, input, output_size)
-    kernel = tuple(0 if o == 0 else i // o if i % o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
     ones = (1,) * n
+    if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
+        kernel = tuple(i // o for i, o in zip(space, size, strict=True))
+        return _max_of(name, input, size, (kernel, kernel, (0,) * n, ones), 0, return_indices)
+    kernel = tuple(0 if o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
     return _max_of(name, input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
 
 
@@ -268,12 +327,16 @@ def _avg_pool(input, size, kernel, stride, padding, divide=1):
 def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     """Every element of an image of sizes ``space`` gets the sum of ``grad`` over the windows that it lies in."""
     n = len(space)
+    if grad.dtype.name in _REAL and is_channels_last(grad):
+        return _gathered("sum", (grad,), space, (kernel, stride, padding)).to(grad.dtype)
     g = _ready("avg_pool_backward", grad)
     out = _core.empty((*grad.shape[:-n], *space), g.dtype)
     rows = out.numel() // space[-1] if out.numel() else 0
     args = _args(space, grad.shape[-n:], kernel, stride, padding, (1,) * n)
     grain = max(1, 32768 // (space[-1] * math.prod(kernel)))
-    _core.launch(kernels.pool_spread(g.dtype.name), (out, g), args, rows, grain)
+    beside = kernel[-1] == stride[-1] and stride[-1] in (2, 4) and not padding[-1]
+    step = stride[-1] if beside or stride[-1] == 1 else 0
+    _core.launch(kernels.pool_spread(g.dtype.name, step), (out, g), args, rows, grain)
     return keep_format(out.to(grad.dtype), grad)
 
 

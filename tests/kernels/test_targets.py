@@ -15,6 +15,7 @@ from taeda.kernels.gemm import matmul
 from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
 from taeda.kernels.ir import Function
 from taeda.kernels.pointwise import pointwise
+from taeda.kernels.pool_last import pool_back_last, pool_last
 from taeda.kernels.reduce import reduce
 from taeda.kernels.scan import scan
 from taeda.kernels.softmax import softmax
@@ -45,6 +46,8 @@ def kernels(target):
         yield "matmul", matmul.text("float32", target=target)
         yield "windows", conv_windows.text("float32", target=target)
         yield "depthwise, channels last", depthwise_last.text("float32", target=target)
+        yield "pooling, channels last", pool_last.text("bfloat16", "argmax", target=target)
+        yield "pooling, channels last, gradient", pool_back_last.text("float32", "argmax", target=target)
         yield "depthwise, channels last, gradient", depthwise_last_weight.text("float32", target=target)
         yield "windows gradient", windows_gradient.text("float32", target=target)
         yield "winograd", winograd.text("float32", target=target)

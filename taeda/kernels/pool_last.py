@@ -1,0 +1,134 @@
+"""Pooling of images with channels last: registers hold neighbouring channels of one pixel, and nothing is laid out.
+
+Half precision is read as it lies and computed in float32. What a window has outside of the image is left out of its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .build import kernel
+from .gemm import smaller
+from .ir import I32, I64, Function, Value
+from .pointwise import WORKING, part, to_type
+from .pool import POOL_ARGS, _Axis, larger, lowest
+
+#: Those of :mod:`taeda.kernels.pool`, then the number of channels.
+POOL_LAST_ARGS = (*POOL_ARGS, "c")
+
+AT_ONCE = 4  # registers of channels for which the taps of a window are looked up once
+
+
+def _each_run(f: Function, channels: Value, lanes: int, fn: Callable[[Value, int, Value | None], None]) -> None:
+    """``fn(first channel, registers, mask of the last one)`` over all channels."""
+    whole = channels / (lanes * AT_ONCE) * (lanes * AT_ONCE)
+    with f.loop(0, whole, lanes * AT_ONCE) as L:
+        fn(L.index, AT_ONCE, None)
+    with f.loop(whole, channels, lanes) as L:
+        fn(L.index, 1, f.first(channels - L.index, lanes))
+
+
+@kernel
+def pool_last(f: Function, dtype: str, kind: str) -> None:
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows."""
+    stored, t = part(dtype), part(WORKING.get(dtype, dtype))
+    lanes = f.lanes(t)
+    g = {name: f.size(i) for i, name in enumerate(POOL_LAST_ARGS)}
+    source = f.data(2 if kind == "argmax" else 1)
+    pixel = g["c"] * stored.bytes
+    image = g["id"] * g["ih"] * g["iw"] * pixel
+
+    def window(at: Value, axes: tuple[_Axis, ...], channel: Value, count: int, mask: Value | None, to: Value) -> None:
+        d, h, w = axes
+        start = f.const(t, 0, lanes) if kind == "sum" else lowest(f, t, lanes)
+        first = ((d.at(d.first) * g["ih"] + h.at(h.first)) * g["iw"] + w.at(w.first)).to(I32)
+        carry = [start] * count + ([f.splat(first, lanes)] * count if kind == "argmax" else [])
+        at = f.offset(at, channel * stored.bytes)
+        with f.loop(d.first, d.last, carry=carry) as D:
+            with f.loop(h.first, h.last, carry=D.carry) as H:
+                line = (d.at(D.index) * g["ih"] + h.at(H.index)) * g["iw"]
+                with f.loop(w.first, w.last, carry=H.carry) as W:
+                    place = line + w.at(W.index)
+                    here, values, indices = f.offset(at, place * pixel), [], []
+                    for i in range(count):
+                        x = to_type(f.load(f.offset(here, i * lanes * stored.bytes), stored, lanes, mask), t)
+                        best = W.carry[i]
+                        if kind == "sum":
+                            values.append(best + x)
+                            continue
+                        better = (x > best) | (x != x) if t.kind == "f" else x > best  # NaN wins
+                        values.append(f.select(better, x, best))
+                        if kind == "argmax":
+                            indices.append(f.select(better, f.splat(place.to(I32), lanes), W.carry[count + i]))
+                    W.carry = (*values, *indices)
+                H.carry = W.carry
+            D.carry = H.carry
+        extent = w.extent * (d.extent * h.extent)
+        divide = f.select(g["divide"] > 0, g["divide"], extent).to(t)
+        for i in range(count):
+            element, value = to + (channel + i * lanes), D.carry[i]
+            if kind == "sum" and t.kind == "f":
+                value = value / divide
+            f.store(f.offset(f.data(0), element * stored.bytes), to_type(value, stored), mask)
+            if kind == "argmax":
+                f.store(f.offset(f.data(1), element * 8), D.carry[count + i].to(I64), mask)
+
+    with f.loop(f.begin, f.end) as R:
+        oh, rest = R.index % g["oh"], R.index / g["oh"]
+        at = f.offset(source, rest / g["od"] * image)
+        d, h = _Axis(f, g, "d", rest % g["od"]), _Axis(f, g, "h", oh)
+        with f.loop(0, g["ow"]) as X:
+            w, to = _Axis(f, g, "w", X.index), (R.index * g["ow"] + X.index) * g["c"]
+            _each_run(f, g["c"], lanes, lambda c, n, mask: window(at, (d, h, w), c, n, mask, to))
+
+
+@kernel
+def pool_back_last(f: Function, dtype: str, kind: str) -> None:
+    """What every input gets from the windows that it lies in. Dilation 1, windows of a fixed size. The range counts input rows.
+
+    ``kind`` is ``sum``, or ``argmax`` where a window's gradient goes to the one input that its index (third pointer) names.
+    """
+    stored, t = part(dtype), part(WORKING.get(dtype, dtype))
+    lanes = f.lanes(t)
+    g = {name: f.size(i) for i, name in enumerate(POOL_LAST_ARGS)}
+    outputs = g["od"] * g["oh"] * g["ow"]
+
+    def windows(name: str, i: Value) -> tuple[Value, Value]:
+        """The first window that has ``i``, and what comes after the last one."""
+        place, stride = i + g["p" + name], g["s" + name]
+        first = larger(f, place - g["k" + name], -1) + 1  # the window may not end before
+        return (first + (stride - 1)) / stride, smaller(f, place / stride + 1, g["o" + name])
+
+    def gather(
+        near: tuple, channel: Value, count: int, mask: Value | None, image: Value, own: Value, to: Value
+    ) -> None:
+        (d, d_end), (h, h_end), (w, w_end) = near
+        mine = f.splat(own, lanes)
+        with f.loop(d, d_end, carry=[f.const(t, 0, lanes)] * count) as D:
+            with f.loop(h, h_end, carry=D.carry) as H:
+                line = image * outputs + (D.index * g["oh"] + H.index) * g["ow"]
+                with f.loop(w, w_end, carry=H.carry) as W:
+                    sums = []
+                    for i in range(count):
+                        element = (line + W.index) * g["c"] + (channel + i * lanes)
+                        takes = mask
+                        if kind == "argmax":
+                            index = f.load(f.offset(f.data(2), element * 8), I64, lanes, mask)
+                            takes = index == mine if mask is None else (index == mine) & mask
+                        x = f.load(f.offset(f.data(1), element * stored.bytes), stored, lanes, takes)
+                        sums.append(W.carry[i] + to_type(x, t))
+                    W.carry = tuple(sums)
+                H.carry = W.carry
+            D.carry = H.carry
+        for i in range(count):
+            element = to + (channel + i * lanes)
+            f.store(f.offset(f.data(0), element * stored.bytes), to_type(D.carry[i], stored), mask)
+
+    with f.loop(f.begin, f.end) as R:
+        y, rest = R.index % g["ih"], R.index / g["ih"]
+        z, image = rest % g["id"], rest / g["id"]
+        d, h = windows("d", z), windows("h", y)
+        with f.loop(0, g["iw"]) as X:
+            near, pixel = (d, h, windows("w", X.index)), R.index * g["iw"] + X.index
+            own = (z * g["ih"] + y) * g["iw"] + X.index
+            _each_run(f, g["c"], lanes, lambda c, n, mask: gather(near, c, n, mask, image, own, pixel * g["c"]))
