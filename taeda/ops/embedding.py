@@ -230,4 +230,5 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError("num_classes should be positive")
     elif top > num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes, got {top - 1} for {num_classes} classes.")
-    return scatter(tensor.new_zeros((*tensor.shape, num_classes)), -1, unsqueeze(tensor, -1), 1)
+    zeros = tensor.new_zeros(()).expand((*tensor.shape, num_classes))  # one zero in memory: scatter writes the rest
+    return scatter(zeros, -1, unsqueeze(tensor, -1), 1)

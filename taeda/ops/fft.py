@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, on ``numpy.fft``.
+"""Discrete Fourier transforms, on ``scipy.fft`` where it is installed, else on ``numpy.fft``.
 
 Three unnormalised primitives carry every public function: complex to complex, real to half-complex, and back. Their
 adjoints are each other's, so derivatives of any order are transforms again.
@@ -6,7 +6,9 @@ adjoints are each other's, so derivatives of any order are transforms again.
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 from .. import _core
 from .._core import HELPERS, Tensor
@@ -17,20 +19,55 @@ from .table import composite, primitive
 _COMPLEX = {"float32": _core.complex64, "float64": _core.complex128}
 
 
-def _tensor(array, dtype):
-    import numpy
+@functools.cache
+def _library() -> tuple[Any, bool]:
+    """SciPy's transforms where they are installed, which take several rows to a vector, else NumPy's; whether it is SciPy."""
+    try:
+        from scipy import fft
+    except ImportError:
+        from numpy import fft
 
-    return HELPERS["from_numpy"](numpy.ascontiguousarray(array, dtype=dtype.name))
+        return fft, False
+    return fft, True
+
+
+def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, dtype: Any) -> Tensor:
+    """``scale`` times the library's transform ``name`` over ``dims``, the last of which gets ``n`` elements (None: as it is)."""
+    library, is_scipy = _library()
+    sizes = [input.shape[d] for d in dims]
+    if n is not None:
+        sizes[-1] = n
+    norm = _norm(scale, math.prod(sizes), forward)
+    given: dict[str, Any] = {"norm": norm or ("backward" if forward else "forward")}
+    source = input.detach().contiguous()
+    if is_scipy:
+        given["workers"] = _core.get_num_threads()
+        if dtype is input.dtype:  # complex to complex: in place, in memory of ours
+            source = source.clone()
+            given["overwrite_x"] = True
+    if len(dims) == 1:
+        made = getattr(library, name)(source.numpy(), n, dims[0], **given)
+    else:
+        made = getattr(library, name + "n")(source.numpy(), None if n is None else sizes, dims, **given)
+    if norm is None:
+        made *= scale
+    result = HELPERS["from_numpy"](made)
+    return source if result.data_ptr() == source.data_ptr() else result.to(dtype, memory_format=_core.contiguous_format)
+
+
+def _norm(scale: float, count: int, forward: bool) -> str | None:
+    """What the libraries call this scale of a transform of ``count`` points; None if they have no name for it."""
+    if scale == 1:
+        return "backward" if forward else "forward"
+    if scale == 1 / count:
+        return "forward" if forward else "backward"
+    return "ortho" if scale == 1 / math.sqrt(count) else None
 
 
 @primitive(method=False, batch="along")
 def fft_c2c(input, dims, forward, scale):
     """``scale`` times the sum of ``input * exp(-+ 2 pi i k n / N)`` over ``dims``."""
-    from numpy import fft
-
-    array = input.detach().contiguous().numpy()
-    made = fft.fftn(array, axes=dims) if forward else fft.ifftn(array, axes=dims, norm="forward")
-    return _tensor(made if scale == 1 else made * scale, input.dtype)
+    return _transform("fft" if forward else "ifft", input, dims, None, forward, scale, input.dtype)
 
 
 fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, scale))
@@ -39,10 +76,7 @@ fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, 
 @primitive(method=False, batch="along")
 def fft_r2c(input, dims, scale):
     """The forward transform of a real tensor, of which the last of ``dims`` keeps its non-negative half."""
-    from numpy import fft
-
-    made = fft.rfftn(input.detach().contiguous().numpy(), axes=dims)
-    return _tensor(made if scale == 1 else made * scale, _COMPLEX[input.dtype.name])
+    return _transform("rfft", input, dims, None, True, scale, _COMPLEX[input.dtype.name])
 
 
 def _r2c_backward(g, input_shape, dims, scale):
@@ -57,12 +91,7 @@ fft_r2c.vjp(input=_r2c_backward)
 @primitive(method=False, batch="along")
 def fft_c2r(input, dims, n, scale):
     """The unnormalised inverse of a half-complex tensor; the last of ``dims`` gets ``n`` elements."""
-    from numpy import fft
-
-    array = input.detach().contiguous().numpy()
-    sizes = [array.shape[d] for d in dims[:-1]] + [n]
-    made = fft.irfftn(array, s=sizes, axes=dims, norm="forward")
-    return _tensor(made if scale == 1 else made * scale, input.dtype.to_real())
+    return _transform("irfft", input, dims, n, False, scale, input.dtype.to_real())
 
 
 def _c2r_backward(g, dims, n, scale):
