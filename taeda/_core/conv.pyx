@@ -135,7 +135,8 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     if by_windows(g, images, groups, channels, m):
         steady = g[0]
         steady.s[0] = steady.s[1] = steady.s[2] = 1  # all taps meet every output
-        packed = packed_weights(code, w.ptr, k, g.taps, m * k, groups, m, channels, &steady, g.d[2] < 0, &places)
+        packed = packed_weights(code, w.ptr, k, g.taps, m * k, groups, m, channels, &steady, g.d[2] < 0,
+                                is_planar(x, channels), &places)
         return convolve_windows(g, x, packed.ptr, places.group, bias, out, groups)
     # Weights that do not stay in the second-level cache should meet more than a panel or two at a time.
     if images > 1 and g.i[0] == 1 and g.k[0] == 1 and g.o[0] == 1 and g.p[0] == 0 and (
@@ -643,7 +644,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c):
             if packed is None:
                 packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
-                                        &places)
+                                        is_planar(x, m), &places)
             convolve_windows(&g, x, packed.ptr + places.begin[index], places.group, bias, part, groups)
         else:
             turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)

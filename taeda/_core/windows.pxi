@@ -1,8 +1,8 @@
 # Launcher of kernels/conv_windows.py: convolution with channels along the registers.
 
 cdef enum:
-    WINDOWS_ARGS = 57
-    WINDOWS_WEIGHT_ARGS = 59
+    WINDOWS_ARGS = 60
+    WINDOWS_WEIGHT_ARGS = 62
     TABLE_ROWS = 24            # tables are padded to a multiple of this, as in the kernels
     ROUND_CHANNELS = 16        # more channels than this are rounded up to it
     PHASES = 64                # of a stride, at most
@@ -16,7 +16,7 @@ cdef kernel_t _conv_windows[NDTYPES]
 cdef kernel_t _windows_gradient[NDTYPES]
 
 cdef struct Volume:            # a block of the input laid out; sizes in bytes
-    int64_t pitch, row, slice, image, length
+    int64_t pitch, row, slice, image, length, plane
 
 cdef struct Windows:           # how the output falls into blocks: images, depth, rows, columns
     int64_t b[4]
@@ -26,6 +26,7 @@ cdef struct Windows:           # how the output falls into blocks: images, depth
     int64_t pixels, pixel_rows # output positions of a block, and rows of them
     int64_t runs, rows         # lengths of the tables
     int64_t bytes, turned      # of the volume, and of what is turned for it
+    bint planar                # channels lie one after the other, each with all its pixels
     Volume volume[2]           # of a whole panel of channels, and of the last
     int64_t channels[2]
 
@@ -48,11 +49,11 @@ cdef inline int64_t size_of(Geometry* g, int64_t images, int n) noexcept:
 
 
 cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int64_t item, int64_t panel,
-                        int64_t pixels) noexcept:
+                        int64_t pixels, bint planar) noexcept:
     """Blocks of about so many ``pixels``, ``cc`` input channels at a time."""
     cdef Windows w
     cdef int64_t left, whole, n, i, unit = min(panel, <int64_t>ROUND_CHANNELS)
-    w.cc, w.unit = cc, unit if c >= unit else 1
+    w.cc, w.unit, w.planar = cc, unit if c >= unit else 1, planar
     w.channels[1] = c - (ceil_div(c, cc) - 1) * cc
     w.channels[0] = cc if c > cc else w.channels[1]
     while True:
@@ -68,13 +69,13 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
         for n in range(3):
             w.extent[1 + n] = (w.b[1 + n] - 1) * g.s[n] + (g.k[n] - 1) * abs(g.d[n]) + 1
         for i in range(2):
-            w.volume[i].pitch = ceil_div(w.channels[i], w.unit) * w.unit * item
+            w.volume[i].pitch = item if planar else ceil_div(w.channels[i], w.unit) * w.unit * item
             # A line more: rows of a power of two share cache sets.
             w.volume[i].row = ceil_div(w.extent[3] * w.volume[i].pitch, 64) * 64 + 64
             w.volume[i].slice = w.extent[2] * w.volume[i].row
-            w.volume[i].image = w.extent[1] * w.volume[i].slice
-            # Taps along a row follow each other unless they are dilated.
-            w.volume[i].length = w.volume[i].pitch // item * (g.k[2] if abs(g.d[2]) == 1 else 1)
+            w.volume[i].plane = w.extent[1] * w.volume[i].slice
+            w.volume[i].image = w.volume[i].plane * (w.channels[i] if planar else 1)
+            w.volume[i].length = w.volume[i].pitch // item * run_taps(g)
         w.bytes = w.b[0] * w.volume[0].image + 64
         if w.bytes <= MOST_VOLUME or pixels <= 24:
             break
@@ -108,17 +109,17 @@ cdef int64_t* pixel_places(Geometry* g, Windows* w, Volume* v, bint each, int64_
 cdef int64_t* tap_places(Geometry* g, Windows* w, int panel, bint each, int64_t item, int64_t* out) noexcept:
     """Where the taps' runs begin; of ``each`` (channel, tap) or of what follows in memory."""
     cdef Volume* v = &w.volume[panel]
-    cdef int64_t tap, channel, step = g.k[2] if abs(g.d[2]) == 1 else 1
-    if each:
-        for channel in range(w.channels[panel]):
-            for tap in range(g.taps):
-                out[0] = tap_place(g, v, tap) + channel * item
-                out += 1
-        return out
-    for tap in range(0, g.taps, step):
-        out[0] = tap_place(g, v, tap)
-        out += 1
+    cdef int64_t tap, channel, step = 1 if each else run_taps(g)
+    for channel in range(w.channels[panel] if each or w.planar else 1):
+        for tap in range(0, g.taps, step):
+            out[0] = tap_place(g, v, tap) + channel * (v.plane if w.planar else item)
+            out += 1
     return out
+
+
+cdef inline int64_t run_taps(Geometry* g) noexcept:
+    """Taps of a run: those along a row follow each other unless they are dilated."""
+    return g.k[2] if abs(g.d[2]) == 1 else 1
 
 
 cdef Tensor window_tables(Geometry* g, Windows* w, bint gradient, int64_t item):
@@ -126,7 +127,7 @@ cdef Tensor window_tables(Geometry* g, Windows* w, bint gradient, int64_t item):
     cdef int64_t rows, panel, i, size
     cdef int64_t* out
     cdef int64_t* end
-    w.runs = w.pixel_rows if gradient else g.taps // (g.k[2] if abs(g.d[2]) == 1 else 1)
+    w.runs = w.pixel_rows if gradient else g.taps // run_taps(g) * (w.channels[0] if w.planar else 1)
     rows = w.channels[0] * g.taps if gradient else w.pixels
     w.rows = ceil_div(rows, TABLE_ROWS) * TABLE_ROWS
     size = 2 * (w.rows + w.runs)
@@ -157,6 +158,11 @@ cdef bint channels_last(Tensor x) noexcept:
         x.strides[4] != 1 or x.sizes[4] == 1)
 
 
+cdef bint is_planar(Tensor x, int64_t c) noexcept:
+    """Whether an image has channels first, and so few (``c`` of a group) that they are laid out as they are."""
+    return c < ROUND_CHANNELS and not channels_last(x)
+
+
 cdef Tensor in_rows(Tensor x):
     """``x``, copied unless the rows of its images follow one another."""
     return x if channels_last(x) else whole_planes(x)
@@ -179,10 +185,10 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
         arg[28 + n], arg[32 + n] = x.strides[n] * item, y.strides[n] * item
     arg[36], arg[37], arg[38] = channels_last(x), channels_last(y), g.taps
     arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), item * (y.strides[4] if arg[37] else 1)
-    arg[42], arg[43] = w.rows, w.runs
+    arg[42], arg[43], arg[44] = w.rows, w.runs, w.planar
     for n in range(2):
-        arg[44 + 5 * n], arg[45 + 5 * n], arg[46 + 5 * n] = w.volume[n].pitch, w.volume[n].row, w.volume[n].slice
-        arg[47 + 5 * n], arg[48 + 5 * n] = w.volume[n].image, w.volume[n].length
+        arg[45 + 6 * n], arg[46 + 6 * n], arg[47 + 6 * n] = w.volume[n].pitch, w.volume[n].row, w.volume[n].slice
+        arg[48 + 6 * n], arg[49 + 6 * n], arg[50 + 6 * n] = w.volume[n].image, w.volume[n].length, w.volume[n].plane
 
 
 # ---- weights ------------------------------------------------------------------------------------------------------------
@@ -193,17 +199,17 @@ cdef struct Packed:        # weights for one convolution, or for each phase of a
 
 
 cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m, int64_t c,
-                           Geometry* g, bint turn, Packed* to):
+                           Geometry* g, bint turn, bint planar, Packed* to):
     """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
 
-    ``turn`` exchanges first taps and last, for a gradient.
+    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps.
     """
     cdef Blocks b = blocks(code)
     cdef int64_t item = ITEMSIZE[code], round_to = min(b.panel, <int64_t>ROUND_CHANNELS) if c >= ROUND_CHANNELS else 1
     # A panel of input channels has room for as many as there are.
     cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
     cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
-    cdef int64_t arg[8]
+    cdef int64_t arg[9]
     cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
     cdef int64_t counts[PHASES]
     cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
@@ -228,7 +234,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     to.group = unit * g.taps
     arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * item, w_c * item, g.taps
     arg[5] = round_to
-    arg[6], arg[7] = w_g * item, to.group
+    arg[6], arg[7], arg[8] = w_g * item, to.group, planar
     ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
     run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
         groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
@@ -251,7 +257,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     # Blocks whose sums stay in the second-level cache, and enough of them.
     pixels = min(max(SUMS // m, <int64_t>96), <int64_t>768)
     pixels = max(min(pixels, images * g.pixels * groups // 8), <int64_t>48)
-    cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels)
+    cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
     cdef Tensor tables = window_tables(g, &w, False, item), memory
     each = panels
     if w.blocks * groups < FEW_BLOCKS:
@@ -260,7 +266,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     windows_shape(g, &w, x, out, groups, arg)
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    arg[54], arg[55], arg[56] = max(3 * b.depth // w.volume[0].length, 1), w_g, bias is not None
+    arg[57], arg[58], arg[59] = max(3 * b.depth // w.volume[0].length, 1), w_g, bias is not None
     memory = make_slots(&slots, arg[41] + w.turned, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, packed, tables.ptr
     ptr[3] = out.ptr if bias is None else bias.ptr
@@ -327,7 +333,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
     cc = even(c, DIRECT_CHANNELS) if direct else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
-    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128)
+    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct)
     cdef Tensor tables = direct_tables(&w, x) if direct else window_tables(g, &w, True, item), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
@@ -341,9 +347,9 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     windows_shape(g, &w, x, y, groups, arg)
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    arg[54], arg[55], arg[56], arg[57] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item
-    arg[58] = direct
-    memory = make_slots(&slots, arg[56] + (w.pixels + 16) * b.panel * item, tasks * parts)
+    arg[57], arg[58], arg[59], arg[60] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item
+    arg[61] = direct
+    memory = make_slots(&slots, arg[59] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tables.ptr
     run_in_slots(&slots, find_windows(_windows_gradient, code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,
                  tasks * parts, work)

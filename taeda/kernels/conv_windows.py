@@ -5,7 +5,8 @@ of input channels at a time. The window of an output position is then the same f
 few *runs* of items that follow each other. So nothing is unfolded: the tile takes its rows from a table of where windows
 begin, and its sum from a table of where runs begin. The forward product is positions by (tap, c) times (tap, c) by output
 channels; the gradient of the weights is (c, tap) by positions times positions by output channels, on the same volume with
-the tables' parts exchanged. Images may have channels last in memory, or first: these are turned in squares.
+the tables' parts exchanged. Images may have channels last in memory, or first: these are turned in squares, or laid
+out as they are where there are few channels (*planar*: runs are then taps of one channel).
 
 Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in :mod:`taeda.kernels.winograd`.
 """
@@ -28,10 +29,10 @@ from .pool import larger
 #: the slot, which the volume begins. ``rows`` and ``runs`` are the lengths of the tables.
 SHAPE = tuple(
     "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
-    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows runs".split()
+    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows runs planar".split()
 )
 #: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a run.
-VOLUME = tuple("pitch row slice image length".split())
+VOLUME = tuple("pitch row slice image length plane".split())
 
 #: ``tr`` runs are summed at a time; bytes of a group's weights; whether there is a bias.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "tr", "w_g", "bias")
@@ -41,7 +42,7 @@ WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks",
 
 #: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
 #: of a group, and of its panels.
-PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g".split())
+PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g planar".split())
 
 
 def tile_rows(vectors: int, vector_bytes: int) -> int:
@@ -141,45 +142,12 @@ def _place(f: Function, g: dict[str, Value], block: Value) -> _Place:
     return _Place(first, [smaller(f, n - p, s) for p, s, n in zip(first, steps, sizes, strict=True)])
 
 
-def _interleave(f: Function, t: Type) -> Helper:
-    """``interleave(to, x, x_c, pixels, channels)``: as :func:`to_channels`, with as many items per pixel as channels."""
-    h = f.helper("interleave", PTR, PTR, I64, I64, I64)
-    to, x, x_c, pixels, channels = h.params
-    lanes = h.lanes(t)
-
-    def squares(n: int, start: Value | int) -> None:
-        """``n`` channels from ``start`` on. What is written past them is written over by the next pixel."""
-        with h.loop(0, pixels, lanes) as P:
-            short = h.first(pixels - P.index, lanes)
-            none = h.const(short.type, 0, lanes)
-            source = h.offset(x, P.index * t.bytes + start * x_c)
-            rows = [
-                h.load(h.offset(source, x_c * i), t, lanes, h.select(channels - start > i, short, none))
-                for i in range(n)
-            ]
-            columns = transpose(rows)
-            target = h.offset(to, (P.index * channels + start) * t.bytes)
-            inside = h.first(channels - start, n)
-            for p in range(lanes):
-                # Pixel p is in vector p % n: its square's lanes.
-                square = columns[p % n].slice(p // n * n, n)
-                h.store(h.offset(target, channels * (p * t.bytes)), square, None if n == 4 else inside)
-
-    with h.branch((channels <= 4) & (h.i64(lanes) >= 4)) as B:
-        if lanes >= 4:
-            squares(4, h.i64(0))
-        B.otherwise()
-        with h.loop(0, channels, lanes) as C:
-            squares(lanes, C.index)
-    return h
-
-
 class _Volume:
     """Laying out of blocks of the input within a kernel."""
 
     def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper):
         self.f, self.t, self.g, self.turn = f, t, g, turn
-        self.interleave, self.copy = _interleave(f, t), self._copy()
+        self.copy = self._copy()
 
     def _copy(self) -> Helper:
         """``copy(to, row, source, pitch, line, rows, low, high, size, first, last, channels, step)``: rows of columns.
@@ -222,25 +190,25 @@ class _Volume:
         to_x = f.select(whole, g["iw"], larger(f, smaller(f, left + extent[2], g["iw"]), from_x))
         begin = smaller(f, larger(f, top, zero), g["ih"])
         end = larger(f, smaller(f, top + extent[1], g["ih"]), begin)
-        turned = (g["x_last"] == 0) & (channels > 1)
-        small = g["unit"] == 1
-        pitch = f.select(turned, f.select(small, channels * t.bytes, f.i64(row_bytes(f))), g["x_p"])
+        planar = g["planar"] != 0
+        turned = (g["x_last"] == 0) & ~planar
+        pitch = f.select(turned, f.i64(row_bytes(f)), g["x_p"])
         first, last = larger(f, from_x - left, zero), smaller(f, to_x - left, extent[2])
-        with f.loop(0, p.count[0]) as N, f.loop(0, extent[0]) as Z:
+        with (
+            f.loop(0, p.count[0]) as N,
+            f.loop(0, f.select(planar, channels, f.i64(1))) as C,
+            f.loop(0, extent[0]) as Z,
+        ):
             depth = front + Z.index
             stop = f.select((depth >= 0) & (depth < g["id"]), end, begin)
-            source = f.offset(
-                x, (p.first[0] + N.index) * g["x_n"] + depth * g["x_z"] + (begin * g["iw"] + from_x) * g["x_p"]
-            )
+            image = f.offset(x, (p.first[0] + N.index) * g["x_n"] + C.index * g["x_c"])
+            source = f.offset(image, depth * g["x_z"] + (begin * g["iw"] + from_x) * g["x_p"])
             with f.when(turned & (stop > begin)):
                 count = (stop - begin - 1) * g["iw"] + (to_x - from_x)
-                with f.branch(small) as B:
-                    f.call(self.interleave, pixels, source, g["x_c"], count, channels)
-                    B.otherwise()
-                    f.call(self.turn, pixels, source, g["x_c"], count, channels)
+                f.call(self.turn, pixels, source, g["x_c"], count, channels)
             start = f.offset(f.select(turned, pixels, source), (left - from_x) * pitch)
-            together = (pitch == v["pitch"]) & (turned | (channels * t.bytes == pitch))
-            target = f.offset(a, N.index * v["image"] + Z.index * v["slice"])
+            together = planar | (pitch == v["pitch"]) & (turned | (channels * t.bytes == pitch))
+            target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
             f.call(self.copy, target, v["row"], start, pitch, g["iw"] * pitch, extent[1], begin - top, stop - top,
                    extent[2], first, last, f.select(together, f.i64(-1), channels), v["pitch"])  # fmt: skip
 
@@ -271,9 +239,9 @@ def _copy_pixels(f: Function, t: Type) -> Helper:
 
 # ---- weights --------------------------------------------------------------------------------------------------------
 def _panel(f: Function, t: Type) -> Helper:
-    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep)``: a panel of ``m`` by one of ``c``, see the kernel."""
-    h = f.helper("panel", PTR, I64, PTR, PTR, I64, I64, I64, I64, I64, I64, I64)
-    to, panel, places, w, w_m, w_c, m, c, taps, unit, deep = h.params
+    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar)``: a panel of ``m`` by one of ``c``, see the kernel."""
+    h = f.helper("panel", PTR, I64, PTR, PTR, I64, I64, I64, I64, I64, I64, I64, I64)
+    to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar = h.params
     lanes, pitch = h.lanes(t), row_bytes(h)
     whole = _whole(c, unit)
     with h.loop(0, whole) as C, h.loop(0, m, lanes) as V, h.loop(0, taps, lanes) as K:
@@ -287,21 +255,22 @@ def _panel(f: Function, t: Type) -> Helper:
             with h.when(taps - K.index > i):
                 at = h.offset(places, (K.index + i) * 24)
                 base, count, index = (h.load(h.offset(at, 8 * n), I64) for n in range(3))
-                row = panel * count * deep + index * whole + C.index
+                inside = h.select(planar != 0, C.index * count + index, index * whole + C.index)
+                row = panel * count * deep + inside
                 h.store(h.offset(to, base + row * pitch + V.index * t.bytes), tap)
     return h
 
 
 @kernel
 def window_weights(f: Function, dtype: str) -> None:
-    """Weights as panels ``[panel of m, panel of c, (tap, c), m]``, for one convolution or several that share the taps.
+    """Weights as panels ``[panel of m, panel of c, (tap, c), m]`` (planar: ``(c, tap)``), for one convolution or several that share the taps.
 
     Pointers: result, weights, and three int64 per tap: the byte where its convolution's panels begin, how many taps that has,
     and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
     """
     t = TYPES[dtype]
     helper, width = _panel(f, t), row_bytes(f) // t.bytes
-    m, c, w_m, w_c, taps, unit, w_g, p_g = (f.size(i) for i in range(len(PANEL_ARGS)))
+    m, c, w_m, w_c, taps, unit, w_g, p_g, planar = (f.size(i) for i in range(len(PANEL_ARGS)))
     across = (c + width - 1) / width
     panels = (m + width - 1) / width * across
     with f.loop(f.begin, f.end) as T:
@@ -310,7 +279,7 @@ def window_weights(f: Function, dtype: str) -> None:
         w = f.offset(f.data(1), group * w_g + row * w_m + column * w_c)
         some, channels = smaller(f, m - row, width), smaller(f, c - column, width)
         to = f.offset(f.data(0), group * p_g)
-        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit, _depth(f, t, c, unit))
+        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit, _depth(f, t, c, unit), planar)
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
