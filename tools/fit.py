@@ -323,6 +323,73 @@ BESSEL_FITS = {
     "NDTRI": (ndtri_at, lambda u: 1, 0.0259, 0.6006, (None, 9, None)),
 }
 FILES = {"tables": FITS, "bessel_tables": BESSEL_FITS}
+
+
+def tail_times(a):
+    """``a P(X > a)`` of the standard normal."""
+    return a * mp.erfc(a / mp.sqrt(2)) / 2
+
+
+def tail_slope(a):
+    """The derivative of :func:`tail_times`."""
+    return mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.exp(-a * a / 2) / mp.sqrt(2 * mp.pi)
+
+
+# Functions by pieces, 32 at most, for float32: in piece k p_k(x - k width), a half of the width to either side.
+# name: (function, weight of an error at its value, width, degree, value at 0, value at the end)
+# Piece 0 begins at its middle. A value at the end replaces the constant of the last piece, which then ends at its middle.
+PIECES = {
+    "TANH": (mp.tanh, lambda y: 1 / y, 37 / 128, 5, 0.0, 1.0),
+    "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 4, 0.0, 1.0),
+    "TAIL_TIMES": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
+    "TAIL_SLOPE": (tail_slope, lambda y: 1, 25 / 128, 4, 0.5, 0.0),
+    "LOG1P": (mp.log1p, lambda y: 1 / y, 1 / 31, 4, 0.0, None),
+}
+
+
+def piece(name: str, k: int):
+    """The coefficients of one piece, and its largest error."""
+    function, weight, width, degree, start, end = PIECES[name]
+    half, middle, last = mp.mpf(width) / 2, mp.mpf(width) * k, k == 31 and end is not None
+    if k == 0:
+        rest, factor = lambda d: (function(d) - start) / d, lambda d: d * weight(function(d))
+        c, worst = remez(rest, factor, TINY, half, degree - 1)
+        return [mp.mpf(start), *c], worst
+    hi = -TINY if last else half
+    c, worst = remez(lambda d: function(middle + d), lambda d: weight(function(middle + d)), -half, hi, degree)
+    if last:
+        worst += abs(weight(function(middle)) * (end - c[0]))
+        c[0] = mp.mpf(end)
+    return c, worst
+
+
+def pieces(name: str) -> list[str]:
+    """The table of one of ``PIECES``: its width, and a row per power of the coefficients of every piece."""
+    width, degree = PIECES[name][2:4]
+    fits = [piece(name, k) for k in range(32)]
+    errors = [worst for _, worst in fits]
+    print(f"{name:12} pieces  degree {degree:2}  error {mp.nstr(max(errors), 3):>10}", flush=True)
+    lines = [f"{name} = (", f"    {width!r},"]
+    for power in range(degree + 1):
+        row = [str(np.float32(float(c[power]))) for c, _ in fits]
+        lines.append("    (")
+        lines += [f"        {', '.join(row[i : i + 8])}," for i in range(0, 32, 8)]
+        lines.append("    ),")
+    return [*lines, ")", ""]
+
+
+def write_pieces(names: list[str]) -> None:
+    """Fit the pieces of ``names`` and, where they are all there are, write their file."""
+    lines = [
+        '"""Functions by pieces for float32: a width, then a row of coefficients per power. Written by tools/fit.py."""',
+        "",
+        "# fmt: off",
+        *(line for name in names for line in pieces(name)),
+    ]
+    if names == list(PIECES):
+        (SCALAR / "piece_tables.py").write_text("\n".join(lines[:-1]) + "\n")
+
+
 COLUMNS = {"float32": 24, "float64": 53, "middle": 24}
 
 #: Last places added to the size of a rounded coefficient. With these no float32 sine exceeds 1, the cosine of 0 is 1, and the largest
@@ -450,6 +517,9 @@ def main() -> None:
         names = list(fits) if file in asked else [n for n in fits if n in asked]
         if names:
             write(file, names)
+    names = list(PIECES) if "piece_tables" in asked or not sys.argv[1:] else [n for n in PIECES if n in asked]
+    if names:
+        write_pieces(names)
 
 
 if __name__ == "__main__":

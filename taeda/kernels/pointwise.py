@@ -216,17 +216,34 @@ class _Schedule:
                     f.prefetch(f.offset(o.at(f, row, index), AHEAD + line), write=i < len(self.outs))
 
     def step(self, rows: Sequence[Value], index: Value, lanes: int, times: int = 1, count: Value | None = None) -> None:
-        """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores."""
+        """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores.
+
+        The vectors go through the body side by side, instruction by instruction: the scheduler, which holds some 60 of them,
+        then finds more that need not wait (Zen 4: erf takes 10.6 cycles a vector, 12.0 one after the other).
+        """
         f, n = self.f, len(self.outs)
         at = [index + j * lanes if j else index for j in range(times)]
         loaded = [
             [o.load(f, o.at(f, row, i), lanes, count) for o, row in zip(self.sources, rows[n:], strict=True)]
             for i in at
         ]
-        results = [self.apply(x, lanes) for x in loaded]
+        results = self.side_by_side(loaded, lanes)
         for i, values in zip(at, results, strict=True):
             for o, row, value in zip(self.outs, rows[:n], values, strict=True):
                 o.store(f, o.at(f, row, i), value, count)
+
+    def side_by_side(self, loaded: Sequence[Sequence[Number]], lanes: int) -> list[list[Number]]:
+        """:meth:`apply` to each, the lines of each in turn; one after the other where the body branches."""
+        f, before = self.f, self.f.lines
+        results, parts = [], []
+        for x in loaded:
+            f.lines = []
+            results.append(self.apply(x, lanes))
+            parts.append(f.lines)
+        f.lines = before
+        straight = not any(line.endswith(":") for line in parts[0])
+        f.lines += [line for lines in (zip(*parts, strict=True) if straight else parts) for line in lines]
+        return results
 
     def emit(self) -> None:
         f, lanes = self.f, self.lanes

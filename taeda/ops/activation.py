@@ -257,8 +257,8 @@ def gelu(input, *, approximate="none"):
         approximate: ``"none"`` for the exact form, ``"tanh"`` for the approximation by a hyperbolic tangent.
     """
     if approximate == "tanh":
-        inner = (input + input * input * input * 0.044715) * SQRT_2_OVER_PI
-        return input * 0.5 * (s.tanh(inner) + 1.0)
+        # (1 + tanh(u)) / 2 = sigmoid(2 u)
+        return s.gated(input, input * (input * input * (2 * 0.044715 * SQRT_2_OVER_PI) + 2 * SQRT_2_OVER_PI))
     if approximate != "none":
         raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
     return s.gelu(input)
@@ -295,7 +295,7 @@ gelu_backward.vjp(grad=lambda g, input, approximate: gelu_backward(g, input, app
 @pointwise(method=False, dtypes=("float", "complex"), reference=lambda x: x / (1 + np.exp(-x)))
 def silu(input):
     """``input * sigmoid(input)``, also called swish."""
-    return input * s.sigmoid(input)
+    return s.gated(input, input)
 
 
 @pointwise(method=False, inplace=False, dtypes=("float", "complex"))
@@ -317,15 +317,11 @@ silu.vjp(input=lambda g, input: silu_backward(g, input))
 silu_backward.vjp(grad=lambda g, input: silu_backward(g, input), input=_silu_bend)
 
 
-def _softplus(x):
-    return s.select(x > 0, x, _zero(x)) + s.log1p(s.exp(-s.abs(x)))
-
-
 @pointwise(method=False, operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.log1p(np.exp(x)))
 def softplus(input, beta=1.0, threshold=20.0):
     """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
     scaled = input * beta
-    return s.select(scaled > threshold, input, _softplus(scaled) / beta)
+    return s.select(scaled > threshold, input, s.softplus(scaled) / beta)
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
@@ -348,17 +344,30 @@ softplus_backward.vjp(
 )
 
 
+def _mish_parts(x):
+    """``x``, ``e = exp(x)`` and ``e (e + 2)``, where ``tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)``.
+
+    ``x`` is held below 40, from where on that quotient is 1 and its derivative 0 whatever ``x`` they are multiplied by.
+    """
+    x = s.at_most(x, 40.0)
+    e = s.exp(x)
+    return x, e, e * (e + 2.0)
+
+
 @pointwise(method=False, dtypes=FLOAT, reference=lambda x: x * np.tanh(np.log1p(np.exp(x))))
 def mish(input):
     """``input * tanh(softplus(input))`` (Misra 2019)."""
-    return input * s.tanh(_softplus(input))
+    _, _, product = _mish_parts(input)
+    return product / (product + 2.0) * input
 
 
 @pointwise(method=False, inplace=False, dtypes=FLOAT)
 def mish_backward(grad, input):
     """The derivative of :func:`mish`, times ``grad``."""
-    t = s.tanh(_softplus(input))
-    return grad * (t + input * s.sigmoid(input) * (1.0 - t * t))
+    x, e, product = _mish_parts(input)
+    inverse = 1.0 / (product + 2.0)
+    bend = x * inverse * (e * (e + 1.0)) * 4.0
+    return grad * inverse * (product + bend)
 
 
 def _mish_bend(g, grad, input):
@@ -480,7 +489,7 @@ softshrink.vjp(input=lambda g, input, lambd: shrink_backward(g, input, lambd))
 @pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x, y: x / (1 + np.exp(-y)), node="Glu")
 def gated(input, gate):
     """``input * sigmoid(gate)``."""
-    return input * s.sigmoid(gate)
+    return s.gated(input, gate)
 
 
 def _gate_gradient(g, input, gate):

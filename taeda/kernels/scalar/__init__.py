@@ -56,7 +56,7 @@ from .bessel import (
 )
 from .complex_functions import hypot, polar, truth
 from .complexes import Complex
-from .exponential import log_sigmoid, logaddexp2, xlog1py, xlogy
+from .exponential import log_sigmoid, logaddexp2, softplus, xlog1py, xlogy
 from .gamma_ratios import igamma, igammac
 from .orthogonal import (
     chebyshev_t,
@@ -126,6 +126,7 @@ def _real_angle(x):
     return select(x != x, x, turned)
 
 
+gated = _either("gated", exponential.gated, lambda y, x: y * complex_functions.sigmoid(x))
 angle = _either("angle", _real_angle, complex_functions.angle)
 
 

@@ -239,14 +239,17 @@ def _x86(name: str, x: Value, args: list[Value], width: int, immediate: int | No
 
 
 def pick(items: Sequence[float], index: Value) -> Value:
-    """``items[index % 16]`` of 16 float32 numbers by AVX-512's permutation; ``index`` is an int32."""
+    """``items[index % n]`` of ``n`` = 16 or 32 float32 numbers by AVX-512's permutations; ``index`` is an int32."""
     f, lanes = index.fn, index.lanes
     if lanes == 1:
         index = f.splat(index, 16)
     elif lanes < 16:
         index = index.shuffle([i if i < lanes else -1 for i in range(16)])
-    name = "llvm.x86.avx512.permvar.sf.512"
-    found = f.intrinsic(name, F32, 16, f.vector(F32, items), index)
+    if len(items) == 16:
+        found = f.intrinsic("llvm.x86.avx512.permvar.sf.512", F32, 16, f.vector(F32, items), index)
+    else:
+        low, high = f.vector(F32, items[:16]), f.vector(F32, items[16:])
+        found = f.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", F32, 16, low, index, high)
     return found if lanes == 16 else found.slice(0, lanes)
 
 

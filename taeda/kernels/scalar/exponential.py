@@ -36,6 +36,7 @@ from .basic import (
     select,
     trunc,
 )
+from .pieces import by_pieces, odd, piecewise
 
 INF, NAN = float("inf"), float("nan")
 #: Beyond these exp overflows, and rounds to 0.
@@ -79,9 +80,8 @@ def _reduce(x: Value) -> tuple[Value, Value, Value]:
     return n, k, fma(n, -low, fma(n, -high, x))
 
 
-#: The sixteenth parts of an octave from 1 on, rounded to float32, and what that lost.
+#: The sixteenth parts of an octave from 1 on, rounded to float32.
 _OCTAVE = [struct.unpack("<f", struct.pack("<f", 2.0 ** (j / 16)))[0] for j in range(16)]
-_OCTAVE_REST = [2.0 ** (j / 16) - _OCTAVE[j] for j in range(16)]
 
 
 def by_sixteenths(x: Value) -> bool:
@@ -101,18 +101,14 @@ def _floored(n: Value) -> Value:
     return n if n.lanes in (4, 8, 16) else n.fn.unary("floor", n)
 
 
-def _exp_by_sixteenths(x: Value, exact: bool) -> tuple[Value, Value]:
-    """:func:`_exp_parts` by the table; ``exact`` puts back what its entries lost to rounding (0.6 ulp rather than 1).
-
-    ``x = n ln 2 + r`` with ``|r| <= ln(2) / 32``.
-    """
+def _exp_by_sixteenths(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+    """:func:`_exp_parts` of ``factor * exp(x)`` by the table: ``x = n ln 2 + r`` with ``|r| <= ln(2) / 32``."""
     high, low, _ = tables.LN2["float32"]
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0])
     r = fma(n, -low, fma(n, -high, x))
-    root = pick(_OCTAVE, j)
+    root = pick([c * factor for c in _OCTAVE], j)
     q = fma(r * r, poly(r, tables.EXP_SIXTEENTH["float32"]), r)
-    p = root + fma(root, q, pick(_OCTAVE_REST, j)) if exact else fma(root, q, root)
-    return p, _floored(n)
+    return fma(root, q, root), _floored(n)
 
 
 def half_exp2_rough(h: Value) -> Value:
@@ -127,10 +123,10 @@ def half_exp2_rough(h: Value) -> Value:
     return scale(fma(root, r * poly(r, (ln2, second * ln2**2, third * ln2**3)), root), _floored(n))
 
 
-def _exp_parts(x: Value, middle: bool = False, exact: bool = False) -> tuple[Value, Value]:
+def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
     """``(p, n)`` with ``exp(x) = p * 2 ** floor(n)`` for :func:`scale`; ``n`` is a float, ``p`` in [0.7, 2]."""
     if by_sixteenths(x):
-        return _exp_by_sixteenths(x, exact)
+        return _exp_by_sixteenths(x)
     n, _, r = _reduce(x)
     return poly(r, (1.0, 1.0, *table("EXP", x, middle))), n
 
@@ -172,16 +168,37 @@ def expm1(x: Value) -> Value:
 
 
 def sigmoid(x: Value) -> Value:
-    """``1 / (1 + exp(-x))``, within 2.5 ulp (float32 by table; PyTorch too has 2.5) or 2 also where it is small."""
-    z = scale(*_exp_parts(at_least(-abs(x), EXP_LOW[x.type]), exact=True))
-    top = select(x < 0, z, like(x, 1.0))
-    # The divider works beside the other units: 1M float32 takes 238 us so, 303 with the sum's rounding put back (Zen 4).
-    return top / (z + 1.0) if by_sixteenths(x) else divide_sum(top, z, 1.0)
+    """``1 / (1 + exp(-x))``, within 3 ulp (float32 by table; PyTorch has 2.4) or 2 also where it is small."""
+    if by_sixteenths(x):
+        return _over_one_and_exp(2.0**-64, x, 2.0**-64)  # below -88.7 too, where exp(-x) itself would be infinite
+    z = scale(*_exp_parts(at_least(-abs(x), EXP_LOW[x.type])))
+    return divide_sum(select(x < 0, z, like(x, 1.0)), z, 1.0)
+
+
+def gated(y: Value, x: Value) -> Value:
+    """``y * sigmoid(x)``."""
+    return _over_one_and_exp(y, x, 1.0) if by_sixteenths(x) else y * sigmoid(x)
+
+
+def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
+    """``y / (one + one * exp(-x))``: the divider works beside the other units."""
+    return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
+
+
+def _log1p_of_exponential(a: Value) -> Value:
+    """``log(1 + exp(-a))`` for ``a >= 0``."""
+    z = exp_negative(-a)
+    return piecewise("LOG1P", z) if by_pieces(a) else log1p(z)
+
+
+def softplus(x: Value) -> Value:
+    """``log(1 + exp(x))`` with no overflow."""
+    return at_least(x, 0.0) + _log1p_of_exponential(abs(x))
 
 
 def log_sigmoid(x: Value) -> Value:
     """``log(sigmoid(x))`` with no overflow."""
-    return select(x < 0, x, like(x, 0.0)) - log1p(exp_negative(-abs(x)))
+    return at_most(x, 0.0) - _log1p_of_exponential(abs(x))
 
 
 # ---- logarithms ------------------------------------------------------------------------------------------------------
@@ -268,7 +285,7 @@ def log1p(x: Value, middle: bool = False) -> Value:
 def logaddexp(a: Value, b: Value) -> Value:
     """``log(exp(a) + exp(b))`` with no overflow."""
     top = maximum(a, b)
-    return select((a == b) & (abs(a) == INF), a, top + log1p(exp_negative(-abs(a - b))))
+    return select((a == b) & (abs(a) == INF), a, top + _log1p_of_exponential(abs(a - b)))
 
 
 def logaddexp2(a: Value, b: Value) -> Value:
@@ -375,7 +392,9 @@ def _pow_double(x: Value, y: Value) -> Value:
 
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent, within 2 ulp (float32) and 3 ulp (float64): ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
+    """The hyperbolic tangent, within 2.1 ulp (float32) and 3 ulp (float64): ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
+    if by_pieces(x):
+        return odd("TANH", x)
     a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
     high, low, _ = tables.LN2[x.type.name]
     n, k = nearest(a, 2 * tables.LOG2_E[x.type.name][0])

@@ -35,6 +35,7 @@ from .exponential import (
     sqrt,
     table,
 )
+from .pieces import by_pieces, odd, settling
 from .trigonometric import PI, sin, tan
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
@@ -45,7 +46,9 @@ LOG_ROOT_TWO_PI = 0.9189385332046728
 
 # ---- error functions -------------------------------------------------------------------------------------------------
 def erf(x: Value) -> Value:
-    """The error function, within 2 ulp (float32) and 2 ulp (float64)."""
+    """The error function, within 2.2 ulp (float32) and 2 ulp (float64)."""
+    if by_pieces(x):
+        return odd("ERF", x)
     return _erf_single(x) if x.type is F32 else _erf_double(x)
 
 
@@ -192,11 +195,13 @@ def _upper_tail(a: Value) -> Value:
 def gelu(x: Value) -> Value:
     """``x P(X <= x)`` for standard normal ``X``.
 
-    In float32 within 16 ulp where the result exceeds 1e-3, and 1e-9 absolute where it does not (negative ``x`` alone; for
-    positive ``x`` within 2 ulp). The textbook formula with erf is 100 times worse in that tail.
+    In float32 within 2.5 ulp for positive ``x``; for negative, where PyTorch's formula with erf has an absolute error of 1e-6
+    between -6 and -1, of 2e-8 by pieces, and without them within 16 ulp down to 1e-3 and 1e-9 absolute below that.
     """
     if x.type is not F32:
         return x * 0.5 * erfc(x * -0.7071067811865476)
+    if by_pieces(x):
+        return at_least(x, 0.0) - settling("TAIL_TIMES", abs(x))
     a = at_most(abs(x), 10.4)
     return fma(-a, _upper_tail(a), at_least(x, 0.0))
 
@@ -205,6 +210,9 @@ def gelu_slope(x: Value) -> Value:
     """The derivative of :func:`gelu`, ``P(X <= x) + x * density(x)``."""
     if x.type is not F32:
         return erfc(x * -0.7071067811865476) * 0.5 + x * (exp(x * x * -0.5) * DENSITY)
+    if by_pieces(x):
+        lower = settling("TAIL_SLOPE", abs(x))
+        return select(x < 0, lower, 1.0 - lower)
     a = at_most(abs(x), 10.4)
     tail = _upper_tail(a)
     bell = a * (exp_negative(a * a * -0.5) * DENSITY)
