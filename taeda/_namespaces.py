@@ -23,7 +23,9 @@ NAMES = {
             "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype "
             "set_autocast_enabled set_autocast_gpu_dtype"
         ),
+        "taeda.autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
         "taeda.compiler": "compile",
+        "taeda.func.control_flow": "cond while_loop",
         "taeda.func": "vmap",
         "taeda.overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
         "taeda.accelerator": "Event Stream",

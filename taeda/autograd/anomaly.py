@@ -43,6 +43,28 @@ class set_detect_anomaly:
         _core.set_anomaly(*self.previous)
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Turn anomaly detection on or off."""
+    _core.set_anomaly(enabled, check_nan)
+
+
+def _anomaly() -> tuple[bool, bool]:
+    """Whether anomaly detection is on, and whether it checks for NaN."""
+    state = _core.set_anomaly(False, False)
+    _core.set_anomaly(*state)
+    return state
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on."""
+    return bool(_anomaly()[0])
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection, where it is on, checks gradients for NaN."""
+    return bool(_anomaly()[1])
+
+
 def _check_nan(name: str, grads: list, trace: Any) -> None:
     """Raise if a gradient made by node ``name`` is NaN; ``trace`` is where the node was recorded."""
     previous = _core.set_grad_enabled(False)

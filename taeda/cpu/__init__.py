@@ -7,10 +7,15 @@ from typing import Any
 from .._core.memory import empty_cache, memory_stats, reset_peak_memory_stats, set_cache_limit, set_memory_limit
 
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
     "current_device",
+    "current_stream",
     "device_count",
     "empty_cache",
     "is_available",
+    "is_initialized",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
@@ -18,7 +23,9 @@ __all__ = [
     "memory_stats",
     "reset_peak_memory_stats",
     "set_cache_limit",
+    "set_device",
     "set_memory_limit",
+    "stream",
     "synchronize",
 ]
 
@@ -60,3 +67,75 @@ def max_memory_allocated() -> int:
 def max_memory_reserved() -> int:
     """The highest :func:`memory_reserved` since the start or :func:`reset_peak_memory_stats`."""
     return memory_stats()["peak_reserved"]
+
+
+def is_initialized() -> bool:
+    """Whether the CPU can be used: True."""
+    return True
+
+
+def set_device(device: Any) -> None:
+    """Choose the CPU: it is the only one."""
+
+
+class Stream:
+    """A queue of work on the CPU, which is done when a call returns."""
+
+    def __init__(self, priority: int = -1) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        """Wait for another queue: nothing."""
+
+    def synchronize(self) -> None:
+        """Wait for this queue: nothing."""
+
+    def record_event(self, event: Any = None) -> Any:
+        """An event at the end of the queue."""
+        return Event() if event is None else event
+
+    def wait_event(self, event: Any) -> None:
+        """Wait for an event: nothing."""
+
+
+class Event:
+    """A point in a queue, which has always been reached."""
+
+    def query(self) -> bool:
+        """Whether it has been reached: True."""
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Put it at the end of the queue."""
+
+    def synchronize(self) -> None:
+        """Wait for it: nothing."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Let the queue wait for it: nothing."""
+
+
+_stream = Stream()
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The queue that work goes to."""
+    return _stream
+
+
+class StreamContext:
+    """What :func:`stream` gives: within it work goes to another queue of the CPU, which is the same."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        pass
+
+
+def stream(stream: Any) -> StreamContext:
+    """A context manager in which work goes to ``stream``."""
+    return StreamContext(stream)

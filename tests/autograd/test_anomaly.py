@@ -82,3 +82,13 @@ def test_switching():
     (x.sqrt() * 0).sum().backward()
     with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
         autograd.detect_anomaly()
+
+
+def test_state():
+    assert not taeda.is_anomaly_enabled()
+    with autograd.set_detect_anomaly(True, check_nan=False):
+        assert taeda.is_anomaly_enabled() and not taeda.is_anomaly_check_nan_enabled()
+    taeda.set_anomaly_enabled(True)
+    assert taeda.is_anomaly_enabled() and taeda.is_anomaly_check_nan_enabled()
+    taeda.set_anomaly_enabled(False)
+    assert not taeda.is_anomaly_enabled()

@@ -306,3 +306,17 @@ def test_ensembles():
         stack_module_state([models[0], taeda.nn.ReLU()])
     with pytest.raises(ValueError, match="multiple dictionaries"):
         functional_call(models[0], [params, params], (x,))
+
+
+def test_control_flow():
+    x = taeda.arange(3.0, requires_grad=True)
+    y = taeda.cond(x.sum() > 2, lambda x: x * 2, lambda x: -x, (x,))
+    y.sum().backward()
+    assert y.tolist() == [0, 2, 4] and x.grad.tolist() == [2, 2, 2]
+    assert taeda.cond(False, lambda: 1, lambda: 2) == 2
+    n, total = taeda.while_loop(lambda n, s: n < 4, lambda n, s: (n + 1, s + n), (taeda.tensor(0), taeda.tensor(0)))
+    assert (n.item(), total.item()) == (4, 6)
+    with pytest.raises(RuntimeError, match="one element"):
+        taeda.cond(x > 1, lambda: 1, lambda: 2)
+    with pytest.raises(RuntimeError, match="takes 1 values and gives 2"):
+        taeda.while_loop(lambda n: True, lambda n: (n, n), (1,))

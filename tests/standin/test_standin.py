@@ -198,3 +198,24 @@ def test_decorators_of_compilers_leave_functions_alone():
         assert not m.training and c.n == 2
         """
     )
+
+
+def test_names_without_a_device_or_a_compiler():
+    out = run(
+        """
+        import torch
+        from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, load
+        assert CUDA_HOME is None and isinstance(torch._C.default_generator, torch.Generator)
+        assert torch._C.get_num_threads() == torch.get_num_threads() and not torch._C.is_anomaly_enabled()
+        with torch.cpu.stream(torch.cpu.Stream()), torch.accelerator.device_index(None):
+            torch.cpu.current_stream().wait_stream(torch.cpu.Stream())
+        for call in (
+            lambda: load("name", ["file.cpp"]), lambda: torch.accelerator.memory_allocated(), lambda: torch._C.nothing
+        ):
+            try:
+                call()
+            except Exception as error:
+                print(type(error).__name__)
+        """
+    )
+    assert out.split() == ["NotImplementedError", "RuntimeError", "AttributeError"]

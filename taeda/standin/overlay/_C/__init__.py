@@ -145,3 +145,15 @@ def _cuda_getDeviceCount() -> int:
 
 def _cuda_isInBadFork() -> bool:
     return False
+
+
+def __getattr__(name: str) -> Any:
+    """Functions that PyTorch gives at its top as well as here."""
+    import taeda
+
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = getattr(taeda.random, name) if name == "default_generator" else getattr(taeda, name, None)
+    if not callable(found) and not isinstance(found, Generator):
+        raise AttributeError(f"module 'torch._C' has no attribute '{name}'", name=name)
+    return found
