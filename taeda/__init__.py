@@ -466,8 +466,10 @@ from .ops.view_scatters import as_strided_scatter, diagonal_scatter, select_scat
 from .ops.view_copies import (
     alias_copy,
     as_strided_copy,
+    detach_copy,
     diagonal_copy,
     expand_copy,
+    narrow_copy,
     permute_copy,
     select_copy,
     slice_copy,
@@ -483,6 +485,7 @@ from .ops.view_copies import (
     view_as_real_copy,
     view_copy,
 )
+from .ops.copies import clone
 from .ops.views import (
     adjoint,
     as_strided,
@@ -490,8 +493,6 @@ from .ops.views import (
     broadcast_tensors,
     broadcast_to,
     chunk,
-    clone,
-    detach_copy,
     diagonal,
     flatten,
     imag,
@@ -499,7 +500,6 @@ from .ops.views import (
     movedim,
     movedim as moveaxis,
     narrow,
-    narrow_copy,
     permute,
     ravel,
     real,

@@ -6,8 +6,8 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
+from .copies import to_dtype
 from .table import alias, composite, expect_tensors, pointwise
-from .views import to_dtype
 
 ORDERED = ("bool", "int", "float")
 WHOLE = ("bool", "int")

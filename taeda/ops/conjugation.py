@@ -13,9 +13,9 @@ from typing import Any
 from .. import _core
 from .._core import HELPERS, Op, Tensor
 from .._core import tensor as core
+from .copies import copy_
 from .pointwise import conj_physical, conjugated, neg
 from .table import composite, primitive, view
-from .views import copy_
 
 
 @view(core.view_flipped, method=False, node="Conj")

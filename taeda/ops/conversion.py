@@ -9,9 +9,9 @@ from .. import _core
 from .._core import HELPERS, Tensor, settings
 from .._core import tensor as core
 from ._lazy import np
+from .copies import clone, convert, empty_in_format, to_dtype
 from .creation import blank
 from .table import composite, spread
-from .views import clone, convert, empty_in_format, to_dtype
 
 
 def _check_device(where: Any) -> None:

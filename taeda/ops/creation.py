@@ -9,9 +9,10 @@ from .. import _core
 from .._core import Tensor, moves, settings
 from .._core import tensor as core
 from ..kernels import copy as kernels
+from .copies import empty_in_format
 from .indexing import argwhere
 from .table import composite, is_index, pointwise, primitive, spread
-from .views import _wrap, diagonal, diagonal_backward, empty_in_format, expand, reshape
+from .views import _wrap, diagonal, diagonal_backward, expand, reshape
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
 

@@ -6,6 +6,7 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
+from .copies import to_dtype
 from .pointwise import (
     FLOATS,
     add,
@@ -22,7 +23,7 @@ from .pointwise import (
     where_nonzero,
 )
 from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise
-from .views import to_dtype, view_as_complex
+from .views import view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 

@@ -12,8 +12,9 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
+from .copies import convert, to_dtype
 from .table import alias, can_cast, composite, expect_tensors, pointwise
-from .views import convert, to_dtype, zeros
+from .views import zeros
 
 NUMBER = ("int", "float", "complex")
 REAL = ("int", "float")

@@ -10,10 +10,11 @@ from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import indexing as index_kernels
 from ..kernels import sort as kernels
+from .copies import convert
 from .reduction import aminmax
 from .scatter import scatter
 from .table import composite, primitive, result_type
-from .views import _wrap, convert, reshape, unsqueeze
+from .views import _wrap, reshape, unsqueeze
 
 sort_result, kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
     result_type(name, "values", "indices") for name in ("sort", "kthvalue", "topk", "median", "mode", "nanmedian")

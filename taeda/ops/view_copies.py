@@ -39,3 +39,21 @@ unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
 view_as_complex_copy = _copying(views.view_as_complex, "view_as_complex_copy")
 view_as_real_copy = _copying(views.view_as_real, "view_as_real_copy")
 view_copy = _copying(views.view_, "view_copy")
+
+
+@composite(out="same")
+def narrow_copy(input, dim, start, length):
+    """A copy of :func:`narrow`.
+
+    Raises:
+        RuntimeError: ``dim`` is too large (an IndexError for :func:`narrow`).
+    """
+    if dim >= max(input.dim(), 1):
+        raise RuntimeError(f"narrow_copy: expected dim below {input.dim()}, the number of dimensions, got {dim}")
+    return _copy(views.narrow(input, dim, start, length))
+
+
+@composite()
+def detach_copy(input):
+    """A copy outside the graph."""
+    return input.detach().clone()

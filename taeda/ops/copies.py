@@ -1,0 +1,208 @@
+"""Copies: ``copy_``, ``clone``, conversions between dtypes, and the gradients of writes into views."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import HELPERS, Tensor
+from .._core import tensor as core
+from .table import composite, pointwise, primitive
+from .views import (
+    _as_strided_backward,
+    _inverse,
+    _overlaps,
+    as_strided,
+    real,
+    reshape,
+    sum_to,
+    sum_to_size,
+    view_as_complex,
+    view_as_real,
+    zeros,
+)
+
+
+@pointwise(method=False, inplace=False, float8=True)
+def identity(input):
+    """Every element as it is: the kernel of copies and casts."""
+    return input
+
+
+_core.bind_copy(identity)
+
+
+@primitive(mutates=True, method=False, name="copy")
+def copy(input, src, non_blocking=False):
+    """Write ``src``, broadcast and converted, into ``input``."""
+    if not isinstance(src, Tensor):
+        src = HELPERS["operand_tensor"](src, input)
+    if src is input:
+        return
+    if input.numel() == 0:
+        core.view_expand(src, input.shape)  # the shapes must fit all the same
+    elif src.numel() > 1 and src.untyped_storage() is input.untyped_storage():
+        core.refuse_overlap(copy_, input, src)
+    _core.copy_tensor(input, src)
+
+
+def _copy_src(g, src_shape, src_dtype):
+    return convert(sum_to_size(g, src_shape), src_dtype)
+
+
+copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
+copy_ = copy.traits["inplace"]
+
+
+@primitive(out=False)
+def clone(input, *, memory_format=_core.preserve_format):
+    """A copy in memory of its own."""
+    if memory_format is _core.preserve_format:
+        result = _core.empty_like(input)
+    else:
+        result = empty_in_format(input.shape, input.dtype, memory_format)
+    _core.copy_tensor(result, input)
+    return result
+
+
+clone.vjp(input=lambda g: g)
+
+
+def empty_in_format(shape, dtype, memory_format):
+    """An uninitialised tensor whose strides follow ``memory_format``."""
+    if memory_format in (_core.channels_last, _core.channels_last_3d):
+        n = 4 if memory_format is _core.channels_last else 5
+        if len(shape) != n:
+            raise RuntimeError(f"required rank {n} tensor to use {memory_format} format, got shape {list(shape)}")
+        order = (0, *range(2, n), 1)
+        inner = _core.empty([shape[d] for d in order], dtype)
+        return core.view_permute(inner, _inverse(order))
+    return _core.empty(shape, dtype)
+
+
+@composite()
+def contiguous(input, memory_format=_core.contiguous_format):
+    """``input`` itself if its elements lie in memory in the given order, else a copy that does."""
+    if input.is_contiguous(memory_format=memory_format):
+        return input
+    return clone(input, memory_format=memory_format)
+
+
+@primitive(method=False, out=False, node="ToCopy")
+def to_dtype(input, dtype):
+    """``input`` converted to ``dtype``; itself where it has that dtype already."""
+    result = _core.empty_like(input, dtype)
+    _core.copy_tensor(result, input)
+    return result
+
+
+to_dtype.vjp(input=lambda g, input_dtype: convert(g, input_dtype))
+
+
+def convert(input, dtype):
+    """:func:`to_dtype`, giving ``input`` itself where nothing is to be done, and the real part of a complex gradient; a
+    complex number is true if either part is."""
+    if input.dtype is dtype:
+        return input
+    if input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
+        input = real(input)
+        if input.dtype is dtype:
+            return input
+    return to_dtype(input, dtype)
+
+
+# ---- writes into views -------------------------------------------------------------------------------------------------
+def _block_like(base, dtype):
+    """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element."""
+    sizes, strides = base[:2]
+    if all(st >= 0 for st in strides):
+        return _core.empty_strided(sizes, strides, dtype), 0
+    low = sum(min((n - 1) * st, 0) for n, st in zip(sizes, strides, strict=True))
+    extent = sum(abs((n - 1) * st) for n, st in zip(sizes, strides, strict=True)) + 1
+    return as_strided(_core.empty((extent,), dtype), sizes, strides, -low), -low
+
+
+def _window(block, shift, base, view_, name):
+    """The part of ``block``, laid out as ``base``, that a view of geometry ``view_`` shows."""
+    sizes, strides, offset, dtype, flipped = view_
+    if flipped is None:
+        raise RuntimeError(
+            f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not defined"
+        )
+    if flipped:
+        return core.view_flipped(_window(block, shift, base, (*view_[:4], False), name))
+    if dtype is base[3]:
+        return as_strided(block, sizes, strides, offset + shift)
+    if dtype.is_complex and not base[3].is_complex and dtype.itemsize == 2 * base[3].itemsize:
+        doubled = (*(2 * st for st in strides), 1)
+        return view_as_complex(as_strided(block, (*sizes, 2), doubled, 2 * offset + shift))
+    if base[3].is_complex and dtype.is_floating_point and base[3].itemsize == 2 * dtype.itemsize:
+        return as_strided(view_as_real(block), sizes, strides, offset + 2 * shift)
+    raise RuntimeError(
+        f"{name}: the derivative of a view of {base[3]} as {dtype}, a reinterpretation of bits, is not defined"
+    )
+
+
+def _view_backward_geometry(g, base, view_):
+    """The gradient of a base from that of a view, by their sizes and strides."""
+    if _overlaps(view_[0], view_[1]):
+        return _overlapping_view_backward(g, base, view_)
+    result, shift = _block_like(base, base[3])
+    core.zero(result)
+    _window(result, shift, base, view_, "view").copy_(g)
+    return result
+
+
+def _overlapping_view_backward(g, base, view_):
+    """The same for a view whose elements share memory, where gradients add up; complex and real as pairs of reals."""
+    sizes, strides, offset, dtype, flipped = view_
+    base_sizes, base_strides, _, base_dtype, _ = base
+    if flipped:
+        g = g.conj_physical() if dtype.is_complex else -g
+    if dtype.is_complex and not base_dtype.is_complex:
+        g, sizes, strides, offset = view_as_real(g), (*sizes, 2), (*(2 * st for st in strides), 1), 2 * offset
+    if base_dtype.is_complex and not dtype.is_complex:
+        base_sizes, base_strides = (*base_sizes, 2), (*(2 * st for st in base_strides), 1)
+        found = _as_strided_backward(g, base_sizes, sizes, strides, offset, base_strides, 0)
+        return view_as_complex(found.contiguous())
+    return _as_strided_backward(g, base_sizes, sizes, strides, offset, base_strides, 0)
+
+
+def _copy_slices(g, base, view_, inner, position):
+    """Differentiate an in-place op on a view: its part of the gradient goes through ``inner``, the rest passes."""
+    result, shift = _block_like(base, g.dtype)
+    result.copy_(g)
+    place = _window(result, shift, base, view_, "in-place operation on a view")
+    grads = _core.apply_inner(inner, [place.clone()])
+    if grads[position] is None:
+        place.zero_()
+    else:
+        place.copy_(grads[position])
+    grads[position] = result
+    return grads
+
+
+def _assign(place, value):
+    """Write ``value`` (a tensor or number) into a view, for ``x[index] = value``."""
+    if isinstance(value, Tensor):
+        lead = value.dim() - place.dim()
+        if lead > 0 and all(n == 1 for n in value.shape[:lead]):
+            value = reshape(value, value.shape[lead:])
+        copy_(place, value)
+    elif isinstance(value, (int, float, complex)):
+        if not place.is_contiguous():
+            core.refuse_overlap(copy_, place, place)
+        place.fill_(value)
+    else:
+        copy_(place, HELPERS["operand_tensor"](value, place))
+
+
+HELPERS.update(
+    sum_to=sum_to,
+    sum_to_size=sum_to_size,
+    grad_cast=convert,
+    clone=clone,
+    zeros=zeros,
+    real_part=core.view_real,
+    view_backward=_view_backward_geometry,
+    copy_slices=_copy_slices,
+    assign=_assign,
+)
