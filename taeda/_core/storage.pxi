@@ -1,0 +1,298 @@
+# Storage, the memory that views share: who made it, its version, how it is resized and exported.
+
+@cython.freelist(256)
+@cython.no_gc  # `owner` is foreign memory or another storage, never a tensor: no cycle can pass through here
+cdef class Storage:
+    """A block of bytes that any number of tensors view: ``UntypedStorage(nbytes)``, or of a sequence of bytes.
+
+    Args:
+        content: a number of bytes, or a sequence of ints below 256. Nothing: no bytes.
+        device: the CPU.
+    """
+
+    def __init__(self, content=0, *, device=None):
+        cdef void* data
+        cdef int64_t n
+        if self.data != NULL:
+            return
+        if device is not None:
+            from .tensor import require_device
+
+            require_device(device)
+        given = None if isinstance(content, int) else bytes(bytearray(content))
+        n = content if given is None else len(given)
+        data = allocate(n) if n >= 0 else NULL
+        if data == NULL:
+            raise refuse(n)
+        self.data = <char*>data
+        self.capacity = self.block = n
+        self.may_resize = True
+        if n:
+            memcpy(data, <const char*>given, n) if given is not None else memset(data, 0, n)
+
+    def __dealloc__(self):
+        if self.owner is None and self.data != NULL:
+            release(self.data, self.block)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        """The bytes, writable."""
+        PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer* buffer):
+        self.exports -= 1
+
+    def data_ptr(self):
+        """The address of the first byte."""
+        return <uintptr_t>self.data
+
+    def nbytes(self):
+        """Size in bytes."""
+        return self.capacity
+
+    size = nbytes
+
+    def __len__(self):
+        return self.capacity
+
+    def element_size(self):
+        """Bytes of an element: 1."""
+        return 1
+
+    @property
+    def device(self):
+        """Where it is."""
+        from .tensor import device
+
+        return device("cpu")
+
+    def resize_(self, size):
+        """Grow or shrink to ``size`` bytes, keeping the contents; gives the storage. Every tensor on it moves along."""
+        resize_storage(self, size, True)
+        return self
+
+    def __getitem__(self, index):
+        """A byte, or for a slice a storage on the same memory."""
+        cdef int64_t first
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self.capacity)
+            if step != 1:
+                raise RuntimeError(f"tried to slice with a step of {step}, but only a step of 1 is supported")
+            first = start
+            return foreign_storage(self.data + first, max(stop - start, 0), self)
+        return memoryview(self)[index]
+
+    def __setitem__(self, index, value):
+        view = memoryview(self)
+        if isinstance(index, slice) and isinstance(value, int):
+            value = bytes([value]) * len(range(*index.indices(self.capacity)))
+        view[index] = memoryview(value) if isinstance(value, Storage) else value
+
+    def __iter__(self):
+        return iter(memoryview(self).tolist())
+
+    def resizable(self):
+        """Whether the memory is taeda's own, so that it can grow."""
+        return self.may_resize
+
+    def copy_(self, source, non_blocking=None):
+        """Copy the bytes of ``source``, a storage of the same size; gives the storage."""
+        if source.nbytes() != self.capacity:
+            raise RuntimeError(f"size mismatch: expected a storage of {self.capacity} bytes, got one of {source.nbytes()}")
+        memoryview(self)[:] = memoryview(source)
+        return self
+
+    def fill_(self, int value):
+        """Every byte ``value``; gives the storage."""
+        memset(self.data, value, self.capacity)
+        return self
+
+    def new(self):
+        """A storage of no bytes."""
+        return Storage()
+
+    def cpu(self):
+        """The storage itself."""
+        return self
+
+    def untyped(self):
+        """The storage itself: it is one of bytes."""
+        return self
+
+    def type(self, dtype=None):
+        """The name of the type."""
+        return f"{type(self).__module__}.{type(self).__name__}"
+
+    def is_shared(self):
+        """Whether other processes can see this memory."""
+        from .shared import is_shared
+
+        return is_shared(self)
+
+    def share_memory_(self):
+        """Move the memory to where other processes can see it; gives the storage."""
+        from .sharing import share_storage
+
+        share_storage(self)
+        return self
+
+    @staticmethod
+    def from_file(filename, shared=False, nbytes=0):
+        """A storage over a file, mapped into memory.
+
+        Args:
+            filename: its path.
+            shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes
+                memory only.
+            nbytes: the size. Default: that of the file.
+        """
+        from mmap import ACCESS_COPY, ACCESS_WRITE, mmap
+        from os import O_CREAT, O_RDONLY, O_RDWR, close, fstat, ftruncate, open
+
+        from .exchange import share_storage
+
+        fd = open(filename, O_RDWR | O_CREAT if shared else O_RDONLY, 0o666)
+        try:
+            size = fstat(fd).st_size
+            if shared and nbytes > size:
+                ftruncate(fd, nbytes)
+                size = nbytes
+            nbytes = nbytes or size
+            if nbytes > size:
+                raise RuntimeError(f"from_file: expected at least {nbytes} bytes in {filename!r}, it has {size}")
+            if nbytes == 0:
+                return Storage()
+            return share_storage(mmap(fd, nbytes, access=ACCESS_WRITE if shared else ACCESS_COPY), 0, nbytes)
+        finally:
+            close(fd)
+
+    def is_pinned(self, device=None):
+        """Whether the memory is locked for transfers: no."""
+        return False
+
+    is_cuda = False
+    is_sparse = False
+    is_hpu = False
+
+    @property
+    def _cdata(self):
+        return id(self)
+
+    def tolist(self):
+        """The bytes as a list of ints."""
+        return list(bytes(self))
+
+    def clone(self):
+        """A copy."""
+        return self.__deepcopy__({})
+
+    def __reduce_ex__(self, protocol):
+        if protocol >= 5:
+            from pickle import PickleBuffer
+
+            return _filled, (PickleBuffer(self),)  # the bytes may travel on their own, without a copy
+        return _filled, (bytes(self),)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        cdef Storage made = new_storage(self.capacity)
+        memcpy(made.data, self.data, self.capacity)
+        memo[id(self)] = made
+        return made
+
+    def __repr__(self):
+        return f"<Storage of {self.capacity} bytes, version {self.version}>"
+
+
+def _filled(data):
+    """A new Storage with a copy of ``data`` (for unpickling)."""
+    cdef const unsigned char[::1] view = data
+    cdef Storage made = new_storage(view.shape[0])
+    if view.shape[0]:
+        memcpy(made.data, &view[0], view.shape[0])
+    return made
+
+
+def _amount(n):
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if n < 1024:
+            return f"{n} {unit}" if isinstance(n, int) else f"{n:.2f} {unit}"
+        n /= 1024
+    return f"{n:.2f} TiB"
+
+
+cdef object refuse(int64_t nbytes):
+    if nbytes < 0:
+        return RuntimeError(f"storage: expected a size of at least 0 bytes, got {nbytes} (the sizes overflow)")
+    if memory_limit < 0:
+        learn_limits()
+    return OutOfMemoryError(
+        f"out of memory on cpu: tried to allocate {_amount(nbytes)}; {_amount(stats.allocated)} are in use by tensors, "
+        f"{_amount(stats.reserved - stats.allocated)} more are held, and this process may have {_amount(memory_limit)} "
+        "in all. Free tensors, use smaller batches, or raise the memory limit of the machine or container"
+    )
+
+
+cdef Storage new_storage(int64_t nbytes):
+    cdef Storage storage = Storage.__new__(Storage)
+    cdef char* data = <char*>allocate(nbytes)
+    if data == NULL:
+        raise refuse(nbytes)
+    storage.data = data
+    storage.capacity = storage.block = nbytes
+    storage.may_resize = True
+    return storage
+
+
+cdef Storage foreign_storage(void* data, int64_t nbytes, object owner):
+    cdef Storage storage = Storage.__new__(Storage)
+    storage.data = <char*>data
+    storage.capacity = storage.block = nbytes
+    storage.owner = owner if owner is not None else ()  # None would mean that the allocator owns it
+    return storage
+
+
+cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
+    cdef char* data
+    if not storage.may_resize:
+        raise RuntimeError(
+            f"resize: expected a storage of taeda's own, got one of {storage.capacity} bytes that belongs to "
+            f"{type(storage.owner).__name__}; clone the tensor first"
+        )
+    if storage.exports:
+        raise BufferError(
+            f"resize: expected a storage of {storage.capacity} bytes that nothing else uses, but a NumPy array or "
+            "memoryview shares it; clone the tensor first"
+        )
+    if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and class_of(nbytes) == class_of(storage.block)):
+        # Memory of a shrunken storage is kept: its tensors may still show elements that are there.
+        storage.block = max(storage.block, nbytes)
+        storage.capacity = nbytes
+        return 0
+    data = <char*>allocate(nbytes)
+    if data == NULL:
+        raise refuse(nbytes)
+    memcpy(data, storage.data, <size_t>min(nbytes, storage.capacity))
+    cdef char* old = storage.data
+    cdef int64_t old_block = storage.block
+    storage.data = data
+    storage.capacity = storage.block = nbytes
+    if tell and MOVED is not None:
+        MOVED(storage, <uintptr_t>old)
+    release(old, old_block)
+    return 0
+
+
+cdef object MOVED = None
+
+
+def on_move(function):
+    """Call ``function(storage, old address)`` when a storage was given another block, before the old one goes."""
+    global MOVED
+    MOVED = function
+
+
+cdef int64_t bytes_in_use() noexcept nogil:
+    return atomics._load(&stats.allocated, atomics.RELAXED)
