@@ -1,112 +1,209 @@
-"""One step of an RNN, LSTM or GRU over a batch, forward and backward: everything of it but the products.
+"""The recurrence of an RNN, LSTM or GRU, forward and backward: one step over a batch, and whole layers.
 
-All operands are contiguous rows; ``arg[0]`` is the hidden size, the parallel dimension is the batch. ``x`` and ``h`` below
-are the gates' inputs from the step's element and from the state, biases included. The state is updated in place.
+A *cell* is everything of a step but its products, written once for all kernels below. ``x`` and ``hidden`` are the gates'
+inputs from the step's element and from the state, biases included; every operand is contiguous rows with a block of the
+hidden size for each gate.
+
+A *layer* runs steps with their products: the weights lie packed in panels (``gemm.pack_b``, each gate by itself), and a panel
+is multiplied by rows of the state into the stack, where the cell takes it. Panels of hidden units do not depend on each
+other within a step, rows of the batch never do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from .build import kernel
-from .ir import BF16, F16, F32, TYPES, Function, Type, Value
+from .gemm import K_BLOCK, Block, panel, smaller, tile_shape
+from .ir import BF16, F16, F32, I64, TYPES, Function, Type, Value
 from .scalar import sigmoid, tanh
+
+#: Blocks of the hidden size per row.
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class _Rows:
-    """Loads and stores of ``lanes`` hidden units of the present row."""
+    """Loads and stores of ``lanes`` hidden units of the present row, of operands known by name."""
 
-    def __init__(self, f: Function, t: Type, size: Value, row: Value):
-        self.f, self.t, self.size, self.row = f, t, size, row
+    def __init__(self, f: Function, t: Type):
+        self.f, self.t = f, t
         self.work = F32 if t in (F16, BF16) else t
         self.lanes = f.lanes(self.work)
+        self.places: dict[str, tuple[Value, Value]] = {}
 
-    def at(self, column: Value, mask: Value | None) -> None:
-        """Move to hidden units from ``column``."""
-        self.column, self.mask = column, mask
+    def place(self, name: str, row: Value, step: Value) -> None:
+        """Operand ``name`` has this row at pointer ``row``, its gates ``step`` bytes apart."""
+        self.places[name] = row, step
 
-    def _place(self, operand: int, gate: int, gates: int) -> Value:
-        element = (self.row * gates + gate) * self.size + self.column
-        return self.f.offset(self.f.data(operand), element * self.t.bytes)
+    def each(self, first: Value, end: Value, body: Callable[[_Rows], None]) -> None:
+        """Run ``body`` for every vector of the hidden units ``[first, end)``."""
+        f, whole = self.f, end - (end - first) % self.lanes
+        with f.loop(first, whole, self.lanes) as inner:
+            self.column, self.mask = inner.index, None
+            body(self)
+        with f.when(whole < end):
+            self.column, self.mask = whole, f.first(end - whole, self.lanes)
+            body(self)
 
-    def load(self, operand: int, gate: int = 0, gates: int = 1) -> Value:
-        """A vector of operand ``operand``, which has ``gates`` blocks per row."""
-        return self.f.load(self._place(operand, gate, gates), self.t, self.lanes, self.mask).to(self.work)
+    def _at(self, name: str, gate: int) -> Value:
+        row, step = self.places[name]
+        return self.f.offset(row, step * gate + self.column * self.t.bytes)
 
-    def store(self, operand: int, x: Value, gate: int = 0, gates: int = 1) -> None:
+    def load(self, name: str, gate: int = 0) -> Value:
+        """A vector of block ``gate`` of an operand."""
+        return self.f.load(self._at(name, gate), self.t, self.lanes, self.mask).to(self.work)
+
+    def store(self, name: str, x: Value, gate: int = 0) -> None:
         """Write a vector."""
-        self.f.store(self._place(operand, gate, gates), x.to(self.t), self.mask)
+        self.f.store(self._at(name, gate), x.to(self.t), self.mask)
 
 
-def _each(f: Function, dtype: str, body) -> None:
-    """Run ``body(rows)`` for every vector of hidden units of every row."""
+# ---- cells ----------------------------------------------------------------------------------------------------------
+
+
+def _lstm(r: _Rows, save: bool) -> tuple[Value, Value]:
+    """The new h and c; with ``save`` the gates become ``saved``."""
+    i, forget, g, o = (r.load("x", k) + r.load("hidden", k) for k in range(4))
+    i, forget, g, o = sigmoid(i), sigmoid(forget), tanh(g), sigmoid(o)
+    if save:
+        for k, gate in enumerate((i, forget, g, o)):
+            r.store("saved", gate, k)
+    c = r.f.fma(forget, r.load("c"), i * g)
+    return o * tanh(c), c
+
+
+def _lstm_gradient(r: _Rows, dh: Value, dc: Value | None) -> Value:
+    """The gradient of the gates becomes ``d_x``; that of c is given back. ``dc``: what comes to the new c itself."""
+    i, forget, g, o = (r.load("saved", k) for k in range(4))
+    old = r.load("old_c")
+    t = tanh(r.f.fma(forget, old, i * g))
+    through = dh * o * (1.0 - t * t)
+    dc = through if dc is None else dc + through
+    r.store("d_x", dc * g * i * (1.0 - i), 0)
+    r.store("d_x", dc * old * forget * (1.0 - forget), 1)
+    r.store("d_x", dc * i * (1.0 - g * g), 2)
+    r.store("d_x", dh * t * o * (1.0 - o), 3)
+    return dc * forget
+
+
+def _gru(r: _Rows, save: bool) -> Value:
+    """The new h; with ``save``, r, z, n and the hidden part of n become ``saved``."""
+    reset = sigmoid(r.load("x", 0) + r.load("hidden", 0))
+    z = sigmoid(r.load("x", 1) + r.load("hidden", 1))
+    hidden = r.load("hidden", 2)
+    n = tanh(r.f.fma(reset, hidden, r.load("x", 2)))
+    if save:
+        for k, x in enumerate((reset, z, n, hidden)):
+            r.store("saved", x, k)
+    return r.f.fma(r.load("old_h") - n, z, n)
+
+
+def _gru_gradient(r: _Rows, dh: Value) -> Value:
+    """Gradients of the gates become ``d_x`` and ``d_h``; of h's, what does not go through ``hidden`` is given back."""
+    reset, z, n, hidden = (r.load("saved", k) for k in range(4))
+    dn = dh * (1.0 - z) * (1.0 - n * n)
+    dr = dn * hidden * reset * (1.0 - reset)
+    dz = dh * (r.load("old_h") - n) * z * (1.0 - z)
+    for k, x in enumerate((dr, dz, dn)):
+        r.store("d_x", x, k)
+    for k, x in enumerate((dr, dz, dn * reset)):
+        r.store("d_h", x, k)
+    return dh * z
+
+
+def _rnn(r: _Rows, relu: bool) -> Value:
+    """The new h."""
+    x = r.load("x") + r.load("hidden")
+    return r.f.select(x > 0.0, x, 0.0) if relu else tanh(x)
+
+
+def _rnn_gradient(r: _Rows, dh: Value, relu: bool) -> None:
+    """The gradient of the gate becomes ``d_x``."""
+    h = r.load("out")
+    r.store("d_x", r.f.select(h > 0.0, dh, 0.0) if relu else dh * (1.0 - h * h))
+
+
+def _step(r: _Rows, mode: str, save: bool) -> None:
+    """The cell within a layer: ``out``, ``h`` and, of an LSTM, ``c`` and ``old_c``."""
+    if mode == "LSTM":
+        if save:
+            r.store("old_c", r.load("c"))
+        h, c = _lstm(r, save)
+        r.store("c", c)
+    else:
+        h = _gru(r, save) if mode == "GRU" else _rnn(r, mode == "RNN_RELU")
+    r.store("h", h)
+    r.store("out", h)
+
+
+def _step_gradient(r: _Rows, mode: str, dh: Value) -> Value | None:
+    """The gradient of that: ``d_x``, ``d_h`` and ``g_c``; gives what comes to the old h besides the products."""
+    if mode == "LSTM":
+        r.store("g_c", _lstm_gradient(r, dh, r.load("g_c")))
+    elif mode == "GRU":
+        return _gru_gradient(r, dh)
+    else:
+        _rnn_gradient(r, dh, mode == "RNN_RELU")
+    return None
+
+
+# ---- single steps: the parallel dimension is the batch, arg[0] the hidden size ----------------------------------------
+
+
+def _each(f: Function, dtype: str, operands: str, body: Callable[[_Rows], None]) -> None:
+    """Run ``body`` for every vector of hidden units of every row. ``operands``: names, with ``:gates`` where not one."""
     t = TYPES[dtype]
     size = f.size(0)
     with f.loop(f.begin, f.end) as L:
-        rows = _Rows(f, t, size, L.index)
-        whole = size - size % rows.lanes
-        with f.loop(f.i64(0), whole, rows.lanes) as inner:
-            rows.at(inner.index, None)
-            body(rows)
-        with f.when(whole < size):
-            rows.at(whole, f.first(size - whole, rows.lanes))
-            body(rows)
+        rows = _Rows(f, t)
+        for i, text in enumerate(operands.split()):
+            name, _, gates = text.partition(":")
+            step = size * t.bytes
+            rows.place(name, f.offset(f.data(i), L.index * step * int(gates or 1)), step)
+        rows.each(f.i64(0), size, body)
+
+
+def step_operands(mode: str) -> str:
+    """What :func:`step` takes."""
+    g = GATES[mode]
+    if mode == "LSTM":
+        return f"out h c saved:4 old_c x:{g} hidden:{g}"
+    return f"out h saved:4 old_h x:{g} hidden:{g}"
 
 
 @kernel
-def lstm(f: Function, dtype: str, save: bool) -> None:
-    """``ptr = [out, h state, c state, gates, old c, old h, x, h]``; the second three are written if ``save``."""
-
-    def body(r: _Rows) -> None:
-        i, forget, g, o = (r.load(6, k, 4) + r.load(7, k, 4) for k in range(4))
-        i, forget, g, o = sigmoid(i), sigmoid(forget), tanh(g), sigmoid(o)
-        c = r.load(2)
-        if save:
-            for k, gate in enumerate((i, forget, g, o)):
-                r.store(3, gate, k, 4)
-            r.store(4, c)
-            r.store(5, r.load(1))
-        c = f.fma(forget, c, i * g)
-        h = o * tanh(c)
-        r.store(2, c)
-        r.store(1, h)
-        r.store(0, h)
-
-    _each(f, dtype, body)
+def step(f: Function, dtype: str, mode: str, save: bool) -> None:
+    """A step of a layer whose product is done: ``ptr`` as in :func:`step_operands`; what is saved only if ``save``."""
+    _each(f, dtype, step_operands(mode), lambda r: _step(r, mode, save))
 
 
 @kernel
-def lstm_backward(f: Function, dtype: str) -> None:
-    """``ptr = [gradient of the gates, of the c state, of the h state, of out, gates, old c]``."""
+def step_gradient(f: Function, dtype: str, mode: str) -> None:
+    """Backward of :func:`step`: ``ptr = [d_x, d_h, g_c, g_h, g_out, saved, old_c, old_h, out]``.
+
+    ``g_h`` is the gradient of the new state and becomes, of a GRU, the part of the old one's that goes by no product.
+    """
 
     def body(r: _Rows) -> None:
-        i, forget, g, o = (r.load(4, k, 4) for k in range(4))
-        old = r.load(5)
-        t = tanh(f.fma(forget, old, i * g))
-        dh = r.load(3) + r.load(2)
-        dc = r.load(1) + dh * o * (1.0 - t * t)
-        r.store(0, dc * g * i * (1.0 - i), 0, 4)
-        r.store(0, dc * old * forget * (1.0 - forget), 1, 4)
-        r.store(0, dc * i * (1.0 - g * g), 2, 4)
-        r.store(0, dh * t * o * (1.0 - o), 3, 4)
-        r.store(1, dc * forget)
+        direct = _step_gradient(r, mode, r.load("g_out") + r.load("g_h"))
+        if direct is not None:
+            r.store("g_h", direct)
 
-    _each(f, dtype, body)
+    g = GATES[mode]
+    _each(f, dtype, f"d_x:{g} d_h:{g} g_c g_h g_out saved:4 old_c old_h out", body)
 
 
 @kernel
 def lstm_cell(f: Function, dtype: str, save: bool) -> None:
-    """A single step: ``ptr = [h, c, gates, x, h, c]``; the gates are written if ``save``."""
+    """``LSTMCell``: ``ptr = [h, new c, gates, x, hidden, c]``; the gates are written if ``save``."""
 
     def body(r: _Rows) -> None:
-        i, forget, g, o = (r.load(3, k, 4) + r.load(4, k, 4) for k in range(4))
-        i, forget, g, o = sigmoid(i), sigmoid(forget), tanh(g), sigmoid(o)
-        if save:
-            for k, gate in enumerate((i, forget, g, o)):
-                r.store(2, gate, k, 4)
-        c = f.fma(forget, r.load(5), i * g)
-        r.store(1, c)
-        r.store(0, o * tanh(c))
+        h, c = _lstm(r, save)
+        r.store("new_c", c)
+        r.store("h", h)
 
-    _each(f, dtype, body)
+    _each(f, dtype, "h new_c saved:4 x:4 hidden:4 c", body)
 
 
 @kernel
@@ -114,121 +211,173 @@ def lstm_cell_backward(f: Function, dtype: str, has_h: bool, has_c: bool) -> Non
     """``ptr = [gradient of the gates, of c, of the new h, of the new c, gates, c]``; absent gradients are zero."""
 
     def body(r: _Rows) -> None:
-        i, forget, g, o = (r.load(4, k, 4) for k in range(4))
-        old = r.load(5)
-        t = tanh(f.fma(forget, old, i * g))
-        zero = f.const(r.work, 0.0, r.lanes)
-        dh = r.load(2) if has_h else zero
-        dc = f.fma(dh * o, 1.0 - t * t, r.load(3) if has_c else zero)
-        r.store(0, dc * g * i * (1.0 - i), 0, 4)
-        r.store(0, dc * old * forget * (1.0 - forget), 1, 4)
-        r.store(0, dc * i * (1.0 - g * g), 2, 4)
-        r.store(0, dh * t * o * (1.0 - o), 3, 4)
-        r.store(1, dc * forget)
+        dh = r.load("g_h") if has_h else f.const(r.work, 0.0, r.lanes)
+        r.store("d_c", _lstm_gradient(r, dh, r.load("g_c") if has_c else None))
 
-    _each(f, dtype, body)
+    _each(f, dtype, "d_x:4 d_c g_h g_c saved:4 old_c", body)
 
 
 @kernel
 def gru_cell(f: Function, dtype: str, save: bool) -> None:
-    """A single step: ``ptr = [h, (r, z, n, hidden n), x, hidden, h]``; the second is written if ``save``."""
-
-    def body(r: _Rows) -> None:
-        reset = sigmoid(r.load(2, 0, 3) + r.load(3, 0, 3))
-        z = sigmoid(r.load(2, 1, 3) + r.load(3, 1, 3))
-        hidden = r.load(3, 2, 3)
-        n = tanh(f.fma(reset, hidden, r.load(2, 2, 3)))
-        if save:
-            for k, x in enumerate((reset, z, n, hidden)):
-                r.store(1, x, k, 4)
-        r.store(0, f.fma(r.load(4) - n, z, n))
-
-    _each(f, dtype, body)
+    """``GRUCell``: ``ptr = [h, (r, z, n, hidden n), x, hidden, old h]``; the second is written if ``save``."""
+    _each(f, dtype, "h saved:4 x:3 hidden:3 old_h", lambda r: r.store("h", _gru(r, save)))
 
 
 @kernel
 def gru_cell_backward(f: Function, dtype: str) -> None:
     """``ptr = [gradient of x, of hidden, of h, of the new h, (r, z, n, hidden n), h]``."""
+    _each(f, dtype, "d_x:3 d_h:3 d_old g_h saved:4 old_h", lambda r: r.store("d_old", _gru_gradient(r, r.load("g_h"))))
 
-    def body(r: _Rows) -> None:
-        reset, z, n, hidden = (r.load(4, k, 4) for k in range(4))
-        dh = r.load(3)
-        dn = dh * (1.0 - z) * (1.0 - n * n)
-        dr = dn * hidden * reset * (1.0 - reset)
-        dz = dh * (r.load(5) - n) * z * (1.0 - z)
-        for k, x in enumerate((dr, dz, dn)):
-            r.store(0, x, k, 3)
-        for k, x in enumerate((dr, dz, dn * reset)):
-            r.store(1, x, k, 3)
-        r.store(2, dh * z)
 
-    _each(f, dtype, body)
+# ---- layers -----------------------------------------------------------------------------------------------------------
+
+#: Arguments of the layers' kernels: hidden units, steps in the table, rows of a task (``by_rows``), whether there is a bias.
+LAYER_ARGS = ("size", "steps", "block", "bias")
+#: Pointers. ``steps`` is a table of int64: where the step's rows begin and how many there are, and the same of the step
+#: whose states (backward: gradients) it goes on from; rows beyond those have their first (last) step here.
+FORWARD = ("out", "h", "c", "saved", "old_c", "x", "h0", "weights", "bias", "tiles", "steps")
+BACKWARD = ("d_x", "d_h", "g_c", "g_h", "g_out", "saved", "old_c", "old_h", "out", "weights", "tiles", "steps")
+STEP_ITEMS = 4
+_CHUNK = 96  # rows whose products are on the stack at a time: 96 KiB for four gates
+
+
+class _Layer:
+    """Tasks, and the products of a task, within a kernel."""
+
+    def __init__(self, f: Function, dtype: str, names: tuple[str, ...], gates: int):
+        self.f, self.t = f, TYPES[dtype]
+        self.data = {name: f.data(i) for i, name in enumerate(names)}
+        self.size, self.steps, self.block, self.bias = (f.size(i) for i in range(len(LAYER_ARGS)))
+        self.item, self.width = self.t.bytes, panel(dtype, f.vector_bytes)
+        self.units = (self.size + (self.width - 1)) / self.width
+        self.product = Block(f, self.t, self.data["tiles"])
+        self.line = f.i64(self.width * self.item)  # a row of a panel, also of the results
+        self.pitch = gates * self.width * self.item
+        self.results = f.scratch(_CHUNK * self.pitch)
+
+    def row(self, name: str, row: Value, gates: int = 1) -> Value:
+        """Where a row of an operand begins."""
+        return self.f.offset(self.data[name], row * self.size * (gates * self.item))
+
+    @contextmanager
+    def tasks(self, by_rows: bool) -> Iterator[tuple[Value, tuple[Value, ...], Value, Value]]:
+        """The range's work: a panel of units, a step of the table, and the first and last row of it.
+
+        The range counts blocks of rows, each of which does all steps (``by_rows``), or panels, step by step.
+        """
+        f = self.f
+        outer, inner = (f.i64(0), self.steps), (f.i64(0), self.units)
+        blocks = (f.begin, f.end) if by_rows else (f.i64(0), f.i64(1))
+        if not by_rows:
+            inner = f.begin, f.end
+        with f.loop(*blocks) as B, f.loop(*outer) as T:
+            at = f.offset(self.data["steps"], T.index * (8 * STEP_ITEMS))
+            entry = tuple(f.load(f.offset(at, 8 * i), I64) for i in range(STEP_ITEMS))
+            first = B.index * self.block if by_rows else f.i64(0)
+            end = smaller(f, entry[1], first + self.block) if by_rows else entry[1]
+            with f.loop(*inner) as U:
+                yield U.index, entry, first, end
+
+    @contextmanager
+    def chunks(self, first: Value, end: Value, met: Value) -> Iterator[tuple[Value, Value, Value]]:
+        """Rows from ``first`` to ``end``, at most ``_CHUNK`` at a time: where, how many, and whether they are beyond
+        ``met``."""
+        f = self.f
+        with f.loop(0, 2) as S:
+            beyond = S.index == 1
+            start = f.select(beyond, f.select(first < met, met, first), first)
+            stop = f.select(beyond, end, smaller(f, end, met))
+            with f.loop(start, stop, _CHUNK) as R:
+                yield R.index, smaller(f, stop - R.index, _CHUNK), beyond
+
+    def columns(self, unit: Value) -> tuple[Value, Value]:
+        """First and last hidden unit of a panel."""
+        first = unit * self.width
+        return first, smaller(self.f, self.size, first + self.width)
+
+    def multiply(
+        self, a: Value, k: Value, weights: Value, unit: Value, gate: int, m: Value, bias: Value | None
+    ) -> None:
+        """``m`` rows of ``k`` numbers at ``a`` by a panel, into the results of ``gate``."""
+        f, block = self.f, self.product
+        first, end = self.columns(unit)
+        to = f.offset(self.results, gate * self.width * self.item)
+        init = f.i64(0) if bias is None else self.bias
+        d = self.results if bias is None else f.offset(bias, (self.size * gate + first) * self.item)
+        panel = f.offset(weights, (unit + self.units * gate) * (k * self.line))
+        a_m = k * self.item
+        tile = tile_shape(f.vector_bytes).rows
+        whole = f.select(m <= tile, k, f.i64(K_BLOCK))  # a panel that one tile reads need not stay in a cache
+        with f.loop(0, k, whole) as K:
+            depth = smaller(f, k - K.index, whole)
+            part = f.offset(panel, K.index * self.line)
+            block.context.set(k=depth, a_m=a_m, a_k=f.i64(self.item), b_k=self.line)
+            block.context.set(a_tile=a_m * tile)
+            block.set_c(K.index == 0, init, to, f.i64(self.pitch), d, f.i64(0))
+            block.comes_next(f.offset(part, depth * self.line), depth * self.line)
+            block.multiply(f.offset(a, K.index * self.item), part, f.i64(0), end - first, m, f.i64(0))
+
+    @contextmanager
+    def rows(self, start: Value, count: Value, unit: Value, names: dict[str, int]) -> Iterator[tuple[_Rows, Value]]:
+        """Each of ``count`` rows from ``start``: its results as ``hidden``, operands that have one row per sequence."""
+        f = self.f
+        with f.loop(0, count) as R:
+            r = _Rows(f, self.t)
+            shift = R.index * self.pitch - unit * self.line
+            r.place("hidden", f.offset(self.results, shift), self.line)
+            for name in names:
+                r.place(name, self.row(name, start + R.index, names[name]), self.size * self.item)
+            yield r, start + R.index
 
 
 @kernel
-def gru(f: Function, dtype: str, save: bool) -> None:
-    """``ptr = [out, h state, (r, z, n, hidden n), old h, x, h]``; the second two are written if ``save``."""
-
-    def body(r: _Rows) -> None:
-        reset = sigmoid(r.load(4, 0, 3) + r.load(5, 0, 3))
-        z = sigmoid(r.load(4, 1, 3) + r.load(5, 1, 3))
-        hidden = r.load(5, 2, 3)
-        n = tanh(f.fma(reset, hidden, r.load(4, 2, 3)))
-        h = r.load(1)
-        if save:
-            for k, x in enumerate((reset, z, n, hidden)):
-                r.store(2, x, k, 4)
-            r.store(3, h)
-        h = f.fma(h - n, z, n)
-        r.store(1, h)
-        r.store(0, h)
-
-    _each(f, dtype, body)
+def forward(f: Function, dtype: str, mode: str, save: bool, by_rows: bool) -> None:
+    """Steps of a layer; see :data:`FORWARD`, :data:`LAYER_ARGS` and :meth:`_Layer.tasks`."""
+    gates = GATES[mode]
+    layer = _Layer(f, dtype, FORWARD, gates)
+    step = layer.size * layer.item
+    states = {"h": 1, "c": 1} if mode == "LSTM" else {"h": 1}
+    with (
+        layer.tasks(by_rows) as (unit, (start, _, before, met), first, end),
+        layer.chunks(first, end, met) as (at, m, beyond),
+    ):
+        old = f.select(beyond, layer.row("h0", at), layer.row("out", before + at))
+        for k in range(gates):
+            layer.multiply(old, layer.size, layer.data["weights"], unit, k, m, layer.data["bias"])
+        with layer.rows(at, m, unit, states) as (r, row):
+            r.place("old_h", f.offset(old, (row - at) * step), f.i64(0))
+            for name, blocks in {"out": 1, "saved": 4, "old_c": 1, "x": gates}.items():
+                r.place(name, layer.row(name, start + row, blocks), step)
+            r.each(*layer.columns(unit), lambda r: _step(r, mode, save))
 
 
 @kernel
-def gru_backward(f: Function, dtype: str) -> None:
-    """``ptr = [gradient of x, of h, of the h state, of out, (r, z, n, hidden n), old h]``.
+def backward(f: Function, dtype: str, mode: str, by_rows: bool) -> None:
+    """The gradient of that, steps in the opposite order; see :data:`BACKWARD`.
 
-    The h state's gradient becomes the part that does not go through ``h``.
+    ``g_h`` begins as the gradient of the last state, and ends as what comes to the first by no product.
     """
+    gates = GATES[mode]
+    layer = _Layer(f, dtype, BACKWARD, 1)
+    step = layer.size * layer.item
 
     def body(r: _Rows) -> None:
-        reset, z, n, hidden = (r.load(4, k, 4) for k in range(4))
-        dh = r.load(3) + r.load(2)
-        dn = dh * (1.0 - z) * (1.0 - n * n)
-        dr = dn * hidden * reset * (1.0 - reset)
-        dz = dh * (r.load(5) - n) * z * (1.0 - z)
-        for k, x in enumerate((dr, dz, dn)):
-            r.store(0, x, k, 3)
-        for k, x in enumerate((dr, dz, dn * reset)):
-            r.store(1, x, k, 3)
-        r.store(2, dh * z)
+        direct = _step_gradient(r, mode, r.load("g_out") + r.load("g_h") + r.load("hidden"))
+        r.store("g_h", f.const(r.work, 0.0, r.lanes) if direct is None else direct)
 
-    _each(f, dtype, body)
-
-
-@kernel
-def rnn(f: Function, dtype: str, relu: bool, save: bool) -> None:
-    """``ptr = [out, h state, old h, x, h]``; the third is written if ``save``."""
-
-    def body(r: _Rows) -> None:
-        x = r.load(3) + r.load(4)
-        if save:
-            r.store(2, r.load(1))
-        h = f.select(x > 0.0, x, 0.0) if relu else tanh(x)
-        r.store(1, h)
-        r.store(0, h)
-
-    _each(f, dtype, body)
-
-
-@kernel
-def rnn_backward(f: Function, dtype: str, relu: bool) -> None:
-    """``ptr = [gradient of the gates, of the h state, of out, out]``."""
-
-    def body(r: _Rows) -> None:
-        dh, h = r.load(2) + r.load(1), r.load(3)
-        r.store(0, f.select(h > 0.0, dh, 0.0) if relu else dh * (1.0 - h * h))
-
-    _each(f, dtype, body)
+    with (
+        layer.tasks(by_rows) as (unit, (start, _, after, met), first, end),
+        layer.chunks(first, end, met) as (at, m, beyond),
+    ):
+        with f.branch(beyond) as B:
+            with f.loop(0, m * layer.line, f.lanes(layer.t) * layer.item) as Z:
+                f.store(f.offset(layer.results, Z.index), f.const(layer.t, 0, f.lanes(layer.t)))
+            B.otherwise()
+            through = layer.row("d_h", after + at, gates)
+            layer.multiply(through, layer.size * gates, layer.data["weights"], unit, 0, m, None)
+        with layer.rows(at, m, unit, {"g_c": 1, "g_h": 1}) as (r, row):
+            for name, blocks in {
+                "d_x": gates, "d_h": gates, "g_out": 1, "saved": 4, "old_c": 1, "old_h": 1, "out": 1
+            }.items():  # fmt: skip
+                r.place(name, layer.row(name, start + row, blocks), step)
+            r.each(*layer.columns(unit), body)

@@ -6,11 +6,13 @@ number of rows of each step; states of sequences that have ended, or not begun y
 
 from __future__ import annotations
 
+from array import array
 from itertools import accumulate
 from typing import Any
 
 from .. import _core
 from .._core import Tensor, empty, is_grad_enabled, launch
+from ..kernels import gemm, target
 from ..kernels import recurrent as kernels
 from . import flops
 from .activation import relu
@@ -22,6 +24,9 @@ from .views import chunk
 
 _SAVED = {"LSTM": 4, "GRU": 4, "RNN_TANH": 0, "RNN_RELU": 0}  # gates kept for backward
 _PIECE = 8192  # elements of one thread's piece
+_TILE = 6  # rows of the product's tile
+_SMALL = 384 << 10  # bytes of weights that stay in the second-level cache
+_WORK = 1 << 20  # multiplications of one thread's piece
 
 
 # ---- in public ops --------------------------------------------------------------------------------------------------
@@ -116,8 +121,6 @@ def _step_gradient(mode, x, hidden, state, dh, dc):
 
 # ---- fused ----------------------------------------------------------------------------------------------------------
 
-_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-
 
 def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...]]) -> None:
     """Refuse operands that the kernels, which trust sizes and dtypes, would read beyond their end."""
@@ -131,14 +134,58 @@ def _expect(what: str, dtype: Any, **shapes: tuple[Tensor | None, tuple[int, ...
             )
 
 
-def _forward_kernel(mode: str, dtype: str, save: bool) -> int:
-    if mode == "LSTM":
-        return kernels.lstm(dtype, save)
-    return kernels.gru(dtype, save) if mode == "GRU" else kernels.rnn(dtype, mode == "RNN_RELU", save)
+class _Steps:
+    """The steps of a layer in the order in which they are done, and how they are shared among threads.
+
+    ``entries``: first row and rows of each step, and of the one before it.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], reverse: bool, dtype: Any, batch: int, hidden: int, gates: int):
+        blocks = [block for block in _blocks(sizes, reverse) if block[1]]
+        self.entries = [(*now, *before) for now, before in zip(blocks, [(0, 0), *blocks], strict=False)]
+        self.backward = [(*now, *after) for now, after in zip(blocks[::-1], [(0, 0), *blocks[::-1]], strict=False)]
+        self.dtype, self.hidden, self.gates = dtype, hidden, gates
+        self.width = gemm.panel(dtype.name, target.host().vector_bytes)
+        self.panels = -(-hidden // self.width)
+        #: Small weights stay in the second-level cache, where every thread has them for its own rows.
+        self.by_rows = gates * hidden * hidden * dtype.itemsize <= _SMALL
+        parts = -(-batch // _TILE)
+        self.block = -(-batch // (parts + parts % 2)) if batch >= _TILE else max(batch, 1)
+        self.tasks = -(-batch // self.block)
+
+    def pack(self, w_hh: Tensor, turned: bool) -> Tensor:
+        """The panels of each gate's weights as columns (``turned``), or those of all gates as rows."""
+        n, item, name = self.hidden, self.dtype.itemsize, self.dtype.name
+        w, pack = w_hh.contiguous(), gemm.pack_b(name)
+        depth, parts, strides = (n, self.gates, (n * item, item)) if turned else (n * self.gates, 1, (item, n * item))
+        packed = empty((parts, self.panels * self.width * depth), self.dtype)
+        to, source = packed.data_ptr(), w.data_ptr()
+        for k in range(parts):
+            at = (to + k * packed.shape[1] * item, source + k * n * n * item)
+            launch(pack, at, (n, depth, *strides, depth), self.panels, max(1, _PIECE // (depth * self.width) + 1))
+        return packed
+
+    def run(self, address: int, tensors: tuple, entries: list[tuple[int, int, int, int]], bias: bool = False) -> None:
+        """Launch a layer's kernel; ``tensors`` are those before its last two pointers."""
+        table = array("q", [x for entry in entries for x in entry])
+        steps, tiles = table.buffer_info()[0], gemm.panel_product(self.dtype.name)
+        if self.by_rows or self.panels == 1:
+            work = len(entries) * self.block * self.gates * self.hidden**2
+            args, total = (self.hidden, len(entries), self.block, bias), self.tasks if self.by_rows else 1
+            launch(address, (*tensors, tiles, steps), args, total, -(-_WORK // max(work, 1)))
+            return
+        for at in range(len(entries)):
+            args = self.hidden, 1, 0, bias
+            launch(address, (*tensors, tiles, steps + at * 8 * kernels.STEP_ITEMS), args, self.panels, 1)
+
+
+def _as_layer(dtype: Any, sizes: tuple[int, ...]) -> bool:
+    """Whether a layer's kernel does the products too: where packing the weights pays, and products are of this dtype."""
+    return dtype.name in ("float32", "float64") and len(sizes) > 1
 
 
 @primitive(
-    method=False, out=False, outputs=("out", "h", "c", "saved", "old_c", "old_h"), differentiable=(0, 1, 2),
+    method=False, out=False, outputs=("out", "h", "c", "saved", "old_c"), differentiable=(0, 1, 2),
     name="_recurrent_layer", flops=flops.recurrent,
 )  # fmt: skip
 def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
@@ -163,41 +210,68 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     rows, hidden = sum(sizes), h0.shape[-1] if h0.dim() else 0
     _expect(
         mode, dtype, h0=(h0, (max(0, *h0.shape[:1], *sizes), hidden)),
-        c0=(c0, tuple(h0.shape)), gates=(gates, (rows, _GATES[mode] * hidden)),
-        w_hh=(w_hh, (_GATES[mode] * hidden, hidden)), b_hh=(b_hh, (_GATES[mode] * hidden,)),
+        c0=(c0, tuple(h0.shape)), gates=(gates, (rows, kernels.GATES[mode] * hidden)),
+        w_hh=(w_hh, (kernels.GATES[mode] * hidden, hidden)), b_hh=(b_hh, (kernels.GATES[mode] * hidden,)),
     )  # fmt: skip
     h = h0.clone(memory_format=_core.contiguous_format)
     c = c0.clone(memory_format=_core.contiguous_format) if c0 is not None else empty((0,), dtype)
     out = empty((rows, hidden), dtype)
-    kept = _SAVED[mode] * hidden if save else 0
-    saved = empty((rows, kept), dtype)
+    saved = empty((rows, _SAVED[mode] * hidden if save else 0), dtype)
     old_c = empty((rows, hidden if save and c0 is not None else 0), dtype)
-    old_h = empty((rows, hidden if save else 0), dtype)
-    address = _forward_kernel(mode, dtype.name, save)
-    item = dtype.itemsize
-    p_out, p_saved, p_c, p_h, p_x = (t.data_ptr() for t in (out, saved, old_c, old_h, gates))
+    if _as_layer(dtype, sizes):
+        steps = _Steps(sizes, reverse, dtype, h0.shape[0], hidden, kernels.GATES[mode])
+        first, bias = h0.contiguous(), 0 if b_hh is None else b_hh.contiguous()
+        tensors = (out, h, c, saved, old_c, gates, first, steps.pack(w_hh, True), bias)
+        steps.run(kernels.forward(dtype.name, mode, save, steps.by_rows), tensors, steps.entries, b_hh is not None)
+    else:
+        _step_by_step(mode, gates, h, c, w_hh, b_hh, _blocks(sizes, reverse), save, (out, saved, old_c))
+    return out, h, c, saved, old_c
+
+
+def _step_by_step(mode, gates, h, c, w_hh, b_hh, blocks, save, results):
+    """The products as an op; ``h``, ``c`` and ``results`` are written."""
+    dtype, item, (batch, hidden), width = h.dtype, h.dtype.itemsize, h.shape, gates.shape[1]
+    address = kernels.step(dtype.name, mode, save)
+    p_out, p_saved, p_c, p_x = (t.data_ptr() for t in (*results, gates))
     grain = max(1, _PIECE // max(1, hidden))
-    width = gates.shape[1]
-    batch = h.shape[0]
-    w = w_hh.t().contiguous() if len(sizes) > 1 else w_hh.t()  # once, rather than in the product of every step
-    for start, n in _blocks(sizes, reverse):
+    w = w_hh.t().contiguous() if len(blocks) > 1 else w_hh.t()  # once, rather than in the product of every step
+    for start, n in blocks:
         if not n:
             continue
         now = h if n == batch else h[:n]
         inner = matmul(now, w) if b_hh is None else addmm(b_hh, now, w)
         at = start * hidden * item
-        if mode == "LSTM":
-            tensors = (p_out + at, h, c, p_saved + 4 * at, p_c + at, p_h + at, p_x + start * width * item, inner)
-        elif mode == "GRU":
-            tensors = (p_out + at, h, p_saved + 4 * at, p_h + at, p_x + start * width * item, inner)
-        else:
-            tensors = (p_out + at, h, p_h + at, p_x + start * width * item, inner)
+        tail = (p_c + at,) if mode == "LSTM" else (h,)
+        state = (h, c) if mode == "LSTM" else (h,)
+        tensors = (p_out + at, *state, p_saved + 4 * at, *tail, p_x + start * width * item, inner)
         launch(address, tensors, (hidden,), n, grain)
-    return out, h, c, saved, old_c, old_h
+
+
+def _states_before(out: Tensor, h0: Tensor, sizes: tuple[int, ...], reverse: bool) -> Tensor:
+    """The state before each step, for every row of ``out``."""
+    if not out.shape[0]:
+        return out
+    blocks = sorted((*now, *before) for now, before in _pairs(_blocks(sizes, reverse)))
+    parts = []
+    for _, n, before, met in blocks:
+        if min(n, met):
+            parts.append(out[before : before + min(n, met)])
+        if n > met:
+            parts.append(h0[met:n])
+    if len(set(sizes)) == 1:  # neighbours in memory, in one piece
+        n = sizes[0]
+        parts = [out[n:], h0] if reverse else [h0, out[:-n]]
+    return cat(parts)
+
+
+def _pairs(blocks: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Each step with rows, and the one before it."""
+    blocks = [block for block in blocks if block[1]]
+    return list(zip(blocks, [(0, 0), *blocks], strict=False))
 
 
 @recurrent_layer.vjp_all("gates", "h0", "c0", "w_hh", "b_hh")
-def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse):
+def _(g, out, saved, old_c, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, needs):
     g = tuple(g)
     like = (out, h0, c0)
     grads = [
@@ -205,34 +279,43 @@ def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, rever
     ]
     if is_grad_enabled():
         return _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse)
-    dtype, item, hidden = out.dtype, out.dtype.itemsize, out.shape[1]
+    dtype, hidden = out.dtype, out.shape[1]
     g_out = grads[0].contiguous()
     g_h = grads[1].clone(memory_format=_core.contiguous_format)
     g_c = grads[2].clone(memory_format=_core.contiguous_format) if c0 is not None else None
-    rows, batch, width = out.shape[0], h0.shape[0], w_hh.shape[0]
+    rows, width = out.shape[0], w_hh.shape[0]
     d_x = empty((rows, width), dtype)
     d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
-    if mode == "LSTM":
-        address = kernels.lstm_backward(dtype.name)
+    old_h = _states_before(out, h0, sizes, reverse) if mode == "GRU" or needs[3] else None
+    given = (g_out, saved, old_c, old_h, out)
+    if _as_layer(dtype, sizes):
+        steps = _Steps(sizes, reverse, dtype, h0.shape[0], hidden, kernels.GATES[mode])
+        tensors = tuple(0 if t is None else t for t in (d_x, d_h, g_c, g_h, *given, steps.pack(w_hh, False)))
+        steps.run(kernels.backward(dtype.name, mode, steps.by_rows), tensors, steps.backward)
+        if needs[1]:
+            for (start, n), (_, met) in _pairs(_blocks(sizes, reverse)):
+                if n > met:
+                    g_h[met:n] += matmul(d_h[start + met : start + n], w_hh)
     else:
-        address = (
-            kernels.gru_backward(dtype.name) if mode == "GRU" else kernels.rnn_backward(dtype.name, mode == "RNN_RELU")
-        )
-    p_x, p_h, p_out, p_saved, p_c, p_old = (t.data_ptr() for t in (d_x, d_h, g_out, saved, old_c, old_h))
-    p_result = out.data_ptr()
+        g_h = _gradient_step_by_step(mode, g_h, g_c, w_hh, _blocks(sizes, reverse), (d_x, d_h), given)
+    d_w = matmul(d_h.transpose(0, 1), old_h) if needs[3] else None
+    return d_x, g_h if needs[1] else None, g_c, d_w, None if b_hh is None else d_h.sum(0)
+
+
+def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
+    """The products as an op; ``results`` are written, as is ``g_c``. The gradient of the first state."""
+    (batch, hidden), width, dtype = g_h.shape, w_hh.shape[0], g_h.dtype
+    address, item = kernels.step_gradient(dtype.name, mode), dtype.itemsize
+    p_x, p_h = (t.data_ptr() for t in results)
+    rest = [(0 if t is None else t.data_ptr(), _SAVED[mode] if t is given[1] else 1) for t in given]
     grain = max(1, _PIECE // max(1, hidden))
-    for start, n in reversed(_blocks(sizes, reverse)):
+    for start, n in reversed(blocks):
         if not n:
             continue
         at, wide = start * hidden * item, start * width * item
-        if mode == "LSTM":
-            tensors = (p_x + wide, g_c, g_h, p_out + at, p_saved + 4 * at, p_c + at)
-        elif mode == "GRU":
-            tensors = (p_x + wide, p_h + wide, g_h, p_out + at, p_saved + 4 * at, p_old + at)
-        else:
-            tensors = (p_x + wide, g_h, p_out + at, p_result + at)
+        tensors = (p_x + wide, p_h + wide, 0 if g_c is None else g_c, g_h, *(p + at * k for p, k in rest))
         launch(address, tensors, (hidden,), n, grain)
-        through = matmul(d_h[start : start + n], w_hh)
+        through = matmul(results[1][start : start + n], w_hh)
         target = g_h if n == batch else g_h[:n]
         if mode == "GRU":
             target.add_(through)
@@ -240,8 +323,7 @@ def _(g, out, saved, old_c, old_h, mode, gates, h0, c0, w_hh, b_hh, sizes, rever
             g_h = through
         else:
             target.copy_(through)
-    d_w = matmul(d_h.transpose(0, 1), old_h)
-    return d_x, g_h, g_c, d_w, None if b_hh is None else d_h.sum(0)
+    return g_h
 
 
 @primitive(method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import taeda
 from taeda import Tensor
 
-from ...ops.recurrent import recurrent_layer, step_in_ops
+from ...ops.recurrent import cell, recurrent_layer
 from .. import functional as F
 
 
@@ -23,7 +23,7 @@ def _projected(
     for t in reversed(range(len(sizes))) if reverse else range(len(sizes)):
         n = sizes[t]
         h, c = (s[:n] for s in state)
-        new_h, new_c = step_in_ops("LSTM", gates[starts[t] : starts[t] + n], F.linear(h, w_hh, b_hh), (h, c))
+        new_h, new_c = cell("LSTM", gates[starts[t] : starts[t] + n], F.linear(h, w_hh, b_hh), h, c)
         outputs[t] = F.linear(new_h, w_hr)
         new = (outputs[t], new_c)
         state = tuple(s if n == old.size(0) else taeda.cat([s, old[n:]]) for s, old in zip(new, state, strict=True))
