@@ -123,6 +123,11 @@ PROGRAMS = {
         lambda: (taeda.randn(16, 3, 32, 32), taeda.randint(10, (16,))),
         lambda parameters: taeda.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=1e-4),
     ),
+    "convolutions, channels last": (
+        lambda: ConvNet().to(memory_format=taeda.channels_last),
+        lambda: (taeda.randn(16, 3, 32, 32), taeda.randint(10, (16,))),
+        lambda parameters: taeda.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    ),
     "LSTM and GRU, SGD": (
         Recurrent,
         lambda: (taeda.randint(200, (20, 16)), taeda.randint(200, (320,))),

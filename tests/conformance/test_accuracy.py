@@ -117,6 +117,18 @@ def test_norms_of_channels():
     check(_with_gradients(lambda T, x, w, b: T.nn.functional.instance_norm(x, weight=w, bias=b)), x, w, b)
 
 
+@pytest.mark.parametrize("mean", [0.0, 100.0])
+def test_norms_of_channels_last(mean):
+    """Sums by blocks of rows, also of numbers far from 0."""
+
+    def last(norm):
+        return _with_gradients(lambda T, x, *more: norm(T, x.contiguous(memory_format=T.channels_last), *more))
+
+    x, w, b = randn(8, 70, 23, 25) + mean, randn(70, seed=1), randn(70, seed=2)
+    check(last(lambda T, x, w, b: T.nn.functional.batch_norm(x, None, None, w, b, training=True)), x, w, b)
+    check(last(lambda T, x, w, b: T.nn.functional.group_norm(x, 7, w, b)), x, w, b)
+
+
 @pytest.mark.parametrize("width", [10, 1000])
 def test_softmax_and_cross_entropy(width):
     x, target = randn(64, width) * 4, indices(width, 64)

@@ -13,6 +13,11 @@ def weight(*shape):
     return taeda.linspace(-1, 1, taeda.Size(shape).numel()).reshape(shape)
 
 
+def large(x):
+    """More elements, and channels that fill no register."""
+    return F.conv2d(F.interpolate(x, size=(25, 35)), weight(85, 32, 1, 1))
+
+
 OPS = {
     "conv 3x3": lambda x: F.conv2d(x, weight(40, 32, 3, 3), padding=1),
     "conv 3x3, stride 2": lambda x: F.conv2d(x, weight(40, 32, 3, 3), stride=2, padding=1),
@@ -44,6 +49,9 @@ OPS = {
     "batch_norm": lambda x: F.batch_norm(x, None, None, weight(32), weight(32), training=True),
     "batch_norm, not training": lambda x: F.batch_norm(x, weight(32), weight(32) + 2),
     "group_norm": lambda x: F.group_norm(x, 4),
+    "batch_norm, large": lambda x: F.batch_norm(large(x), None, None, weight(85), weight(85), training=True),
+    "batch_norm, large, not training": lambda x: F.batch_norm(large(x), weight(85), weight(85) + 2),
+    "group_norm, large": lambda x: F.group_norm(large(x), 5, weight(85), weight(85)),
     "relu6": F.relu6,
     "add": lambda x: x + x,
     "cat": lambda x: taeda.cat([x, x], 1),
