@@ -8,9 +8,11 @@ cdef enum:
     TAKES_NUMBER  # a complex one as well
     TAKES_STR, TAKES_TENSOR
     TAKES_TENSORS # a list or a tuple of them
+    TAKES_FLAG    # a bool, or None for False
+    TAKES_FORMAT  # a memory format, or None
 
 cdef object TAKES_NAMES = ("anything", "bool", "int", "int or a tuple of ints", "float", "Number", "str", "Tensor",
-                           "tuple of Tensors")
+                           "tuple of Tensors", "bool", "memory_format")
 
 
 cdef inline bint is_small_int(object x):
@@ -48,6 +50,12 @@ cdef int check_keywords(Composite op, PyObject** values, tuple names) except -1:
 cdef int check_argument(str op, tuple params, int i, int takes, object x) except -1:
     if takes == TAKES_BOOL:
         if PyBool_Check(x):
+            return 0
+    elif takes == TAKES_FLAG:
+        if PyBool_Check(x) or x is None:
+            return 0
+    elif takes == TAKES_FORMAT:
+        if isinstance(x, memory_format) or x is None:
             return 0
     elif takes == TAKES_INT or takes == TAKES_INTS:
         return 0 if is_small_int(x) else check_whole(op, params, i, takes, x)

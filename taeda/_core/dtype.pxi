@@ -194,6 +194,8 @@ cdef class device:
             return
         if isinstance(type, int):
             type, index = "cuda", type
+        elif not isinstance(type, str):
+            raise TypeError(f"device: expected a device, a string or an index, not {type.__class__.__name__}")
         name, colon, number = str(type).partition(":")
         if colon:
             if index is not None:

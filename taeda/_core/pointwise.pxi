@@ -403,7 +403,7 @@ cdef int refuse_bools(Op op, PyObject** inputs) except -1:
 
 cdef int raise_bad_dtype(Op op, int compute) except -1:
     if op.strict_bool and compute == BOOL:
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
+        raise RuntimeError(f"{op.traits['strict_bool']} a bool tensor is not supported. If you are trying to invert "
                            "a mask, use the `~` or `logical_not()` operator instead.")
     common_dtype(compute)
     kinds = ("bool", "integer", "floating point", "complex")

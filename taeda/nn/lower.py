@@ -303,7 +303,7 @@ def grid_sampler(
 
 
 @composite(method=False, out=True)
-def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_2d(input, grid, interpolation_mode: int, padding_mode: int, align_corners):
     """:func:`grid_sampler` of ``(N, C, H, W)``."""
     if input.dim() != 4:
         raise RuntimeError(f"grid_sampler_2d(): expected 4D input, but got input with sizes {list(input.shape)}")
@@ -311,7 +311,7 @@ def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners
 
 
 @composite(method=False, out=True)
-def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
+def grid_sampler_3d(input, grid, interpolation_mode: int, padding_mode: int, align_corners):
     """:func:`grid_sampler` of ``(N, C, D, H, W)``."""
     if input.dim() != 5:
         raise RuntimeError(f"grid_sampler_3d(): expected 5D input, but got input with sizes {list(input.shape)}")

@@ -124,6 +124,12 @@ def _resized(x: Tensor, dims, sizes) -> Tensor:
     return pad(x, widths) if any(widths) else x
 
 
+def _whole(x, name):
+    """One or several whole numbers as a tuple."""
+    x = _core.whole_numbers(x, "fft", name)
+    return x if isinstance(x, tuple) else (x,)
+
+
 def _scale(norm, count, forward, name):
     """The factor of PyTorch's ``norm``: by default the inverse is divided by the number of points."""
     if norm not in (None, "forward", "backward", "ortho"):
@@ -154,7 +160,7 @@ def _axes(x, s, dim, name):
     if x.dim() == 0 and dim is not None and len(dim):
         raise IndexError(f"{name}: Dimension specified as {dim[0]} but tensor has no dimensions")
     if dim is not None:
-        dim = (dim,) if isinstance(dim, int) else tuple(dim)
+        dim = _whole(dim, "dim")
         for d in dim:
             if not -x.dim() <= d < x.dim():
                 raise IndexError(
@@ -164,7 +170,7 @@ def _axes(x, s, dim, name):
         if len(set(dim)) != len(dim):
             raise RuntimeError(f"{name}: FFT dims must be unique")
     if s is not None:
-        s = (s,) if isinstance(s, int) else tuple(s)
+        s = _whole(s, "s")
         if dim is None:
             if len(s) > x.dim():
                 raise RuntimeError(
@@ -205,7 +211,7 @@ def _real_transform(x, s, dim, norm, forward, name):
 def _half_transform(x, s, dim, norm, forward, name):
     """Half-complex to real."""
     x = _as_complex(_floating(x, name))
-    given = s is not None and (isinstance(s, int) or tuple(s)[-1] != -1)
+    given = s is not None and _whole(s, "s")[-1:] != (-1,)
     dim, sizes = _axes(x, s, dim, name)
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -278,7 +284,7 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=N
 
 
 def _shift(input, dim, sign):
-    dims = range(input.dim()) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = range(input.dim()) if dim is None else _whole(dim, "dim")
     shifts = [input.shape[d] // 2 if sign > 0 else (input.shape[d] + 1) // 2 for d in dims]
     return roll(input, shifts, list(dims)) if shifts else input.clone()
 

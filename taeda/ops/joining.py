@@ -176,6 +176,10 @@ def tensor_split(input, indices_or_sections, dim=0):
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor"
             )
+        if indices_or_sections.dtype is not _core.int64:
+            raise RuntimeError(
+                f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {indices_or_sections.dtype}"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if is_index(indices_or_sections):
         sections = index(indices_or_sections)
@@ -186,7 +190,12 @@ def tensor_split(input, indices_or_sections, dim=0):
         short, more = divmod(size, sections)
         pieces = list(pairwise(i * short + min(i, more) for i in range(sections + 1)))
     else:
-        cuts = [int(i) for i in indices_or_sections]
+        if not isinstance(indices_or_sections, (tuple, list)):
+            raise TypeError(
+                "tensor_split(): argument 'indices_or_sections' must be an int or a tuple of ints, not "
+                f"{type(indices_or_sections).__name__}"
+            )
+        cuts = _core.whole_numbers(indices_or_sections, "tensor_split", "indices_or_sections")
         pieces = list(zip([0, *cuts], [*cuts, size], strict=True))
     return tuple(slice_view(input, at, start, stop, 1) for start, stop in pieces)
 

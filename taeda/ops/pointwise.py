@@ -59,7 +59,13 @@ def add(input, other, *, alpha=1):
 add.vjp(input=lambda g: g, other=lambda g, alpha: g if alpha == 1 else mul_conj(g, alpha))
 
 
-@pointwise(numbers=True, check=_check_alpha, dtypes=NUMBER, strict_bool=True, reference=lambda *x: np.subtract(*x))
+#: How the error about a bool operand begins.
+SUBTRACTION = "Subtraction, the `-` operator, with"
+
+
+@pointwise(
+    numbers=True, check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, reference=lambda *x: np.subtract(*x)
+)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
     return input - _times(other, alpha)
@@ -72,7 +78,7 @@ alias(sub, "subtract")
 @pointwise(
     check=_check_alpha,
     dtypes=NUMBER,
-    strict_bool=True,
+    strict_bool=SUBTRACTION,
     inplace=False,
     reference=lambda a, b: b - a,
     tensors=("input",),
@@ -271,7 +277,7 @@ def _as_tensor(x, like):
     return zeros((), _core.result_type(like, x)).fill_(x)
 
 
-@pointwise(dtypes=NUMBER, reference=lambda *x: np.negative(*x))
+@pointwise(dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference=lambda *x: np.negative(*x))
 def neg(input):
     """``-input``. For bools use ``~``."""
     return -input

@@ -675,19 +675,17 @@ def _drop_alpha(name: str, input: Tensor, p: float, train: bool, inplace: bool, 
 def _family(name: str, drop: Callable, feature: bool, doc: str) -> None:
     """``name(input, p, train)`` and ``name_``."""
 
-    def forward(input, p, train):
+    def forward(input, p: float, train):
         return drop(name, input, p, train, False, feature)
 
-    def inplace(input, p, train):
+    def inplace(input, p: float, train):
         return drop(name + "_", input, p, train, True, feature)
 
     forward.__name__ = forward.__qualname__ = name
     forward.__doc__ = doc
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`{name}`."
-    composite(method=False)(forward)
-    composite(method=False)(inplace)
-    globals()[name], globals()[name + "_"] = forward, inplace
+    globals()[name], globals()[name + "_"] = composite(method=False)(forward), composite(method=False)(inplace)
 
 
 _family(

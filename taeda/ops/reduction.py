@@ -375,6 +375,8 @@ def _arguments(name, dim, unbiased, correction):
     """``dim`` and the correction from the two spellings, ``(dim, unbiased)`` and ``(dim, *, correction)``."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if unbiased is not None and not isinstance(unbiased, bool):
+        raise TypeError(f"{name}(): argument 'unbiased' must be bool, not {type(unbiased).__name__}")
     if correction is None:
         return dim, 1.0 if unbiased is None else float(unbiased)
     if unbiased is not None:

@@ -280,7 +280,10 @@ def pad(input, pad, mode="constant", value=None):
     Raises:
         RuntimeError: too many amounts, or more than there is to reflect.
     """
-    pad = tuple(map(int, pad))
+    if type(mode) is not str or not isinstance(pad, (tuple, list)):
+        what, kind, given = ("mode", "str", mode) if type(mode) is not str else ("pad", "a tuple of ints", pad)
+        raise TypeError(f"pad(): argument {what!r} must be {kind}, not {type(given).__name__}")
+    pad = _core.whole_numbers(pad, "pad", "pad")
     if is_channels_last(input) and len(pad) <= 2 * (input.dim() - 2):
         return _pad_channels_last(input, pad, mode, value)
     if mode == "constant":

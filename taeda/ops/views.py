@@ -104,8 +104,10 @@ def expand_as(input, other):
 
 
 @composite(method=False)
-def broadcast_to(input, size):
+def broadcast_to(input, size: Ints):
     """``input`` expanded to ``size``."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"broadcast_to(): argument 'size' must be a tuple of ints, not {type(size).__name__}")
     return expand(input, size)
 
 

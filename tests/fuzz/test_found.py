@@ -226,6 +226,8 @@ KINDS = {  # what takes an argument of one kind: what is none, what is one
         lambda x: taeda.linalg.cholesky(A, upper=x),
         lambda x: F.embedding(ints(0), X, sparse=x),
         lambda x: taeda.var(X, 0, keepdim=x),
+        lambda x: F.dropout(X, 0.5, x),
+        lambda x: F.alpha_dropout(X, 0.5, x, inplace=False),
         (1.5, 1, 0, None, "x", [True], np.True_, taeda.tensor(True)),
         (True, False),
     ),
@@ -274,8 +276,45 @@ KINDS = {  # what takes an argument of one kind: what is none, what is one
         (1, None, ["L"]),
         (),
     ),
+    "flag": (
+        lambda x: taeda.eye(2, requires_grad=x),
+        lambda x: taeda.var(X, 0, x),
+        (1.5, 1, "x", [True], np.True_, taeda.tensor(True)),
+        (True, False, None),
+    ),
+    "str or None": (
+        lambda x: taeda.fft.fftn(X, norm=x),
+        lambda x: taeda.div(X, X, rounding_mode=x),
+        (1, 1.5, ["ortho"], taeda.tensor(1)),
+        (None,),
+    ),
+    "memory_format": (
+        lambda x: X.clone(memory_format=x),
+        lambda x: X.float(memory_format=x),
+        (1, 1.5, "x", [None], taeda.tensor(1), object()),
+        (taeda.contiguous_format, taeda.preserve_format),
+    ),
+    "device": (
+        taeda.device,
+        lambda x: taeda.zeros(2, device=x),
+        lambda x: taeda.randn_like(X, device=x),
+        (1.5, [1], object(), taeda.ones(2), {}),
+        ("cpu", taeda.device("cpu")),
+    ),
+    "sequence of ints": (
+        lambda x: F.pad(X, x, "constant"),
+        lambda x: taeda.broadcast_to(taeda.ones(1, 1), x),
+        (1, 1.5, None, "xy", ["x", "y"], [1.5, 1.5], np.ones(2), {}, taeda.ones(2)),
+        ([1, 1], (np.int64(1), 1), [taeda.tensor(1), 1]),
+    ),
+    "cuts": (
+        lambda x: X.tensor_split(x),
+        (1.5, None, "x", [1.5], ["x"], {}, np.ones(2)),
+        (1, [1], taeda.tensor(1), taeda.tensor([1])),
+    ),
     "Tensor": (
         lambda x: taeda.softmax(x, 0),
+        lambda x: F.dropout(x, 0.5),
         lambda x: taeda.cdist(x, X),
         lambda x: taeda.logsumexp(x, 0),
         taeda.tril,
@@ -302,6 +341,12 @@ def test_kinds_of_arguments(kind):
                 call(x)
         for x in right:
             call(x)
+
+
+@pytest.mark.parametrize("call", (taeda.neg, operator.neg, lambda x: x - x, lambda x: 1 - x))
+def test_a_bool_has_no_sign(call):
+    with pytest.raises(RuntimeError, match="bool tensor is not supported"):
+        call(taeda.tensor([True]))
 
 
 def test_inverting_is_for_integers_and_bools():
