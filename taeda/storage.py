@@ -291,6 +291,15 @@ def _typed_storage(input: Tensor) -> TypedStorage:
     return TypedStorage(wrap_storage=input.untyped_storage(), dtype=input.dtype)
 
 
+def _load_from_bytes(b: bytes) -> TypedStorage:
+    """The storage that PyTorch wrote into a pickle of its own."""
+    import io
+
+    from .io import load
+
+    return load(io.BytesIO(b), weights_only=False)
+
+
 _core.install("storage", _storage)
 _core.install("storage_type", _storage_type)
 _core.install("_typed_storage", _typed_storage)

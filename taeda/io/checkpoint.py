@@ -12,6 +12,7 @@ from typing import Any
 from .. import _core
 from .._core import Size, Tensor
 from .._core.exchange import copy_to_storage, share_storage
+from ..storage import TypedStorage
 from .archive import ArchiveReader, ArchiveWriter, atomic_write
 from .options import options
 from .pickling import Constructor, PicklingError, Reader, UnpicklingError, Writer, check_key, find_allowed
@@ -46,13 +47,11 @@ class StorageType:
         self.dtype = dtype
 
 
-class Stored:
+class Stored(TypedStorage):
     """A storage of a file: its memory, and its dtype (None if the file does not say)."""
 
-    __slots__ = ("dtype", "storage")
-
     def __init__(self, storage: Any, dtype: Any):
-        self.storage = storage
+        self.storage = self._untyped_storage = storage
         self.dtype = dtype
 
 

@@ -139,6 +139,22 @@ def _list_unflatten(values: Iterable, context: None) -> list:
     return list(values)
 
 
+def _tuple_flatten(d: tuple) -> tuple[list, None]:
+    return list(d), None
+
+
+def _tuple_unflatten(values: Iterable, context: None) -> tuple:
+    return tuple(values)
+
+
+def _namedtuple_flatten(d: Any) -> tuple[list, type]:
+    return list(d), type(d)
+
+
+def _namedtuple_unflatten(values: Iterable, context: Any) -> Any:
+    return context(*values)
+
+
 def _is_namedtuple_instance(x: Any) -> bool:
     return isinstance(x, tuple) and hasattr(type(x), "_fields") and type(x) is not tuple
 

@@ -1,5 +1,6 @@
 """``import torch`` means taeda: each test runs programs in a new interpreter, where PyTorch itself must not be loaded."""
 
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -219,3 +220,20 @@ def test_names_without_a_device_or_a_compiler():
         """
     )
     assert out.split() == ["NotImplementedError", "RuntimeError", "AttributeError"]
+
+
+def test_pickles_of_torch_by_pickle_itself(tmp_path):
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0).reshape(2, 3).t()
+    path = tmp_path / "x.pkl"
+    path.write_bytes(pickle.dumps({"x": x, "p": torch.nn.Parameter(x[0]), "s": x.untyped_storage()}))
+    out = run(
+        f"""
+        import pickle, torch
+        with open({str(path)!r}, "rb") as file:
+            d = pickle.load(file)
+        print(d["x"].tolist(), d["x"].stride(), type(d["p"]).__name__, d["p"].tolist(), d["s"].nbytes())
+        from torch.utils._pytree import _namedtuple_flatten, _tuple_flatten
+        """
+    )
+    assert out == "[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] (1, 3) Parameter [0.0, 3.0] 24\n"

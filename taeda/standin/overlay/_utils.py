@@ -27,10 +27,45 @@ def _get_available_device_type() -> str | None:
     return None
 
 
-def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
-    from taeda.nn.parameter import Parameter
+# ---- what pickled tensors name, for programs that use `pickle` itself ----
+def _stored(storage: Any) -> Any:
+    """A storage as the reader of files has it."""
+    from taeda.io.checkpoint import Stored
 
-    return Parameter(data, requires_grad)
+    if isinstance(storage, Stored):
+        return storage
+    untyped = getattr(storage, "_untyped_storage", storage)
+    return Stored(untyped, getattr(storage, "dtype", None))
+
+
+def _rebuild_tensor(storage: Any, *rest: Any) -> Any:
+    from taeda.io import checkpoint
+
+    return checkpoint._rebuild_tensor(_stored(storage), *rest)
+
+
+def _rebuild_tensor_v2(storage: Any, *rest: Any) -> Any:
+    from taeda.io import checkpoint
+
+    return checkpoint._rebuild_tensor_v2(_stored(storage), *rest)
+
+
+def _rebuild_tensor_v3(storage: Any, *rest: Any) -> Any:
+    from taeda.io import checkpoint
+
+    return checkpoint._rebuild_tensor_v3(_stored(storage), *rest)
+
+
+def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    from taeda.io import checkpoint
+
+    return checkpoint._rebuild_parameter(data, requires_grad, backward_hooks)
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
+    from taeda.io import checkpoint
+
+    return checkpoint._rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)
 
 
 class ExceptionWrapper:
