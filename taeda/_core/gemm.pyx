@@ -20,6 +20,7 @@ cdef enum:
     PACKED = 2
     PACK_A = 4
     TURNED = 8
+    DOWN_FIRST = 16
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     TASK = 1 << 19        # multiplications worth a task of their own
@@ -47,13 +48,14 @@ cdef int64_t _a_tiles            # most tiles of A that a task packs
 cdef int64_t _turned             # most items of C that a task turns
 cdef int64_t _k_block
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
+cdef bint _asks                  # whether the tiles ask for what the next one needs of A
 cdef bint _masks                 # whether the tiles may read a short last panel in place
 cdef tuple NAMES = DTYPE_NAMES
 
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _masks
+    global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _asks, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS
@@ -62,7 +64,7 @@ cdef int load(int code) except -1:
     _group, _a_tiles, _turned = gemm.PACK_GROUP, gemm.A_TILES, gemm.TURNED_ITEMS
     _k_block = gemm.K_BLOCK
     _chunk = dot.DOT_CHUNK
-    _masks = width > 16
+    _asks, _masks = gemm.asks_for_a(width), width > 16
     _panel[code] = gemm.panel(NAMES[code], width)
 
 
@@ -214,17 +216,17 @@ cdef int blocked(Product* p) except -1:
     cdef int64_t item = ITEMSIZE[p.code], panel = _panel[p.code], i, j, flags = 0
     cdef bint b_by_rows = p.b.columns == item or p.n == 1
     cdef Product q
-    # By columns A is slow to use in place.
-    if p.a.columns != item and p.a.rows == item and p.m >= 32 and p.n >= panel and p.k >= 16:
+    # By columns A is slow to use in place by tiles that do not ask for it.
+    if not _asks and p.a.columns != item and p.a.rows == item and p.m >= 32 and p.n >= panel and p.k >= 16:
         flags = PACK_A
     # B in place where its rows are near each other or few tiles read it.
     if b_by_rows and (_masks or p.n % panel == 0) and (
             p.m <= 4 * ROWS or (p.m <= 96 and not flags) or
             (p.b.rows <= NEAR and (p.m <= SOME_ROWS or p.k * p.b.rows <= NEAR_BYTES))):
         return in_blocks(p, flags)
-    if p.m <= SOME_ROWS or p.n < 4 * panel or p.k < 32:
+    if p.m <= SOME_ROWS or p.k < 32 or (p.n < 4 * panel and p.n0 * p.n1 > 1):
         return in_blocks(p, flags | PACK_B)
-    if p.n >= AHEAD_PANELS * panel and (p.a.rows == item or p.a.columns == item):
+    if p.n >= AHEAD_PANELS * panel and (p.k > _k_block or not _asks) and (p.a.rows == item or p.a.columns == item):
         flags = PACK_A
     for i in range(p.n0):
         for j in range(p.n1):
@@ -291,6 +293,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     """Cut C into tasks, k into blocks, and launch."""
     cdef int64_t panel = _panel[p.code], batch = p.n0 * p.n1, item = ITEMSIZE[p.code]
     cdef int64_t panels = ceil_div(p.n, panel), strips = ceil_div(p.m, ROWS), down = 1, across = 1, wanted, init
+    cdef int64_t depth = even_blocks(p.k, _k_block if flags else 2 * _k_block)
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[MATMUL_ARGS]
     cdef char* ptr[5]
@@ -313,12 +316,14 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
         across = min(panels, wanted)
         # Every task packs its panels of B again, which costs as much as a dozen rows or two.
         down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 64)))
+        if p.n > p.m:  # the larger operand is read once
+            flags |= DOWN_FIRST
     init = p.init
     if init and p.n > 1 and p.d.columns == 0:
         init = 2
     ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr, tiles(p.code)
     arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, init, down,
-              across, even_blocks(p.k, _k_block if flags else 2 * _k_block), flags, p.n1, p.a.outer, p.a.inner,
+              across, depth, flags, p.n1, p.a.outer, p.a.inner,
               p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
     run(fn, ptr, arg, down * across * batch, grain_of(work, down * across * batch), work)
     return 0

@@ -5,9 +5,8 @@ read with any strides, by vectors of B, whose columns are contiguous. Everything
 
 * B is used in place where it is read few times, else a panel of it (``K_BLOCK x panel`` elements, on the stack of the
   thread that uses it) is *packed*: copied or transposed so that reading it is sequential.
-* A may be used in place whatever its strides. Packed (``pitch`` items for the rows of a tile, one k after the other) it
-  is a tenth faster, and by columns much more. Large products pack all of A and B first; those with few columns or few
-  rows would only move memory that way, and pack A block by block as they go.
+* A may be used in place whatever its strides: each tile asks for what the next one reads. Many panels that read it by
+  columns, or in several blocks of k, are worth packing it (``pitch`` items for the rows of a tile, one k after the other).
 * C is cut into tasks of ``mc x nc`` elements by shape alone; the sum over k is never split between tasks, so results do
   not depend on the number of threads.
 
@@ -47,6 +46,11 @@ def tile_shape(vector_bytes: int) -> Shape:
     return Shape(6, (2, 1))
 
 
+def asks_for_a(vector_bytes: int) -> bool:
+    """Whether a tile has instructions to spare for asking for A's next one: half the multiplications of one step may not."""
+    return vector_bytes != 32
+
+
 def panel(dtype: str, vector_bytes: int) -> int:
     """Columns of a full panel."""
     return tile_shape(vector_bytes).vectors * max(vector_bytes // TYPES[dtype].bytes, 1)
@@ -61,8 +65,8 @@ MATMUL_ARGS = tuple(
 )
 #: The task that uses B packs it; B has been packed before, by ``pack_b``; the task packs A, ``A_TILES`` tiles at most;
 #: C has contiguous columns rather than rows, and a task's part of it, rounded up to panels and vectors, has at most
-#: ``TURNED_ITEMS`` items.
-PACK_B, PACKED, PACK_A, TURNED = 1, 2, 4, 8
+#: ``TURNED_ITEMS`` items; tasks that share columns follow each other, rather than those that share rows.
+PACK_B, PACKED, PACK_A, TURNED, DOWN_FIRST = 1, 2, 4, 8, 16
 TURNED_ITEMS = 16384
 A_GAP = 64
 A_TILES = 22  # with its padding and a panel of B this stays in the second-level cache, and on the stack
@@ -73,7 +77,7 @@ class Context:
 
     NAMES = (
         "k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m",
-        "next", "end", "later", "pitch", "jump", "other_jump", "runs", "ahead", "step",
+        "next", "stride", "leap", "left", "later", "pitch", "jump", "other_jump", "runs", "ahead", "step",
     )  # fmt: skip
 
     def __init__(self, f: Function, pointer: Value):
@@ -105,7 +109,11 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     pointer, a, b, c, d, columns = h.params
     context = Context(h, pointer)
     lanes = h.lanes(t)
-    a_m, a_k, b_k = context.get("a_m"), context.get("a_k"), context.get("b_k")
+    a_m, a_k, b_k, a_tile = context.get("a_m"), context.get("a_k"), context.get("b_k"), context.get("a_tile")
+    # While a tile works, A's next one is asked for: its rows in turn, or, by columns, the last of them at each k.
+    by_rows = a_k == t.bytes
+    near = a_tile + h.select(by_rows, h.i64(0), h.i64((rows - 1) * t.bytes))
+    near_step = h.select(by_rows, a_m, h.i64(0))
     masks = _masks(h, vectors, columns, lanes)
     # Rows are addressed in groups of four from one pointer: 0, 1, 2 and 3 strides away, which x86 does in the operand.
     a_m2, a_m3 = a_m * 2, a_m * 3
@@ -113,11 +121,16 @@ def _tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     groups = [h.offset(a, a_m * g) for g in range(0, rows, 4)]
     zero = h.const(t, 0, lanes)
     ahead, ahead_step = context.get("ahead", PTR), context.get("step")
+    whole = rows == tile_shape(h.vector_bytes).rows
+    if whole:
+        _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
     with h.loop(0, context.get("k"), carry=[b, ahead, *groups, *[zero] * (rows * vectors)]) as L:
         at_b, ahead, *rest = L.carry
         at_a, acc = rest[: len(groups)], rest[len(groups) :]
-        if rows == tile_shape(h.vector_bytes).rows:
+        if whole:
             h.prefetch(ahead, 2)
+        if whole and asks_for_a(h.vector_bytes):
+            h.prefetch(h.offset(at_a[0], near + (L.index & 7) * near_step), 2)
         loads = masks if h.vector_bytes > 16 else [None] * vectors  # elsewhere the last panel is always packed
         columns_of_b = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes, loads[v]) for v in range(vectors)]
         for i in range(rows):
@@ -137,9 +150,8 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     context = Context(h, pointer)
     lanes, pitch = h.lanes(t), tile_shape(h.vector_bytes).pitch
     d_m = context.get("d_m")
-    for i in range(rows):  # the sum takes longer than these lines do to come
-        for v in range(vectors):
-            h.prefetch(h.offset(h.offset(d, d_m * i), v * lanes * t.bytes))
+    _expect(h, d, d_m, rows, vectors * lanes * t.bytes)
+    _expect(h, c, context.get("c_m"), rows, vectors * lanes * t.bytes)
     zero = h.const(t, 0, lanes)
     ahead_step = context.get("step")
 
@@ -163,6 +175,13 @@ def _packed_tile(f: Function, t: Type, rows: int, vectors: int) -> Helper:
     last = steps(1, k, twice.index, list(twice.carry))
     _finish(h, t, rows, vectors, last.carry[3:], context, c, d, [None] * vectors)
     return h
+
+
+def _expect(h: Helper, c: Value, c_m: Value, rows: int, row: int) -> None:
+    """Ask for the lines of a tile of C, ``row`` bytes of each of its rows: the sum takes longer than they do to come."""
+    for i in range(rows):
+        for at in range(0, row, 64):
+            h.prefetch(h.offset(h.offset(c, c_m * i), at), write=True)
 
 
 def _masks(h: Function, vectors: int, columns: Value, lanes: int) -> list[Value | None]:
@@ -196,12 +215,13 @@ def _rows(f: Function, t: Type, vectors: int) -> Helper:
         with h.loop(start, stop, most, carry=carry) as L:
             at_a, at_c, at_d = L.carry
             # Each tile asks for a part of the panel that comes next, until all of it has been, then of the block of A.
-            upcoming = context.get("next", PTR)
-            more = upcoming < context.get("end", PTR)
+            upcoming, left = context.get("next", PTR), context.get("left")
+            more = left > 0
             context.set(
                 ahead=h.select(more, upcoming, pointer),
-                step=h.select(more, h.i64(64), h.i64(0)),
-                next=h.offset(upcoming, context.get("k") / (2 if tile is fast else 1) * 64),
+                step=h.select(more, context.get("stride"), h.i64(0)),
+                next=h.offset(upcoming, context.get("leap")),
+                left=left - 1,
             )
             runs = context.get("runs")
             with h.when(~more & (runs > 0)):
@@ -410,7 +430,8 @@ def matmul(f: Function, dtype: str) -> None:
     packing = PackA(f, t, A_GAP)
     slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step + A_TILES * A_GAP)
     room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t)
-    packs_a, packs_b, packed, turned = ((g["flags"] & flag) != 0 for flag in (PACK_A, PACK_B, PACKED, TURNED))
+    flags = PACK_A, PACK_B, PACKED, TURNED, DOWN_FIRST
+    packs_a, packs_b, packed, turned, down_first = ((g["flags"] & flag) != 0 for flag in flags)
     fast = (packs_a & (packs_b | packed)).to(I64)
     tiles, panels = (g["m"] + (shape.rows - 1)) / shape.rows, (g["n"] + (width - 1)) / width
     tasks = g["down"] * g["across"]
@@ -418,8 +439,10 @@ def matmul(f: Function, dtype: str) -> None:
     with f.loop(f.begin, f.end) as T:
         batch, inside = T.index / tasks, T.index % tasks
         i, j = batch / g["n1"], batch % g["n1"]
-        row, m = _share(f, inside / g["across"], g["down"], tiles, shape.rows, g["m"])
-        column, n = _share(f, inside % g["across"], g["across"], panels, width, g["n"])
+        task_row = f.select(down_first, inside % g["down"], inside / g["across"])
+        task_column = f.select(down_first, inside / g["down"], inside % g["across"])
+        row, m = _share(f, task_row, g["down"], tiles, shape.rows, g["m"])
+        column, n = _share(f, task_column, g["across"], panels, width, g["n"])
         base = {x: i * g[f"{x}_b0"] + j * g[f"{x}_b1"] for x in "abcd"}
         d_n = f.select(g["init"] == 1, f.i64(t.bytes), f.i64(0))
         a = f.offset(f.data(1), base["a"] + row * g["a_m"])
@@ -448,8 +471,11 @@ def matmul(f: Function, dtype: str) -> None:
             use_a = f.select(packs_a, slab, at_a)
             block.context.set(b_k=f.select(packs_b | packed, f.i64(width * t.bytes), g["b_k"]))
             block.set_c(K.index == 0, g["init"], c, c_m, d, g["d_m"])
-            more = packs_a & (K.index + depth < g["k"])
-            block.comes_later(f.offset(at_a, depth * g["a_k"]), g["a_m"], g["a_k"], m, more)
+            # In place by columns, A's first tiles are what no tile before them asks for.
+            beside = (g["a_k"] != t.bytes) & ~packs_a
+            rows = f.select(beside, f.i64(shape.rows), m)
+            more = (packs_a | beside) & (K.index + depth < g["k"])
+            block.comes_later(f.offset(at_a, depth * g["a_k"]), g["a_m"], g["a_k"], rows, more)
             with f.loop(0, n, width) as P:
                 columns = smaller(f, n - P.index, width)
                 source = f.offset(at_b, P.index * b_n)
@@ -457,9 +483,10 @@ def matmul(f: Function, dtype: str) -> None:
                     f.call(copy, buffer, source, g["b_k"], depth, columns)
                     B.otherwise()
                     f.call(turn, buffer, source, g["b_n"], depth, columns)
-                following = f.offset(source, b_n * width)
-                reach = f.select(packed & (P.index + width < n), depth * (width * t.bytes), f.i64(0))
-                block.comes_next(following, reach)
+                last = column + P.index + width >= g["n"]
+                deeper = ~packed & (P.index + width >= n) & (K.index + depth < g["k"])
+                following = f.select(deeper, f.offset(at_b, depth * g["b_k"]), f.offset(source, b_n * width))
+                block.comes_next(following, g["b_k"], depth, packed, fast, ~last | deeper)
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
         with f.when(turned):
             f.call(turn_out, target, g["c_n"], room, pitch, m, n)
@@ -576,8 +603,7 @@ class Block:
         self.width = shape.vectors * self.lanes
         self.tiles, self.pointers, self.args = tiles, f.scratch(5 * 8), f.scratch(3 * 8)
         self.context = Context.new(f)
-        self.comes_next(self.context.pointer, f.i64(0))
-        self.context.set(runs=f.i64(0))
+        self.context.set(left=f.i64(0), runs=f.i64(0))
         self.zeros = f.scratch(self.width * t.bytes)
         for v in range(shape.vectors):
             f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
@@ -590,10 +616,17 @@ class Block:
         self.d_step = f.select(none, f.i64(0), f.i64(self.t.bytes))
         self.context.set(c_m=c_m, d_m=f.select(given, d_m, f.select(none, f.i64(0), c_m)))
 
-    def comes_next(self, panel: Value, size: Value) -> None:
-        """Have the tiles ask for the cache lines of ``panel``, which takes so many bytes, while they work."""
-        self.f.store(self.context.at("next"), panel)
-        self.f.store(self.context.at("end"), self.f.offset(panel, size))
+    def comes_next(self, panel: Value, b_k: Value, depth: Value, packed: Value, fast: Value, there: Value) -> None:
+        """Have the tiles ask for the lines of ``panel`` while they work: in the order of memory if packed, or down it."""
+        f = self.f
+        lines = self.width * self.t.bytes // 64
+        twice = packed & (fast != 0)  # these tiles ask every second k
+        self.context.set(
+            next=panel,
+            stride=f.select(packed, f.i64(64), b_k),
+            leap=f.select(packed, f.select(twice, depth * 32, depth * 64), f.i64(64)),
+            left=f.select(there, f.select(twice, f.i64(2 * lines), f.i64(lines)), f.i64(0)),
+        )
 
     def comes_later(self, a: Value, a_m: Value, a_k: Value, m: Value, there: Value) -> None:
         """The same for a block of A, ``K_BLOCK`` deep, in place: each run of a tile is one column of cache lines."""

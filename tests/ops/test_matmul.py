@@ -203,6 +203,7 @@ def test_errors(call, error, says):
         (270, 270, 300),
         (300, 530, 2100),
         (280, 4200, 40),
+        (300, 97, 700),
     ],
 )
 def test_every_way(m, n, k):
