@@ -12,11 +12,13 @@ left out, the mode and levels of the row-wise schedule, and ``affine``, how weig
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from .build import kernel
 from .ir import F64, I64, Function, Value
 from .pointwise import part
 from .reduce import add, compute
-from .rowwise import Operand, Row, Schedule, rowwise
+from .rowwise import Group, Operand, Row, Schedule, rowwise
 
 Dtypes = tuple[str | None, ...]
 
@@ -51,22 +53,70 @@ def _inverse_root(f: Function, variance: Value, eps: Value) -> Value:
     return 1.0 / f.unary("sqrt", variance + f.splat(eps, variance.lanes))
 
 
+def _affine(f: Function, v: Value, given: list[int], affine: Sequence[Value]) -> Value:
+    """``v * weight + bias`` of those that are ``given``: operands 2 and 3."""
+    if len(given) == 2:
+        return f.fma(v, affine[0], affine[1])
+    return v * affine[0] if given == [2] else v + affine[0] if given else v
+
+
 def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value | None, rstd: Value) -> None:
     """``(x - mean) * rstd * w + b``."""
     f, given = row.f, _given(dtypes, w, b)
 
     def fn(v: Value, *affine: Value) -> Value:
-        v = (v if mean is None else v - mean) * rstd
-        if len(given) == 2:
-            return f.fma(v, affine[0], affine[1])
-        return v * affine[0] if given == [w] else v + affine[0] if given else v
+        return _affine(f, (v if mean is None else v - mean) * rstd, [2 + (i - w) for i in given], affine)
 
     row.each([x, *given], [y], fn, fetch=[y])
+
+
+def _group_statistics(group: Group, x: int, dtype: str, eps: Value, centred: bool) -> tuple[Callable | None, Callable]:
+    """The mean (None unless ``centred``) and the inverse deviation of each row, by its number in the group."""
+    f, t = group.f, part(dtype)
+    n, mean = group.schedule.n0.to(t), None
+    if centred:
+        (total,) = group.fold([x], [(dtype, 0.0)], lambda r: lambda acc, v: (acc[0] + v,))
+        mean = group.keep(total / n)
+
+    def square(r: Value) -> Callable:
+        m = None if mean is None else mean(r)
+
+        def step(acc, v):
+            d = v if m is None else v - m
+            return (f.fma(d, d, acc[0]),)
+
+        return step
+
+    (total,) = group.fold([x], [(dtype, 0.0)], square, fetch=[x])
+    return mean, group.keep(_inverse_root(f, total / n, eps))
+
+
+def _normalize_rows(f: Function, dtypes: Dtypes, letters: str, centred: bool) -> None:
+    """Layer norm or RMS norm of rows of one dimension with weights along them, several rows at a time."""
+    working = compute(dtypes[1])
+    t = part(working)
+    schedule = Schedule(f, _operands(dtypes, False, letters, "c", working), t, False, 1)
+    eps = schedule.param(0, F64).to(t)
+    given = _given(dtypes, *range(2, len(dtypes)))
+
+    def body(group: Group) -> None:
+        mean, rstd = _group_statistics(group, 1, working, eps, centred)
+
+        def fn(r: Value) -> Callable:
+            m, scale = None if mean is None else mean(r), rstd(r)
+            return lambda v, *more: _affine(f, (v if m is None else v - m) * scale, given, more)
+
+        group.each([1, *given], [0], fn, fetch=[0])
+
+    schedule.groups(body, f.begin, f.end, schedule.n0 * t.bytes)
 
 
 @kernel
 def layer_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
     """Normalise rows. Operands: y, x, weight, bias. Parameter: eps."""
+    if not columns and levels == 1 and affine == "c":
+        _normalize_rows(f, dtypes, "ffww", True)
+        return
     working = compute(dtypes[1])
 
     def body(row: Row) -> None:
@@ -143,6 +193,9 @@ def _inverse_norm(row: Row, x: int, dtype: str) -> Value:
 @kernel
 def rms_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int = 1, affine: str = "c") -> None:
     """``x / sqrt(mean(x ** 2) + eps) * weight``. Operands: y, x, weight. Parameter: eps."""
+    if not columns and levels == 1 and affine == "c":
+        _normalize_rows(f, dtypes, "ffw", False)
+        return
     working = compute(dtypes[1])
 
     def body(row: Row) -> None:
@@ -168,41 +221,59 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool) -> None:
     rows, most = schedule.param(1, I64), schedule.param(2, I64)
     affine, weight = _given(dtypes, 1, 2), _given(dtypes, 5)
 
-    def gradients(row: Row) -> None:
-        mean = _mean(row, 3, working) if centred else None
-        rstd = _inverse_root(f, _variance(row, 3, working, mean), eps) if centred else _inverse_norm(row, 3, working)
+    zero = f.const(t, 0.0)
 
-        def normal(x: Value) -> Value:
-            return (x if mean is None else x - mean) * rstd
+    def gradients(group: Group) -> None:
+        n = schedule.n0.to(t)
+        mean, rstd = _group_statistics(group, 3, working, eps, centred)
 
-        def step(acc, g, x, *w):
-            g = g * w[0] if w else g
-            return f.fma(g, normal(x), acc[0]), acc[1] + g
+        def normal(r: Value) -> Callable:
+            m, scale = None if mean is None else mean(r), rstd(r)
+            return lambda x: (x if m is None else x - m) * scale
 
-        dot, total = row.fold([4, 3, *weight], [(working, 0.0)] * 2, step, add, unroll=4)
-        n = row.size.to(t)
-        slope, level = dot / n, total / n
+        def step(r: Value) -> Callable:
+            unit = normal(r)
 
-        def fn(g, x, *more):
-            unit = normal(x)
-            dy = g * more[0] if weight else g
-            dx = (dy - level - unit * slope if centred else dy - unit * slope) * rstd
-            sums = dict(zip(affine, more[len(weight) :], strict=True))
-            return dx, *(f.fma(g, unit, v) if i == 1 else v + g for i, v in sums.items())
+            def add(acc, g, x, *w):
+                g = g * w[0] if w else g
+                return (f.fma(g, unit(x), acc[0]), acc[1] + g) if centred else (f.fma(g, unit(x), acc[0]),)
 
-        row.each([4, 3, *weight, *affine], [0, *affine], fn, fetch=[0, 3, 4])
+            return add
+
+        sums = group.fold([4, 3, *weight], [(working, 0.0)] * (2 if centred else 1), step, unroll=4)
+        slope, *level = (group.keep(x / n) for x in sums)
+
+        def strip(at: Value, lanes: int, mask: Value | None) -> None:
+            """Some columns of all rows: the gradients of weight and bias add up in registers."""
+            count = None if mask is None else schedule.n0 - at
+            first = group.row(f.i64(0))
+            w = first.load(5, at, lanes, count, mask) if weight else None
+            before = [first.load(i, at, lanes, count, mask) for i in affine]
+            with f.loop(0, group.count, carry=before) as R:
+                r = R.index
+                row, unit = group.row(r), normal(r)
+                g, x = (row.load(i, at, lanes, count, mask) for i in (4, 3))
+                u = unit(x)
+                dx = (g if w is None else g * w) - u * slope(r)
+                row.store(0, at, (dx - level[0](r) if centred else dx) * rstd(r), count, mask)
+                R.carry = [f.fma(g, u, v) if i == 1 else v + g for i, v in zip(affine, R.carry, strict=True)]
+            for i, v in zip(affine, R.carry, strict=True):
+                first.store(i, at, v, count, mask)
+
+        wide = 4 * schedule.lanes
+        whole = schedule.n0 & -wide
+        with f.loop(0, whole, wide) as L:
+            strip(L.index, wide, None)
+        with f.loop(whole, schedule.n0, schedule.lanes) as L:
+            strip(L.index, schedule.lanes, f.first(schedule.n0 - L.index, schedule.lanes))
 
     with f.loop(f.begin, f.end) as B:
         first = B.index * most
         last = f.select(first + most < rows, first + most, rows)
         shared = schedule.bases(B.index, f.i64(0))
         if affine:
-            zero = f.const(t, 0.0)
             Row(schedule, B.index, shared, schedule.lanes, None).each([], affine, lambda: (zero,) * len(affine))
-        with f.loop(first, last) as R:
-            own = schedule.bases(R.index, f.i64(0))
-            places = [shared[i] if i in (1, 2) else p for i, p in enumerate(own)]
-            gradients(Row(schedule, R.index, places, schedule.lanes, None))
+        schedule.groups(gradients, first, last, schedule.n0 * (2 * t.bytes), {i: shared[i] for i in affine})
 
 
 @kernel
