@@ -3,6 +3,7 @@
     python bench/run.py                       # all cases, workloads and costs; writes bench/RESULTS.md
     python bench/run.py --only small_ops rows # groups or parts of names; prints, writes nothing
     python bench/run.py --ops                 # every op at three sizes, one and two threads; --only, --threads, --write
+    python bench/run.py --large               # pointwise ops on tensors that no cache holds, against copying; --only, --threads
     python bench/run.py --workloads           # training and inference of whole models; --only, --threads, --write
     python bench/run.py --convolutions        # layers of well-known networks against the machine; --only, --threads
     python bench/run.py --costs               # peak memory of the workloads, start, size; --only, --write
@@ -251,6 +252,7 @@ def main() -> None:
     parser.add_argument("--ops", action="store_true", help="the sweep over single ops")
     parser.add_argument("--workloads", action="store_true", help="whole models")
     parser.add_argument("--convolutions", action="store_true", help="layers of well-known networks")
+    parser.add_argument("--large", action="store_true", help="pointwise ops on tensors that no cache holds")
     parser.add_argument("--costs", action="store_true", help="peak memory, start, size")
     parser.add_argument("--profile", metavar="TEXT", help="profile the case with this in its name")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these")
@@ -261,9 +263,10 @@ def main() -> None:
 
         (sweep.run if args.ops else sweep.run_workloads)(args)
         return
-    if args.convolutions:
+    if args.convolutions or args.large:
+        script = "convolutions.py" if args.convolutions else "large.py"
         for threads in args.threads:
-            command = [sys.executable, str(HERE / "convolutions.py"), *(args.only or []), "--threads", str(threads)]
+            command = [sys.executable, str(HERE / script), *(args.only or []), "--threads", str(threads)]
             subprocess.run(command, env=environment(threads), check=True)
         return
     if args.costs or args.profile:

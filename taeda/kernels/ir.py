@@ -270,9 +270,7 @@ class Value:
         if s is BF16:
             return (self.bits(U16).to(U32) << 16).bits(F32)
         if t is BF16:
-            bits = self.bits(U32)
-            rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-            return f.select(self != self, f.const(U32, 0x7FC0, self.lanes), rounded).to(U16).bits(BF16)
+            return (self._rounded_to_half() >> 16).to(U16).bits(BF16)
         target = llvm_type(t, self.lanes)
         if s.kind == "f" and t.kind == "f":
             word = "fpext" if t.bits > s.bits else "fptrunc"
@@ -287,6 +285,19 @@ class Value:
         else:
             word = "sext" if s.kind == "i" else "zext"
         return f.emit(f"{word} {self.typed} to {target}", t, self.lanes)
+
+    def _rounded_to_half(self) -> Value:
+        """Words whose upper halves are this float32 as bfloat16."""
+        bits = self.bits(U32)
+        rounded = bits + (((bits >> 16) & 1) + 0x7FFF)
+        return self.fn.select(self != self, self.fn.const(U32, 0x7FC00000, self.lanes), rounded)
+
+    def to_bf16_with(self, other: Value) -> Value:
+        """Two vectors of float32 as one of bfloat16, of twice the lanes."""
+        lanes, f = self.lanes, self.fn
+        halves = [f.emit(f"bitcast {w.typed} to {llvm_type(U16, 2 * lanes)}", U16, 2 * lanes)
+                  for w in (self._rounded_to_half(), other._rounded_to_half())]  # fmt: skip
+        return halves[0].shuffle(range(1, 4 * lanes, 2), halves[1]).bits(BF16)
 
     def bits(self, t: Type) -> Value:
         """The same bits read as ``t`` (of equal width)."""

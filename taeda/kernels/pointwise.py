@@ -148,6 +148,7 @@ class _Schedule:
             for i, (d, c) in enumerate(zip(dtypes, classes, strict=True))
         ]
         self.prefetching = False
+        self.joined = [1] * len(outs)  # how many vectors of each output are stored as one
         self.outs, self.sources = self.operands[: len(outs)], self.operands[len(outs) :]
         self.params = self._params(2 + 2 * len(dtypes))
         widest = max(stored(d).bytes for d in [*dtypes, compute])
@@ -179,7 +180,24 @@ class _Schedule:
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(self.outs):
             raise ValueError(f"pointwise: the body gives {len(results)} values for {len(self.outs)} outputs")
-        return [self._splat(cast(r, o.dtype), lanes) for r, o in zip(results, self.outs, strict=True)]
+        last = [r if self._rounds_in_pairs(r, o, n) else cast(r, o.dtype)
+                for r, o, n in zip(results, self.outs, self.joined, strict=True)]  # fmt: skip
+        return [self._splat(r, lanes) for r in last]
+
+    @staticmethod
+    def _rounds_in_pairs(x: Number, o: Operand, joined: int) -> bool:
+        """Whether :meth:`join` converts to bfloat16, two vectors at once."""
+        return joined > 1 and o.dtype == "bfloat16" and not isinstance(x, Complex) and x.type is F32
+
+    def join(self, o: Operand, values: Sequence[Number]) -> Number:
+        """Consecutive vectors of an output as one that fills a register."""
+        if len(values) == 1:
+            return values[0]
+        if self._rounds_in_pairs(values[0], o, len(values)):
+            values = [a.to_bf16_with(b) for a, b in zip(values[::2], values[1::2], strict=True)]
+        while len(values) > 1:
+            values = [a.shuffle(range(2 * a.lanes), b) for a, b in zip(values[::2], values[1::2], strict=True)]
+        return values[0]
 
     def _splat(self, x: Number, lanes: int) -> Number:
         if isinstance(x, Complex):
@@ -187,7 +205,11 @@ class _Schedule:
         return self.f.splat(x, lanes)
 
     def unroll(self) -> int:
-        """Vectors per iteration of the main loop: a cheap body needs several to hide the loop's own cost."""
+        """Vectors per iteration of the main loop: a cheap body needs several to hide the loop's own cost.
+
+        Outputs narrower than what is computed in need several for a register, which is a cache line with AVX-512: a store
+        of less costs as much, and past the cache more.
+        """
         if "v" in [o.layout for o in self.operands]:
             return 1
         saved, block, self.f.lines = self.f.lines, self.f._block, []
@@ -201,7 +223,14 @@ class _Schedule:
         self.apply(zeros, self.lanes)
         size, self.f.lines, self.f._block = len(self.f.lines), saved, block
         self.prefetching = size > 12 or any(o.stream for o in self.outs)
-        return 4 if size <= 12 else 2 if size <= 40 else 1
+        times = 4 if size <= 12 else 2 if size <= 40 else 1
+        filling = [self.f.vector_bytes // (self.lanes * o.bytes) for o in self.outs]
+        if size * max(filling) <= 160:
+            times = max(times, *filling)
+        self.joined = [
+            1 if is_complex(o.dtype) else max(1, min(times, n)) for o, n in zip(self.outs, filling, strict=True)
+        ]
+        return times
 
     def prefetch(self, rows: Sequence[Value], index: Value, elements: int) -> None:
         """Ask for what a longer body will need 2 KiB on, as its instructions fill the window in which loads run ahead.
@@ -228,9 +257,10 @@ class _Schedule:
             for i in at
         ]
         results = self.side_by_side(loaded, lanes)
-        for i, values in zip(at, results, strict=True):
-            for o, row, value in zip(self.outs, rows[:n], values, strict=True):
-                o.store(f, o.at(f, row, i), value, count)
+        for k, (o, row, joined) in enumerate(zip(self.outs, rows[:n], self.joined, strict=True)):
+            for j in range(0, times, joined):
+                value = self.join(o, [values[k] for values in results[j : j + joined]])
+                o.store(f, o.at(f, row, at[j]), value, count)
 
     def side_by_side(self, loaded: Sequence[Sequence[Number]], lanes: int) -> list[list[Number]]:
         """:meth:`apply` to each, the lines of each in turn; one after the other where the body branches."""
@@ -258,6 +288,7 @@ class _Schedule:
                     if self.prefetching:
                         self.prefetch(rows, L.index, block)
                     self.step(rows, L.index, lanes, times)
+            self.joined = [1] * len(self.outs)  # of the rest each vector by itself
             if self.masked:
                 with f.loop(whole, size, lanes) as L:
                     self.step(rows, L.index, lanes, count=size - L.index)
