@@ -104,7 +104,9 @@ def after_import(tmp_path_factory):
         "before = set(sys.modules)\n"
         "import taeda\n"
         "tasks = len(os.listdir('/proc/self/task')) if os.path.isdir('/proc/self/task') else 1\n"
-        "print(json.dumps({'modules': sorted(set(sys.modules) - before), 'tasks': tasks,\n"
+        "kernels = [n for n, m in sys.modules.items() if n.startswith('taeda.kernels.')\n"
+        "           and type(m).__name__ != '_LazyModule']\n"
+        "print(json.dumps({'modules': sorted(set(sys.modules) - before), 'tasks': tasks, 'kernels': kernels,\n"
         "                  'threads': threading.active_count()}))"
     )
     path = os.pathsep.join(p for p in (str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")) if p)
@@ -124,6 +126,10 @@ def after_import(tmp_path_factory):
 )
 def test_import_leaves_heavy_modules_alone(after_import, heavy):
     assert [m for m in after_import["modules"] if m.split(".")[0] == heavy] == []
+
+
+def test_import_runs_no_kernel_module(after_import):
+    assert after_import["kernels"] == []
 
 
 def test_import_starts_no_thread(after_import):
