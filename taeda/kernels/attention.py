@@ -136,6 +136,13 @@ def _seen(f: Function, g: dict[str, Value], end: Value, first_key: Value, keys: 
     return f.select(g["causal"] != 0, smaller(f, end - first_key, keys), keys)
 
 
+def _ask(f: Function, t: Type, coming: list[tuple[Value, Value, Value]], row: Value) -> None:
+    """Ask for the cache lines of a row of each of what is read next: ``(rows, stride, numbers)``."""
+    for pointer, stride, numbers in coming:
+        with f.loop(0, numbers * t.bytes, 64) as L:
+            f.prefetch(f.offset(pointer, row * stride + L.index), 2)
+
+
 def _score(f: Function, t: Type, kind: str, scale: Value, at: Value, mask_at: Value, mask: Value) -> Value:
     """Scores of one register: scaled, and minus infinity where masked."""
     lanes = f.lanes(t)
@@ -224,13 +231,22 @@ def attention(f: Function, dtype: str, kind: str) -> None:
     scale_at = f.scratch(8)
     f.store(scale_at, f.scalar(len(ATTENTION_ARGS) - 1, t))
     blocks = (g["l"] + QUERIES - 1) / QUERIES
+
+    def operands(head: Value, start: Value) -> tuple[Value, Value, Value]:
+        b, h = head / g["heads"], head % g["heads"]
+        return (
+            f.offset(f.data(2), b * g["q_b"] + h * g["q_h"] + start * g["q_l"]),
+            f.offset(f.data(3), b * g["k_b"] + h / g["shared"] * g["k_h"]),
+            f.offset(f.data(4), b * g["v_b"] + h / g["shared"] * g["v_h"]),
+        )
+
     with f.loop(f.begin, f.end) as T:
         head, start = T.index / blocks, T.index % blocks * QUERIES
         b, h = head / g["heads"], head % g["heads"]
         rows = smaller(f, g["l"] - start, QUERIES)
-        q = f.offset(f.data(2), b * g["q_b"] + h * g["q_h"] + start * g["q_l"])
-        k = f.offset(f.data(3), b * g["k_b"] + h / g["shared"] * g["k_h"])
-        v = f.offset(f.data(4), b * g["v_b"] + h / g["shared"] * g["v_h"])
+        q, k, v = operands(head, start)
+        after = smaller(f, T.index + 1, f.end - 1)
+        q_after, k_after, v_after = operands(after / blocks, after % blocks * QUERIES)
         out = f.offset(f.data(0), b * g["o_b"] + h * g["o_h"] + start * g["o_l"])
         mask = f.offset(f.data(5), b * g["m_b"] + h * g["m_h"] + start * g["m_l"])
         end = f.select(g["causal"] != 0, smaller(f, start + rows, g["s"]), g["s"])
@@ -241,6 +257,12 @@ def attention(f: Function, dtype: str, kind: str) -> None:
             values, mask_at = f.offset(v, K.index * g["v_s"]), f.offset(mask, K.index * (1 if kind == "bool" else item))
             with f.when(rows > FEW_QUERIES):
                 tiles.pack_turned(keys_turned, block, g["k_s"], g["e"], keys)
+            last = K.index + KEYS >= end
+            coming = [
+                (f.select(last, k_after, f.offset(block, g["k_s"] * KEYS)), g["k_s"], g["e"]),
+                (f.select(last, v_after, f.offset(values, g["v_s"] * KEYS)), g["v_s"], g["ev"]),
+                (f.select(last, q_after, q), g["q_l"], g["e"]),
+            ]
             step = _pieces(f, g, start, rows, K.index, keys)
             with f.loop(0, rows, step) as P:
                 count = smaller(f, rows - P.index, step)
@@ -252,6 +274,7 @@ def attention(f: Function, dtype: str, kind: str) -> None:
                     tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_turned, seen)
                 with f.loop(0, count) as R:
                     row = P.index + R.index
+                    _ask(f, t, coming, row)
                     f.call(
                         softmax,
                         f.offset(scores, R.index * tiles.row),
@@ -332,6 +355,9 @@ def attention_backward(f: Function, dtype: str, kind: str) -> None:
     zero = f.i64(0)
     with f.loop(f.begin, f.end) as T:
         b, kh = T.index / key_heads, T.index % key_heads
+        next_task = smaller(f, T.index + 1, f.end - 1)
+        after_keys = next_task / key_heads, next_task % key_heads, zero
+        after = after_keys[0], after_keys[1] * g["shared"], zero
         with f.loop(kh * g["shared"], (kh + 1) * g["shared"]) as H:
             h = H.index
             _delta(
@@ -356,6 +382,14 @@ def attention_backward(f: Function, dtype: str, kind: str) -> None:
                 pieces = (rows + step - 1) / step
                 mask = f.offset(at(7, "m", b, h, start), K.index * (1 if kind == "bool" else item))
                 flat = ((b * g["heads"] + h) * g["l"] + start) * item
+                more, deeper = start + QUERIES < g["l"], K.index + KEYS < g["s"]
+                coming = [
+                    (f.select(more, at(4, "q", b, h, start + QUERIES), at(4, "q", *after)), g["q_l"], g["e"]),
+                    (f.select(more, at(9, "g", b, h, start + QUERIES), at(9, "g", *after)), g["g_l"], g["ev"]),
+                    (at(8, "o", *after), g["o_l"], g["ev"]),
+                    (f.select(deeper, f.offset(k, g["k_s"] * KEYS), at(5, "k", *after_keys, "s")), g["k_s"], g["e"]),
+                    (f.select(deeper, f.offset(v, g["v_s"] * KEYS), at(6, "v", *after_keys, "s")), g["v_s"], g["ev"]),
+                ]
                 with f.loop(0, pieces) as P:
                     # The last one first: it sees every key, and may set what the others add to.
                     fresh = (H.index == 0) & (start == begin) & (P.index == 0)
@@ -367,6 +401,7 @@ def attention_backward(f: Function, dtype: str, kind: str) -> None:
                     tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_turned, seen)
                     with f.loop(0, count) as R:
                         row = top + R.index
+                        _ask(f, t, coming, row)
                         f.call(
                             weigh,
                             f.offset(scores, R.index * tiles.row),
