@@ -584,6 +584,11 @@ def _unsqueeze(input, dim):
     return make(indices, input._v, size, input._coalesced)
 
 
+@_rule("stack")
+def _stack(tensors, dim=0):
+    return _cat([_unsqueeze(x.to_sparse_coo(), dim) for x in tensors], dim)
+
+
 @_rule("addmm")
 def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     return input * beta + _mm(mat1, mat2) * alpha

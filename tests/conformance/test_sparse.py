@@ -50,6 +50,8 @@ CASES = {
     "mT": lambda f, s: s.mT,
     "H": lambda f, s: (s * 1j).H,
     "mH": lambda f, s: (s * 1j).mH,
+    "stack": lambda f, s: f.stack([s, s * 2]),
+    "stack in the middle": lambda f, s: f.stack((s, s), 1),
     "mT of a batch": lambda f, s: s.unsqueeze(0).mT,
     "csr mT": lambda f, s: s.to_sparse_csr().mT.to_sparse_coo(),
     "csr H": lambda f, s: (s.to_sparse_csr() * 1j).H.to_sparse_coo(),
