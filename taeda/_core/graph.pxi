@@ -249,13 +249,28 @@ cdef class Node:
         return found
 
     def __getattr__(self, name):
+        cdef int i
         if name.startswith("_saved_") and self.op is not None:
             key = name[7:]
             if key == "result" and self.outs:
                 return unpack_value(self.outs[0], self)
+            if key == "self" and self.op.nparams:
+                key = self.op.params[0]
             if key in self.op.param_index and self.args is not None:
-                return unpack_value(self.args[self.op.param_index[key]], self)
+                i = self.op.param_index[key]
+                if self.args[i] is not None or PyTuple_GET_ITEM(self.op.defaults, i) == <PyObject*>None:
+                    return unpack_value(self.args[i], self)  # one that no derivative asks for is not there
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+
+    def __dir__(self):
+        cdef int i
+        found = set(object.__dir__(self))
+        if self.op is not None and self.args is not None:
+            found.update(["_saved_self" if i == 0 else f"_saved_{self.op.params[i]}" for i in range(len(self.args))
+                          if self.args[i] is not None])
+        if self.outs:
+            found.add("_saved_result")
+        return sorted(found)
 
 
 def _saved_tensors(x):

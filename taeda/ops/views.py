@@ -382,7 +382,8 @@ def split_with_sizes(input, split_sizes, dim=0):
     """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
 
 
-def _split_backward(g, dim):
+def _split_backward(g, split_sizes, dim):
+    # `split_sizes` is kept for those who look at the node (`_saved_split_sizes`).
     from .joining import cat
 
     if isinstance(g, Tensor):

@@ -28,6 +28,16 @@ def test_nodes():
     assert repr(node).startswith("<ExpBackward0 object at")
 
 
+def test_what_a_node_keeps_has_a_name():
+    x = leaf(1.0, 2.0, 3.0)
+    node = x.split([1, 2])[0].grad_fn
+    assert node._saved_split_sizes == [1, 2] and node._saved_dim == 0
+    node = (x * x).grad_fn
+    assert node._saved_self.tolist() == node._saved_other.tolist() == [1, 2, 3]
+    assert {"_saved_self", "_saved_other", "next_functions", "name"} <= set(dir(node))
+    assert "_saved_result" in dir(x.exp().grad_fn) and not hasattr(x.exp().grad_fn, "_saved_self")
+
+
 def test_gradient_edges():
     x = leaf(1.0, 2.0)
     y = x * 3
