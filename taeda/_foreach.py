@@ -61,7 +61,13 @@ def _binary(name: str) -> None:
         return tuple(apply(x, y, "", **kwargs) for x, y in zip(self, _each(other, len(self), name), strict=True))
 
     def inplace(self: Sequence[Tensor], other: Any, **kwargs: Any) -> None:
-        for x, y in zip(self, _each(other, len(self), name), strict=True):
+        others = _each(other, len(self), name)
+        op = getattr(Tensor, name + "_", None)
+        if op is not None and name not in _NAMES_OF_NUMBERS and name not in _OP:  # one op whatever the other is
+            for x, y in zip(self, others, strict=True):
+                op(x, y, **kwargs)
+            return
+        for x, y in zip(self, others, strict=True):
             apply(x, y, "_", **kwargs)
 
     _publish(name, new, inplace)
@@ -103,8 +109,9 @@ for _name in ("addcdiv", "addcmul"):
 
 def _lerps(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any, weight: Any, name: str) -> list[Tensor]:
     weights = weight if weights is None else weights
+    op = getattr(Tensor, name)
     rows = zip(self, _each(tensors1, len(self), "lerp"), _each(weights, len(self), "lerp"), strict=True)
-    return [getattr(x, name)(y, w) for x, y, w in rows]
+    return [op(x, y, w) for x, y, w in rows]
 
 
 def _foreach_lerp(

@@ -3,6 +3,7 @@
 See ``taeda/kernels/optim.py`` for the kernel and its tables, ``taeda/optim/_elementwise.py`` for what uses it.
 """
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -258,8 +259,15 @@ cdef class _Chunks:
         free(self.chunks)
         free(self.partial)
 
-    cdef int launch(self, kernel_t kernel) except -1:
-        cdef char* pointers[3]
+    cdef int launch(self, kernel_t kernel, list others=None) except -1:
+        cdef char* pointers[4]
+        cdef bytearray places = bytearray(8 * len(others)) if others is not None else None
+        cdef Py_ssize_t i
+        pointers[3] = NULL
+        if others is not None:
+            pointers[3] = PyByteArray_AS_STRING(places)
+            for i in range(len(others)):
+                (<int64_t*>pointers[3])[i] = <int64_t>(<Tensor>others[i]).ptr
         pointers[0] = <char*>self.partial
         pointers[1] = <char*>self.addresses
         pointers[2] = <char*>self.chunks
@@ -305,11 +313,11 @@ def partial_norms(size_t kernel, list tensors, int64_t chunk, bint largest):
     return total
 
 
-def scale_all(size_t kernel, list tensors, int64_t chunk, double factor):
-    """Multiply every tensor by ``factor`` in place."""
+def change_all(size_t kernel, list tensors, int64_t chunk, double number, list others=None):
+    """Change every tensor in place, by ``number`` and by what has its place in ``others``."""
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor t
-    work.partial[0] = factor
-    work.launch(<kernel_t>kernel)
+    work.partial[0] = number
+    work.launch(<kernel_t>kernel, others)
     for t in tensors:
         t.storage.version += 1

@@ -6,14 +6,21 @@ Steps whose gradients overflow are left out, and the number is lowered (Micikevi
 from __future__ import annotations
 
 import enum
+import math
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda._core import is_mode_active
+from taeda._core.optim import alike, change_all, partial_norms
+
+from ..kernels import optim as kernels
 
 __all__ = ["GradScaler", "OptState"]
+
+_NARROW = (taeda.float32, taeda.float16, taeda.bfloat16)
 
 
 class OptState(enum.Enum):
@@ -114,16 +121,19 @@ class GradScaler:
     def _unscale(optimizer: Any, inverse: Tensor, allow_half: bool) -> Tensor:
         finite = True
         with taeda.no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    grad = parameter.grad
-                    if grad is None:
-                        continue
-                    if grad.dtype is taeda.float16 and not allow_half:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    values = grad._values() if grad.is_sparse else grad
-                    finite = finite and bool(values.isfinite().all())
-                    values.mul_(inverse)
+            grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            if not allow_half and any(grad.dtype is taeda.float16 for grad in grads):
+                raise ValueError("Attempting to unscale FP16 gradients.")
+            values = [grad._values() if grad.is_sparse else grad for grad in grads]
+            if alike(values) and values[0].dtype in _NARROW and not is_mode_active():
+                name, chunk = values[0].dtype.name, kernels.CHUNK
+                # Sums in float64 of numbers of 32 bits do not overflow: they are finite if all numbers are.
+                finite = math.isfinite(partial_norms(kernels.norm(name, "1"), values, chunk, False))
+                change_all(kernels.each(name, "scale"), values, chunk, float(inverse))
+            else:
+                for value in values:
+                    finite = finite and bool(value.isfinite().all())
+                    value.mul_(inverse)
         return taeda.full((), 0.0 if finite else 1.0, dtype=taeda.float32)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

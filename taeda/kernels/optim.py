@@ -118,18 +118,45 @@ def norm(f: Function, dtype: str, order: str) -> None:
         f.store(f.offset(partial, chunk.index * 8), tail.carry[0].reduce(combine))
 
 
+def _lerp(f: Function, x: Value, y: Value, weight: Value) -> Value:
+    """From the nearer end, as ``lerp`` itself."""
+    away = y - x
+    return f.select(weight < 0.5, f.fma(weight, away, x), y - away * (1.0 - weight))
+
+
+#: What :func:`each` makes of an element, that of the other list (None where there is none) and the number.
+_EACH: dict[str, Callable[[Function, Value, Value, Value], Value]] = {
+    "scale": lambda f, x, y, number: x * number,
+    "bound": lambda f, x, y, number: f.select(x > number, number, f.select(x < -number, -number, x)),  # NaN stays
+    "lerp": _lerp,
+}
+
+
 @kernel
-def scale(f: Function, dtype: str) -> None:
-    """Multiply many tensors by one number: ``ptr = [factor (float64), addresses, chunks]``, parallel over chunks."""
+def each(f: Function, dtype: str, what: str) -> None:
+    """Change many tensors: ``ptr = [number (float64), addresses, chunks, addresses of others]``, parallel over chunks.
+
+    ``what`` is ``scale``, ``bound`` (to the number's absolute value) or ``lerp`` (towards the others).
+    """
     t = TYPES[dtype]
     work = F32 if t in (F16, BF16) else t
     lanes = f.lanes(work)
     addresses, chunks = f.data(1), f.data(2)
-    factor = f.splat(f.load(f.data(0), F64).to(work), lanes)
+    number = f.splat(f.load(f.data(0), F64).to(work), lanes)
+    lists = [addresses, f.data(3)] if what == "lerp" else [addresses]
     with f.loop(f.begin, f.end, 1) as chunk:
         entry = f.offset(chunks, chunk.index * 24)
         first, count = f.load(f.offset(entry, 8), I64), f.load(f.offset(entry, 16), I64)
-        base = f.offset(f.load(f.offset(addresses, f.load(entry, I64) * 8), PTR), first * t.bytes)
-        with f.loop(f.i64(0), count, lanes) as L:
-            place, mask = f.offset(base, L.index * t.bytes), f.first(count - L.index, lanes)
-            f.store(place, (f.load(place, t, lanes, mask).to(work) * factor).to(t), mask)
+        row = f.load(entry, I64) * 8
+        bases = [f.offset(f.load(f.offset(places, row), PTR), first * t.bytes) for places in lists]
+
+        def step(at: Value, mask: Value | None, bases=bases) -> None:
+            places = [f.offset(base, at * t.bytes) for base in bases]
+            x, *y = (f.load(place, t, lanes, mask).to(work) for place in places)
+            f.store(places[0], _EACH[what](f, x, y[0] if y else x, number).to(t), mask)
+
+        whole = count - count % lanes
+        with f.loop(f.i64(0), whole, lanes) as L:
+            step(L.index, None)
+        with f.when(whole < count):
+            step(whole, f.first(count - whole, lanes))

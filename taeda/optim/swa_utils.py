@@ -10,7 +10,10 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda._core import is_mode_active
+from taeda._core.optim import alike, change_all
 
+from ..kernels import optim as kernels
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from .optimizer import Optimizer
@@ -44,25 +47,44 @@ def get_swa_avg_fn() -> Callable:
     return swa_update
 
 
-def _on_lists(average: Callable) -> Callable:
-    """A function on lists of parameters, in place, from one on a pair."""
+def _on_lists(average: Callable, weight: Callable | None = None) -> Callable:
+    """A function on lists of parameters, in place, from one on a pair.
+
+    ``weight`` gives the share of the current ones where the average is linear: then lists of floats go in one kernel.
+    """
 
     def update(averaged: Iterable[Tensor], current: Iterable[Tensor], num_averaged: Any) -> None:
+        averaged, current = list(averaged), list(current)
         with taeda.no_grad():
+            if weight is not None and _fit(averaged, current):
+                address = kernels.each(averaged[0].dtype.name, "lerp")
+                change_all(address, averaged, kernels.CHUNK, weight(num_averaged), current)
+                return
             for a, c in zip(averaged, current, strict=True):
                 a.copy_(average(a, c, num_averaged))
 
     return update
 
 
+def _fit(averaged: list[Tensor], current: list[Tensor]) -> bool:
+    """Whether one kernel can go over both lists."""
+    return (
+        len(averaged) == len(current)
+        and alike(averaged + current)
+        and averaged[0].is_floating_point()
+        and all(a.shape == c.shape for a, c in zip(averaged, current, strict=True))
+        and not is_mode_active()
+    )
+
+
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
     """``multi_avg_fn`` of an exponential moving average."""
-    return _on_lists(get_ema_avg_fn(decay))
+    return _on_lists(get_ema_avg_fn(decay), lambda num_averaged: 1 - decay)
 
 
 def get_swa_multi_avg_fn() -> Callable:
     """``multi_avg_fn`` of an equally weighted average."""
-    return _on_lists(get_swa_avg_fn())
+    return _on_lists(get_swa_avg_fn(), lambda num_averaged: 1 / (int(num_averaged) + 1))
 
 
 class AveragedModel(Module):
@@ -106,7 +128,7 @@ class AveragedModel(Module):
             for a, c in zip(averaged, current, strict=True):
                 a.copy_(c)
         else:
-            update = self.multi_avg_fn or _on_lists(self.avg_fn or get_swa_avg_fn())
+            update = self.multi_avg_fn or (_on_lists(self.avg_fn) if self.avg_fn else get_swa_multi_avg_fn())
             update(averaged, current, self.n_averaged)
         if not self.use_buffers:
             for ours, theirs in zip(self.module.buffers(), model.buffers(), strict=True):

@@ -88,3 +88,32 @@ def test_values():
     clip_grad_value_(params, 0.3)
     assert float(params[0].grad.abs().max()) == pytest.approx(0.3)
     assert isinstance(nn.utils.clip_grad_value_(params[0], 1), type(None))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_values_are_limited_in_one_kernel(dtype):
+    """The same as ``clamp_`` of each gradient, NaN included, whatever their sizes."""
+    params = [nn.Parameter(taeda.zeros(n, dtype=getattr(taeda, dtype))) for n in (1, 37, 0, 20000)]
+    for p in params:
+        p.grad = taeda.randn_like(p)
+    params[1].grad[3] = float("nan")
+    want = [p.grad.clone().clamp_(-0.3, 0.3) for p in params]
+    versions = [p.grad._version for p in params]
+    clip_grad_value_(params, 0.3)
+    for p, w, version in zip(params, want, versions, strict=True):
+        np.testing.assert_array_equal(p.grad.float().numpy(), w.float().numpy())
+        assert p.grad._version > version
+
+
+def test_averages_of_lists():
+    """Lists of parameters go in one kernel, with what a loop over pairs gives."""
+    from taeda.optim import swa_utils
+
+    for decay in (0.25, 0.9):
+        lists = swa_utils.get_ema_multi_avg_fn(decay)
+        pair = swa_utils.get_ema_avg_fn(decay)
+        averaged, current = ([taeda.randn(n) for n in (3, 40000, 17)] for _ in range(2))
+        want = [pair(a, c, 5) for a, c in zip(averaged, current, strict=True)]
+        lists(averaged, current, 5)
+        for a, w in zip(averaged, want, strict=True):
+            np.testing.assert_allclose(a.numpy(), w.numpy(), rtol=1e-6, atol=1e-6)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import taeda
 from taeda import Tensor
 from taeda._core import is_mode_active
-from taeda._core.optim import alike, partial_norms, scale_all
+from taeda._core.optim import alike, change_all, partial_norms
 
 from ...kernels import optim as kernels
 
@@ -79,7 +79,7 @@ def clip_grads_with_norm_(
         if _fused(grads):
             factor = float(max_norm) / (float(total_norm) + 1e-6)
             if not factor >= 1.0:  # a NaN reaches the gradients
-                scale_all(kernels.scale(grads[0].dtype.name), grads, kernels.CHUNK, factor)
+                change_all(kernels.each(grads[0].dtype.name, "scale"), grads, kernels.CHUNK, factor)
             return
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for grad in grads:
@@ -128,6 +128,9 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     """Clamp every element of the gradients to ``[-clip_value, clip_value]``."""
     limit = float(clip_value)
     with taeda.no_grad():
-        for p in _list(parameters):
-            if p.grad is not None:
-                p.grad.clamp_(-limit, limit)
+        grads = [p.grad for p in _list(parameters) if p.grad is not None]
+        if limit >= 0 and _fused(grads):
+            change_all(kernels.each(grads[0].dtype.name, "bound"), grads, kernels.CHUNK, limit)
+            return
+        for grad in grads:
+            grad.clamp_(-limit, limit)
