@@ -6,16 +6,16 @@
     python bench/convolutions.py --channels-last --dtype bfloat16
     python bench/convolutions.py --memory                # what a call takes beyond its arguments and result, at most
 
-``bench/run.py --convolutions`` is the same. Prints, for the forward pass and the gradients of input and weights, the median
-of the ratios taeda / torch over the rounds (below 1, taeda is faster) and how many per cent of the rate of the product's
-inner tile (``taeda.profiler.measure_floors``) taeda reaches, counted as plain convolution: Winograd's exceeds 100.
+``bench/run.py --convolutions`` is the same. Prints, for the forward pass and the gradients of input and weights, the ratio
+taeda / torch of the fastest turns (below 1, taeda is faster; what disturbs can only add time) and how many per cent of the
+rate of the product's inner tile (``taeda.profiler.measure_floors``) taeda reaches, counted as plain convolution: Winograd's
+exceeds 100.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -197,25 +197,21 @@ def calls(layer: Layer, images: int, dtype: str, last: bool) -> dict[str, tuple[
     return found
 
 
-def in_turns(pair: list[Callable[[], Any]], rounds: int, seconds: float) -> tuple[float, float]:
-    """``(median ratio, taeda's fastest call in seconds)``; a turn is about ``seconds`` long."""
-    repeats, best = [], math.inf
+def in_turns(pair: list[Callable[[], Any]], rounds: int, seconds: float) -> list[float]:
+    """Seconds per call of each framework, of its fastest turn; a turn is about ``seconds`` long."""
+    repeats, best = [], [math.inf, math.inf]
     for call in pair:
         call()
         start = time.perf_counter()
         call()
         repeats.append(max(1, round(seconds / (time.perf_counter() - start))))
-    ratios = []
     for _ in range(rounds):
-        took = []
-        for call, repeat in zip(pair, repeats, strict=True):
+        for i, (call, repeat) in enumerate(zip(pair, repeats, strict=True)):
             start = time.perf_counter()
             for _ in range(repeat):
                 call()
-            took.append((time.perf_counter() - start) / repeat)
-        ratios.append(took[0] / took[1])
-        best = min(best, took[0])
-    return statistics.median(ratios), best
+            best[i] = min(best[i], (time.perf_counter() - start) / repeat)
+    return best
 
 
 def peak_bytes(call: Callable[[], Any], of_torch: bool) -> int:
@@ -244,8 +240,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--images", type=int, help="instead of each layer's own number")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--channels-last", action="store_true")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.01, help="of a turn, about")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.004, help="of a turn, about")
     parser.add_argument("--memory", action="store_true", help="peaks of memory instead of times")
     args = parser.parse_args(arguments)
     taeda.set_num_threads(args.threads)
@@ -262,12 +258,12 @@ def main(arguments: list[str] | None = None) -> None:
         cells = []
         for pair, work in calls(layer, args.images or layer.images, args.dtype, args.channels_last).values():
             if args.memory:
-                ours, theirs = (peak_bytes(call, i == 1) for i, call in enumerate(pair))
-                cells.append(f"{ours / 2**20:6.1f} /{theirs / 2**20:6.1f}")
+                taken = [peak_bytes(call, i == 1) / 2**20 for i, call in enumerate(pair)]
+                cells.append(f"{taken[0]:6.1f} /{taken[1]:6.1f}")
             else:
-                ratio, best = in_turns(pair, args.rounds, args.seconds)
-                ratios.append(ratio)
-                cells.append(f"{ratio:7.2f} {100 * work / best / peak:5.0f}%")
+                best, theirs = in_turns(pair, args.rounds, args.seconds)
+                ratios.append(best / theirs)
+                cells.append(f"{best / theirs:7.2f} {100 * work / best / peak:5.0f}%")
         print(f"{layer.label:64s}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -5,6 +5,7 @@ cdef enum:
     WINDOWS_WEIGHT_ARGS = 62
     TABLE_ROWS = 24            # tables are padded to a multiple of this, as in the kernels
     ROUND_CHANNELS = 16        # more channels than this are rounded up to it
+    PLANAR_CHANNELS = 4        # with more of a group, runs of one channel's taps would be too short
     PHASES = 64                # of a stride, at most
     MOST_VOLUME = 1 << 20      # bytes
     LONG_ROW = 512             # output positions; shorter rows are not cut
@@ -146,8 +147,11 @@ cdef Tensor window_tables(Geometry* g, Windows* w, bint gradient, int64_t item):
 
 
 cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept:
-    """Whether there is enough to do to repay the packing, and channels fill the registers."""
-    return m >= 8 and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
+    """Whether there is enough to do to repay the packing, and channels fill the registers.
+
+    The phases of a gradient (whose dilation is negative) are laid out one by one: few outputs do not repay that.
+    """
+    return m >= (3 if g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
 
 
 cdef bint channels_last(Tensor x) noexcept:
@@ -160,7 +164,7 @@ cdef bint channels_last(Tensor x) noexcept:
 
 cdef bint is_planar(Tensor x, int64_t c) noexcept:
     """Whether an image has channels first, and so few (``c`` of a group) that they are laid out as they are."""
-    return c < ROUND_CHANNELS and not channels_last(x)
+    return c <= PLANAR_CHANNELS and not channels_last(x)
 
 
 cdef Tensor in_rows(Tensor x):
@@ -220,7 +224,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
         phase, count, index = 0, 1, 0
         for n in range(3):
             k = tap // (g.k[1] * g.k[2]) if n == 0 else tap // g.k[2] % g.k[1] if n == 1 else tap % g.k[2]
-            every = g.s[n] // gcd(g.s[n], g.d[n])
+            every = g.s[n] // gcd(g.s[n], abs(g.d[n]))
             first = ceil_div(g.k[n] - k % every, every)  # taps of this phase in this dimension
             phase = phase * g.s[n] + ((k * g.d[n] - g.p[n]) % g.s[n] + g.s[n]) % g.s[n]
             count, index = count * first, index * first + (first - 1 - k // every if turn else k // every)

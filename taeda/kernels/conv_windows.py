@@ -45,10 +45,10 @@ WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks",
 PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g planar".split())
 
 
-def tile_rows(vectors: int, vector_bytes: int) -> int:
+def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
     """Rows of the register tile that is so many vectors wide: a narrow one needs more, to have sums enough at a time."""
     whole = tile_shape(vector_bytes)
-    return whole.rows if vectors == whole.vectors else 8
+    return 12 if half else whole.rows if vectors == whole.vectors else 8
 
 
 #: Tables are padded to whole tiles, whose heights this is a multiple of.
@@ -67,15 +67,15 @@ def _depth(f: Function, t: Type, c: Value, unit: Value) -> Value:
 
 
 # ---- the tile -----------------------------------------------------------------------------------------------------------
-def _tiles(f: Function, t: Type, vectors: int) -> Helper:
-    """``tiles(a, rows, count, runs, some, length, a_k, b, c, d, d_m)``: ``count`` rows of sums, a panel wide.
+def _tiles(f: Function, t: Type, vectors: int, lanes: int) -> Helper:
+    """``tiles(a, rows, count, runs, some, length, a_k, b, c, d, d_m)``: ``count`` rows of sums, so many vectors wide.
 
     Row ``i`` of the left operand begins at ``a + rows[i]`` and has ``some`` runs from ``runs`` on, of ``length`` bytes in
     steps of ``a_k``. Rows of ``b`` and ``c`` follow each other by panels. Whole tiles are written.
     """
-    h = f.helper(f"tiles_{vectors}", PTR, PTR, I64, PTR, I64, I64, I64, PTR, PTR, PTR, I64)
+    h = f.helper(f"tiles_{vectors}x{lanes}", PTR, PTR, I64, PTR, I64, I64, I64, PTR, PTR, PTR, I64)
     a, table, count, runs, some, length, a_k, b, c, d, d_m = h.params
-    lanes, pitch, rows = h.lanes(t), row_bytes(h), tile_rows(vectors, h.vector_bytes)
+    pitch, rows = row_bytes(h), tile_rows(vectors, h.vector_bytes, lanes < h.lanes(t))
     zero = h.const(t, 0, lanes)
     with h.loop(0, count, rows) as T:
         at = h.offset(table, T.index * 8)
@@ -106,13 +106,16 @@ class _Tiles:
     """The tiles for panels of all widths."""
 
     def __init__(self, f: Function, t: Type):
-        self.f, self.lanes = f, f.lanes(t)
-        self.helpers = [(v, _tiles(f, t, v)) for v in tile_shape(f.vector_bytes).widths]
+        self.f, lanes = f, f.lanes(t)
+        shapes = [(v, lanes) for v in tile_shape(f.vector_bytes).widths]
+        if f.vector_bytes == 64:  # half a register: two are multiplied in the time of a whole one, or nothing is lost
+            shapes.append((1, lanes // 2))
+        self.helpers = [(v * lanes, _tiles(f, t, v, lanes)) for v, lanes in shapes]
 
     def call(self, columns: Value, *args: Value) -> None:
-        f, widths = self.f, [v for v, _ in self.helpers]
-        for (vectors, helper), narrower in zip(self.helpers, [*widths[1:], 0], strict=True):
-            with f.when((columns > narrower * self.lanes) & (columns <= vectors * self.lanes)):
+        f, widths = self.f, [width for width, _ in self.helpers]
+        for (width, helper), narrower in zip(self.helpers, [*widths[1:], 0], strict=True):
+            with f.when((columns > narrower) & (columns <= width)):
                 f.call(helper, *args)
 
 
