@@ -13,6 +13,7 @@ pairwise summation.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -415,34 +416,41 @@ class Group:
         row.ahead = self.count
         return row
 
-    def fold(self, ins: Sequence[int], init: Sequence[tuple[str, float]], step: Callable, **more) -> list[Value]:
-        """Sums over each row, one lane per row. ``step(acc, r, *xs)`` also gets the row's number."""
+    def fold(
+        self,
+        ins: Sequence[int],
+        init: Sequence[tuple[str, float]],
+        step: Callable,
+        combine: Callable[[Value, Value], Value] = operator.add,
+        **more,
+    ) -> list[Value]:
+        """What each row folds to, one lane per row: :meth:`Row.fold` with ``step(r)`` for row ``r``."""
         f, lanes = self.f, self.schedule.lanes
         types = [part(dtype) for dtype, _ in init]
         kept = [f.scratch(lanes * lanes * t.bytes) for t in types]
 
-        def add(a: State, b: State) -> State:
-            return tuple(x + y for x, y in zip(a, b, strict=True))
+        def both(a: State, b: State) -> State:
+            return tuple(combine(x, y) for x, y in zip(a, b, strict=True))
 
         with f.loop(0, self.count) as L:
             of_row = step(L.index)
-            sums = self.row(L.index).fold(ins, init, of_row, add, joined=False, **more)
+            sums = self.row(L.index).fold(ins, init, of_row, both, joined=False, **more)
             for place, t, x in zip(kept, types, _flat(sums), strict=True):
                 f.store(f.offset(place, L.index * (lanes * t.bytes)), x)
         return [
-            self._join([f.load(f.offset(place, r * lanes * t.bytes), t, lanes) for r in range(lanes)])
+            self._join([f.load(f.offset(place, r * lanes * t.bytes), t, lanes) for r in range(lanes)], combine)
             for place, t in zip(kept, types, strict=True)
         ]
 
     @staticmethod
-    def _join(rows: list[Value]) -> Value:
-        """The sum of the lanes of each vector, by halves, as lanes of one."""
+    def _join(rows: list[Value], combine: Callable[[Value, Value], Value]) -> Value:
+        """The lanes of each vector combined, by halves, as lanes of one."""
         size = rows[0].lanes
         while size > 1:
             half, both = size // 2, 2 * rows[0].lanes
             low = [i for i in range(both) if i % size < half]
             high = [i + half for i in low]
-            rows = [a.shuffle(low, b) + a.shuffle(high, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+            rows = [combine(a.shuffle(low, b), a.shuffle(high, b)) for a, b in zip(rows[::2], rows[1::2], strict=True)]
             size = half
         return rows[0]
 

@@ -11,6 +11,8 @@ import math
 from .._core import HELPERS, Tensor, int64, is_grad_enabled, label_node, uint8
 from .._core.reduce import ClassLoss, Reducer, Rowwise
 from ..kernels import scalar as s
+from .activation import inside
+from .elementary import sigmoid_backward
 from .reduction import _TOTAL, extent
 from .softmax import log_softmax, softmax
 from .table import OPS, composite, expect_tensors, pointwise, primitive
@@ -267,9 +269,20 @@ def _squared_error(input, target):
     return d * d
 
 
+@pointwise(**_ELEMENTWISE, operands=3)
+def _squared_slope(grad, input, target):
+    """The derivative of :func:`_squared_error` by ``input``, times ``grad``."""
+    return grad * ((input - target) * 2.0)
+
+
 _squared_error.vjp(
-    input=lambda g, input, target: g * 2 * (input - target),
-    target=lambda g, input, target: g * 2 * (target - input),
+    input=lambda g, input, target: _squared_slope(g, input, target),
+    target=lambda g, input, target: _squared_slope(g, target, input),
+)
+_squared_slope.vjp(
+    grad=lambda g, input, target: _squared_slope(g, input, target),
+    input=lambda g, grad: g * grad * 2,
+    target=lambda g, grad: g * grad * -2,
 )
 
 
@@ -290,13 +303,24 @@ def _smooth_error(input, target, beta=1.0):
     return s.select(d < beta, d * d * 0.5 / beta, d - beta * 0.5)
 
 
-def _smooth_slope(g, input, target, beta):
-    return g * ((input - target) / beta).clamp(-1, 1)
+@pointwise(**_ELEMENTWISE, operands=3)
+def _held_slope(grad, input, target, limit, scale):
+    """``grad * scale`` times the difference, which is held between ``-limit`` and ``limit``."""
+    return grad * (s.at_least(s.at_most(input - target, limit), -limit) * scale)
 
 
+def _held_bend(g, grad, input, target, limit, scale):
+    return inside(g * grad, input - target, -limit, limit) * scale
+
+
+_held_slope.vjp(
+    grad=lambda g, input, target, limit, scale: _held_slope(g, input, target, limit, scale),
+    input=_held_bend,
+    target=lambda g, grad, input, target, limit, scale: -_held_bend(g, grad, input, target, limit, scale),
+)
 _smooth_error.vjp(
-    input=lambda g, input, target, beta: _smooth_slope(g, input, target, beta),
-    target=lambda g, input, target, beta: _smooth_slope(g, target, input, beta),
+    input=lambda g, input, target, beta: _held_slope(g, input, target, beta, 1 / beta),
+    target=lambda g, input, target, beta: _held_slope(g, target, input, beta, 1 / beta),
 )
 
 
@@ -307,8 +331,8 @@ def _huber_error(input, target, delta=1.0):
 
 
 _huber_error.vjp(
-    input=lambda g, input, target, delta: g * (input - target).clamp(-delta, delta),
-    target=lambda g, input, target, delta: g * (target - input).clamp(-delta, delta),
+    input=lambda g, input, target, delta: _held_slope(g, input, target, delta, 1.0),
+    target=lambda g, input, target, delta: _held_slope(g, target, input, delta, 1.0),
 )
 
 
@@ -385,13 +409,23 @@ _binary_entropy.vjp(
 @pointwise(**_ELEMENTWISE)
 def _binary_entropy_of_logits(input, target):
     """``max(x, 0) - x t + log(1 + exp(-|x|))``."""
-    f = input.fn
-    return f.select(input > 0.0, input, 0.0) - input * target + s.log1p(s.exp(-s.abs(input)))
+    return s.at_least(input, 0.0) - input * target + s.log1p_of_exponential(s.abs(input))
+
+
+@pointwise(**_ELEMENTWISE, operands=3)
+def _binary_slope_of_logits(grad, input, target):
+    """The derivative of :func:`_binary_entropy_of_logits` by ``input``, times ``grad``."""
+    return grad * (s.sigmoid(input) - target)
 
 
 _binary_entropy_of_logits.vjp(
-    input=lambda g, input, target: g * (input.sigmoid() - target),
+    input=lambda g, input, target: _binary_slope_of_logits(g, input, target),
     target=lambda g, input: -g * input,
+)
+_binary_slope_of_logits.vjp(
+    grad=lambda g, input, target: _binary_slope_of_logits(g, input, target),
+    input=lambda g, grad, input: sigmoid_backward(g * grad, input.sigmoid()),
+    target=lambda g, grad: -g * grad,
 )
 
 

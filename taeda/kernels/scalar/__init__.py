@@ -56,7 +56,7 @@ from .bessel import (
 )
 from .complex_functions import hypot, polar, truth
 from .complexes import Complex
-from .exponential import log_sigmoid, logaddexp2, softplus, xlog1py, xlogy
+from .exponential import log1p_of_exponential, log_sigmoid, logaddexp2, softplus, xlog1py, xlogy
 from .gamma_ratios import igamma, igammac
 from .orthogonal import (
     chebyshev_t,

@@ -185,7 +185,7 @@ def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
     return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
 
 
-def _log1p_of_exponential(a: Value) -> Value:
+def log1p_of_exponential(a: Value) -> Value:
     """``log(1 + exp(-a))`` for ``a >= 0``."""
     z = exp_negative(-a)
     return piecewise("LOG1P", z) if by_pieces(a) else log1p(z)
@@ -193,12 +193,12 @@ def _log1p_of_exponential(a: Value) -> Value:
 
 def softplus(x: Value) -> Value:
     """``log(1 + exp(x))`` with no overflow."""
-    return at_least(x, 0.0) + _log1p_of_exponential(abs(x))
+    return at_least(x, 0.0) + log1p_of_exponential(abs(x))
 
 
 def log_sigmoid(x: Value) -> Value:
     """``log(sigmoid(x))`` with no overflow."""
-    return at_most(x, 0.0) - _log1p_of_exponential(abs(x))
+    return at_most(x, 0.0) - log1p_of_exponential(abs(x))
 
 
 # ---- logarithms ------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def log1p(x: Value, middle: bool = False) -> Value:
 def logaddexp(a: Value, b: Value) -> Value:
     """``log(exp(a) + exp(b))`` with no overflow."""
     top = maximum(a, b)
-    return select((a == b) & (abs(a) == INF), a, top + _log1p_of_exponential(abs(a - b)))
+    return select((a == b) & (abs(a) == INF), a, top + log1p_of_exponential(abs(a - b)))
 
 
 def logaddexp2(a: Value, b: Value) -> Value:
