@@ -1,4 +1,4 @@
-"""What a program costs besides time in its steps: memory at its peak, and the time until its first step is done.
+"""What a program costs besides time in its steps: memory at its peak, its values, the time until its first step is done.
 
     python bench/run.py --costs               # both; --only, --write
 
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-MEMORY_BAR, COLD_BAR, WARM_BAR, SIZE_BAR = 1.0, 10.0, 1.5, 30.0
+MEMORY_BAR, COLD_BAR, WARM_BAR, SIZE_BAR, VALUE_BAR = 1.0, 10.0, 1.5, 30.0, 1e-4
 FIRST = "char-GPT 4 layers, 128 wide, context 64, batch 12, AdamW"
-STEPS = 5
+STEPS, VALUES = 5, 3  # run, and of which losses are compared
 
 
 def _resident(field: str) -> int:
@@ -48,11 +48,15 @@ def child(framework: str, workload: str, threads: int) -> dict[str, Any]:
     T.manual_seed(0)
     step = workloads.WORKLOADS[workload][0](T)
     start = time.perf_counter()
-    step()
+    results = [step()]
     first = time.perf_counter() - start
-    for _ in range(STEPS - 1):
+    for _ in range(VALUES - 1):
+        results.append(step())
+    losses = [float(x.detach()) for x in results if x is not None and x.dim() == 0]
+    results.clear()
+    for _ in range(STEPS - VALUES):
         step()
-    return {"peak": _resident("VmHWM") - before, "first": first}
+    return {"peak": _resident("VmHWM") - before, "first": first, "losses": losses}
 
 
 def run_child(framework: str, workload: str, threads: int = 1, cache: str | None = None) -> dict[str, Any]:
@@ -74,12 +78,12 @@ def run_child(framework: str, workload: str, threads: int = 1, cache: str | None
     return {**json.loads(done.stdout.splitlines()[-1]), "whole": took}
 
 
-def memory_rows(only: list[str] | None) -> list[list[str]]:
-    """A row for each workload: megabytes at the peak in both frameworks, and their ratio."""
+def memory_rows(only: list[str] | None) -> tuple[list[list[str]], list[list[str]]]:
+    """A row for each workload: megabytes at the peak in both frameworks and their ratio; and one with their losses."""
     import workloads
     from run import FRAMEWORKS
 
-    rows = []
+    rows, values = [], []
     for name in workloads.WORKLOADS:
         if only and not any(text in name for text in only):
             continue
@@ -90,7 +94,14 @@ def memory_rows(only: list[str] | None) -> list[list[str]]:
         verdict = "failed" if errors else "yes" if ratio <= MEMORY_BAR else "no"
         rows.append([name, *(f"{p / 1e6:.1f} MB" for p in peaks), f"{ratio:.2f}", f"{MEMORY_BAR:.2f}", verdict, ""])
         print("  ".join(rows[-1][:6]), *errors, flush=True)
-    return rows
+        losses = [found[f].get("losses", []) for f in FRAMEWORKS]
+        if losses[0] and losses[1]:
+            apart = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(*losses, strict=True))
+            verdict = "yes" if apart <= VALUE_BAR else "no"
+            last = (f"{loss[-1]:.6g}" for loss in losses)
+            values.append([name, *last, f"{apart:.0e}", f"{VALUE_BAR:.0e}", verdict, ""])
+            print("  ".join(values[-1][:6]), flush=True)
+    return rows, values
 
 
 def installed_bytes() -> int:
@@ -132,12 +143,14 @@ def run(args: argparse.Namespace) -> None:
     import sweep
     from run import table
 
-    memory = memory_rows(args.only)
+    memory, values = memory_rows(args.only)
     start = [] if args.only else start_rows()
     lines = [
         f"Measured {datetime.date.today().isoformat()} with `{args.command}`, one thread, every figure of a new process. "
         f"Peak memory: resident bytes at most during {STEPS} steps, beyond those of the imported framework.",
         table(memory),
+        f"Values: the loss of step {VALUES} from the same seed; the ratio is the largest relative difference of {VALUES} steps.",
+        table(values),
         *(
             [f"Start: seconds from the start of the interpreter until {STEPS} steps are done.", table(start)]
             if start

@@ -27,6 +27,7 @@ def tanh_rnn(T: Any, steps: int = 50, hidden: int = 64, batch: int = 8) -> Step:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        return loss
 
     return step
 
@@ -45,6 +46,7 @@ def _mlp(T: Any, sizes: list[int], batch: int, make_optimizer: Callable[[Any], A
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        return loss
 
     return step
 
@@ -108,5 +110,6 @@ def char_gpt(T: Any, layers=4, heads=4, width=128, context=64, batch=12, vocabul
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        return loss
 
     return step

@@ -10,21 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import models
-
-Step = Callable[[], Any]
+import programs
+from programs import Step
 
 
 def train(T: Any, model: Any, loss: Callable[[], Any], make_optimizer: Callable[[Any], Any]) -> Step:
-    """Forward, backward and update."""
-    optimizer = make_optimizer(model.parameters())
-
-    def step():
-        value = loss()
-        optimizer.zero_grad()
-        value.backward()
-        optimizer.step()
-
-    return step
+    """Forward, backward and update of all parameters."""
+    return programs.train(T, model.parameters(), loss, make_optimizer)
 
 
 # ---- transformers ----------------------------------------------------------------------------------------------------
@@ -88,7 +80,7 @@ def gpt_inference(T: Any) -> Step:
 
     def step():
         with T.no_grad():
-            model(x)
+            return model(x)
 
     return step
 
@@ -219,9 +211,11 @@ def lstm_language_model(T: Any) -> Step:
     def step():
         optimizer.zero_grad()
         out, _ = lstm(embedding(x), state)
-        F.cross_entropy(head(out).view(-1, 10000), y).backward()
+        loss = F.cross_entropy(head(out).view(-1, 10000), y)
+        loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimizer.step()
+        return loss
 
     return step
 
@@ -289,4 +283,5 @@ WORKLOADS: dict[str, tuple[Callable[[Any], Step], float]] = {
     "pointwise chain on 32 MB, forward and backward": (pointwise_chain, 0.60),
     "bfloat16 product 1024": (bfloat16_product, 1.0),
     "int8 product 1024 to int32": (int8_product, 1.0),
+    **{name: (make, 1.0) for name, make in programs.PROGRAMS.items()},
 }
