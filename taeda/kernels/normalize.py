@@ -164,6 +164,46 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
 
 
 @kernel
+def group_norm_backward(f: Function, dtypes: Dtypes) -> None:
+    """Gradients of group norm over ``[channels of a group, positions]``, statistics computed again.
+
+    Operands: dx, dw and db of each sample, x, g, weight. Parameter: eps. The sums of each channel are all that the group's
+    need, so that gradients of weight and bias cost no pass of their own.
+    """
+    working = compute(dtypes[3])
+    t = part(working)
+    operands = _operands(dtypes, False, "frrffr", "s", working)
+    whole, channel = (Schedule(f, operands, t, False, levels) for levels in (2, 1))
+    eps, given = whole.param(0, F64).to(t), _given(dtypes, 5)
+
+    def body(row: Row) -> None:
+        mean = _mean(row, 3, working)
+        rstd = _inverse_root(f, _variance(row, 3, working, mean), eps)
+
+        def each_channel(index: Value) -> tuple[Row, Value]:
+            bases = [f.offset(p, index * s[1]) for p, s in zip(row.bases, whole.strides, strict=True)]
+            own = Row(channel, row.a, bases, channel.lanes, None)
+            return own, own.get(5) if given else f.const(t, 1.0)
+
+        def step(acc, g, x):
+            return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
+
+        with f.loop(0, whole.n1, carry=[f.const(t, 0.0)] * 2) as C:
+            own, weight = each_channel(C.index)
+            sums = own.fold([4, 3], [(working, 0.0)] * 2, step, add, unroll=4)
+            for i, x in zip((1, 2), sums, strict=True):
+                own.put(i, x)
+            C.carry = tuple(f.fma(weight, x, total) for x, total in zip(sums, C.carry, strict=True))
+        n = row.size.to(t)
+        slope, level = (total / n for total in C.carry)
+        with f.loop(0, whole.n1) as C:
+            own, weight = each_channel(C.index)
+            own.each([4, 3], [0], lambda g, x: (g * weight - level - (x - mean) * rstd * slope) * rstd)
+
+    whole.rows(body)
+
+
+@kernel
 def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, stats: str) -> None:
     """Gradients of weight and bias: sums of ``g * (x - mean) * rstd`` and of ``g`` over rows of what shares a weight.
 

@@ -293,6 +293,17 @@ def _group_backward_plan(shape, dtype, groups, weight):
     return address, args, rows.rows, rows.grain
 
 
+@functools.lru_cache(4096)
+def _image_backward_plan(shape, dtype, groups, weight):
+    """How the gradients are launched where a channel has several positions."""
+    rows, acc = _Groups(shape, groups), _working(dtype)
+    address = kernels.group_norm_backward(_dtype_names(dtype, acc, acc, dtype, dtype, weight))
+    every, item = rows.every(dtype), acc.itemsize
+    part = (0, item, shape[1] * item, rows.channels * item)
+    args = (*rows.sizes, *every, *part, *part, *every, *every, *rows.affine(weight))
+    return address, args, rows.rows, rows.grain
+
+
 @_fused_group_norm.vjp_all("input", "weight", "bias")
 def _(g, input, num_groups, weight, bias, eps, needs):
     if is_grad_enabled():
@@ -304,6 +315,13 @@ def _(g, input, num_groups, weight, bias, eps, needs):
     x, g = input.contiguous(), _like(g, input).contiguous()
     shape, dtype, acc = x.shape, x.dtype, _working(x.dtype)
     dx = empty_like(x)
+    if x.numel() > shape[0] * shape[1]:
+        dw, db = empty(shape[:2], acc), empty(shape[:2], acc)
+        plan = _image_backward_plan(shape, dtype, num_groups, None if weight is None else weight.dtype)
+        address, args, rows, grain = plan
+        launch(address, _pointers(dx, dw, db, x, g, weight), (*args, float(eps)), rows, grain)
+        dw = _in_dtype(dw.sum(0), weight) if weight is not None and needs[1] else None
+        return keep_format(dx, input), dw, _in_dtype(db.sum(0), bias) if bias is not None and needs[2] else None
     mean, rstd = empty((shape[0], num_groups), acc), empty((shape[0], num_groups), acc)
     if x.numel():
         plan = _group_backward_plan(shape, dtype, num_groups, None if weight is None else weight.dtype)
