@@ -127,50 +127,53 @@ class _InverseTransform(Transform):
 
     def __init__(self, transform: Transform):
         super().__init__(transform._cache_size)
-        self._forward = transform
+        self._inv = transform  # itself: it lives as long as its inverse
+
+    def __getstate__(self) -> dict:
+        return self.__dict__
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        return self._forward.codomain
+        return self._inv.codomain
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        return self._forward.domain
+        return self._inv.domain
 
     @property
     def bijective(self) -> Any:
-        return self._forward.bijective
+        return self._inv.bijective
 
     @property
     def sign(self) -> Any:
-        return self._forward.sign
+        return self._inv.sign
 
     @property
     def inv(self) -> Transform:
-        return self._forward
+        return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        return self._forward.with_cache(cache_size).inv
+        return self._inv.with_cache(cache_size).inv
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _InverseTransform) and self._forward == other._forward
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
 
     __hash__ = Transform.__hash__
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._forward!r})"
+        return f"{type(self).__name__}({self._inv!r})"
 
     def __call__(self, x: Any) -> Any:
-        return self._forward._inv_call(x)
+        return self._inv._inv_call(x)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -self._forward.log_abs_det_jacobian(y, x)
+        return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Any) -> Any:
-        return self._forward.inverse_shape(shape)
+        return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        return self._forward.forward_shape(shape)
+        return self._inv.forward_shape(shape)
 
 
 def _widened(region: Any, event_dim: int) -> Any:

@@ -22,6 +22,7 @@ def _deferred(name: str) -> ModuleType:
 
 
 attention = _deferred("attention")
+channel_norm = _deferred("channel_norm")
 conv = _deferred("conv")
 copy = _deferred("copy")
 ctc = _deferred("ctc")

@@ -18,6 +18,16 @@ def _search_first(folder: str) -> None:
     sys.path.insert(0, folder)
 
 
+def _bequeath() -> None:
+    """Let ``import torch`` mean taeda in processes started afresh, too: by ``spawn``, or as programs of their own.
+
+    They search ``PYTHONPATH`` first; those of ``multiprocessing`` search what this process does.
+    """
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "children")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+    sys.path.insert(1, folder)
+
+
 def main(arguments: list[str]) -> None:
     """Run what ``arguments`` name as Python's own command line would, with taeda in PyTorch's place.
 
@@ -34,6 +44,7 @@ def main(arguments: list[str]) -> None:
             raise SystemExit(f"argument expected for {what}\n{USAGE}")
         target, *rest = rest
         _search_first(os.getcwd() if what == "-m" else "")
+        _bequeath()
         sys.argv = [what, *rest]
         if what == "-m":
             runpy.run_module(target, run_name="__main__", alter_sys=True)
@@ -43,12 +54,14 @@ def main(arguments: list[str]) -> None:
     sys.argv = [what, *rest]
     if what == "-":
         _search_first("")
+        _bequeath()
         _execute(compile(sys.stdin.read(), "<stdin>", "exec"))
         return
     if not os.path.exists(what):
         raise SystemExit(f"python -m taeda.standin: can't open file {what!r}: no such file")
     if not os.path.isdir(what):  # a folder or an archive puts itself in front
         _search_first(os.path.dirname(os.path.abspath(what)))
+    _bequeath()
     runpy.run_path(what, run_name="__main__")
 
 

@@ -505,3 +505,10 @@ def test_a_variational_autoencoder_step_is_differentiable():
         results.append((mu.grad, rho.grad))
     for a, b in zip(*results, strict=True):
         same(a, b)
+
+
+def test_an_inverse_knows_its_transform():
+    for d in (torch.distributions, taeda.distributions):
+        inverse = d.IndependentTransform(d.SigmoidTransform(), 1).inv
+        again = pickle.loads(pickle.dumps(inverse))
+        assert isinstance(inverse._inv, d.IndependentTransform) and isinstance(again._inv, d.IndependentTransform)

@@ -237,3 +237,27 @@ def test_pickles_of_torch_by_pickle_itself(tmp_path):
         """
     )
     assert out == "[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] (1, 3) Parameter [0.0, 3.0] 24\n"
+
+
+def test_processes_started_afresh_inherit_it(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, subprocess, sys
+            import torch
+
+            def work(x):
+                return type(x).__module__, torch.__version__, (x * 2).tolist()
+
+            if __name__ == "__main__":
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    print(pool.map(work, [torch.ones(2)]))
+                code = "import torch.nn; print(torch.__version__, torch.nn.Linear.__module__)"
+                print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/").stdout)
+            """
+        )
+    )
+    out = run(str(program), how="").split("\n")
+    assert "'torch', '2.13.0+taeda" in out[0] and "[2.0, 2.0]" in out[0]
+    assert out[1].startswith("2.13.0+taeda") and out[1].endswith("torch.nn.modules.linear")
