@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport (
-    BF16, BOOL, C32, C64, F32, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
+    BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
 )
 
@@ -24,10 +24,12 @@ cdef enum:
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     TASK = 1 << 19        # multiplications worth a task of their own
+    LARGE = 1 << 19       # bytes of a matrix that does not stay in the nearer caches
     FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
     FEW_ROWS = 12         # fewer are done along memory, without packing B
     FEW_SHORT_ROWS = 4    # the same of bfloat16, where dot products make up for the packing sooner
+    FEW_COLUMNS = 1024    # most columns of a task that reads a matrix by rows
     READ = 8              # multiplications in the time in which an item comes from memory
     SOME_ROWS = 264       # up to here tasks take all rows and pack B themselves
     NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
@@ -38,6 +40,7 @@ cdef enum:
 cdef kernel_t _matmul[NDTYPES]
 cdef kernel_t _tiles[NDTYPES]     # what the other kernels call for a panel
 cdef kernel_t _dot[NDTYPES]
+cdef kernel_t _few[NDTYPES]       # few rows against a matrix by rows
 cdef kernel_t _inner[NDTYPES]
 cdef kernel_t _pack_a[NDTYPES]
 cdef kernel_t _pack_b[NDTYPES]
@@ -58,7 +61,8 @@ cdef int load(int code) except -1:
     global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _asks, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
-    assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS
+    assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS == len(dot.ROWS_ARGS)
+    assert dot.MOST_ROWS == FEW_SHORT_ROWS and dot.MOST_COLUMNS == FEW_COLUMNS
     assert gemm.tile_shape(width).rows == ROWS
     _pitch = gemm.tile_shape(width).pitch
     _group, _a_tiles, _turned = gemm.PACK_GROUP, gemm.A_TILES, gemm.TURNED_ITEMS
@@ -132,6 +136,8 @@ cdef int multiply(Product* p) except -1:
         return empty_product(p)
     if p.code == BF16 and along_a and along_b and (p.m <= FEW_SHORT_ROWS or p.n <= FEW_SHORT_ROWS):
         return along_memory(p, p.n < p.m)
+    if reads_rows(p):
+        return few_rows(p)
     if p.code == BF16 or p.code == I8:
         return short_product(p)
     p.c.columns = item
@@ -202,6 +208,36 @@ cdef int along_memory(Product* p, bint turned) except -1:
     arg[:] = [few, many, p.k, p.a.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, p.d.columns, p.init != 0, block,
               p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
     run(fn, ptr, arg, tasks * p.n0 * p.n1, grain_of(work * max(READ // few, <int64_t>1), tasks * p.n0 * p.n1), work)
+    return 0
+
+
+cdef bint reads_rows(Product* p) noexcept:
+    """Whether few rows multiply so large a matrix by rows that reading it is what takes the time."""
+    cdef int64_t item = ITEMSIZE[p.code]
+    if p.b.columns != item or p.n < 64 or p.k < 32 or p.k * p.n * item < LARGE:
+        return False
+    if p.code == BF16:
+        return p.m <= FEW_SHORT_ROWS
+    return (p.code == F32 or p.code == F64) and p.m <= 1
+
+
+cdef int few_rows(Product* p) except -1:
+    """Few rows of A against all of B, which is read once, a strip of columns after the other."""
+    cdef int64_t arg[DOT_ARGS]
+    cdef char* ptr[4]
+    cdef kernel_t fn = _few[p.code]
+    cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
+    cdef int64_t columns, tasks
+    if fn == NULL:
+        fn = find(_few, p.code, "matmul_rows")
+    # Rows of a strip should be long, and strips enough for the threads.
+    columns = ceil_div(p.n, max(p.n * p.k * READ // (4 * TASK), <int64_t>1))
+    columns = min(max(ceil_div(columns, 256), <int64_t>1) * 256, <int64_t>FEW_COLUMNS)
+    tasks = ceil_div(p.n, columns) * p.n0 * p.n1
+    ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
+    arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.c.rows, p.d.rows, p.d.columns, p.init != 0, columns,
+              p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
+    run(fn, ptr, arg, tasks, grain_of(work * max(READ // p.m, <int64_t>1), tasks), work)
     return 0
 
 

@@ -1,7 +1,8 @@
-"""Products whose sums run along memory in both operands: a few rows against a matrix, matrix-vector, inner product.
+"""Products of a few rows, which read the matrix once and in place: matrix-vector products, inner product.
 
-Here no operand is worth packing, so the lanes of a vector are neighbours in k, and a block of accumulators is folded
-to one lane each at the end. The order of summation depends on the register width of the target and on nothing else.
+Where sums run along memory in both operands, the lanes of a vector are neighbours in k, and a block of accumulators is
+folded to one lane each at the end. Where the matrix lies by rows, some of them at a time are added to sums that stay in the
+nearest cache. The order of summation depends on the register width of the target and on nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from .ir import BF16, F32, TYPES, Function, Type, Value
 #: The arguments of ``matmul_dot``: ``out[i, j] = sum_k x[i, k] w[j, k] + d[i, j]`` for ``p`` rows of x and ``q`` of w.
 #: ``qc`` is how many rows of w a task does. ``d`` is added where ``init`` is 1. ``n1`` is the inner batch dimension's size.
 DOT_ARGS = tuple("p q k x_i w_j o_i o_j d_i d_j init qc n1 x_b0 x_b1 w_b0 w_b1 o_b0 o_b1 d_b0 d_b1".split())
+#: The arguments of ``matmul_rows``: ``out[i, j] = sum_k x[i, k] b[k, j] + d[i, j]`` for ``p`` rows of x, at most ``MOST_ROWS``;
+#: rows of b and of the output are contiguous. ``nc`` is how many columns a task does, at most ``MOST_COLUMNS``.
+ROWS_ARGS = tuple("p n k x_i x_k b_k o_i d_i d_j init nc n1 x_b0 x_b1 b_b0 b_b1 o_b0 o_b1 d_b0 d_b1".split())
+MOST_ROWS, MOST_COLUMNS = 4, 1024
 DOT_CHUNK = 16384  # elements of an inner product that one task of ``dot`` sums
 
 
@@ -109,6 +114,67 @@ def matmul_dot(f: Function, dtype: str) -> None:
                 block(4, P.index, J.index, left, x, here, out, d)
             with f.loop(P.index, g["p"]) as P:
                 block(1, P.index, J.index, left, x, here, out, d)
+
+
+@kernel
+def matmul_rows(f: Function, dtype: str) -> None:
+    """A few rows against a matrix by rows; see :data:`ROWS_ARGS`. The range counts pieces of ``nc`` columns.
+
+    Eight rows of b at a time (for more than two rows of x: four) are streams that the processor reads ahead of.
+    """
+    t = TYPES[dtype]
+    acc = F32 if t is BF16 else t
+    lanes = f.lanes(acc)
+    g = {name: f.size(i) for i, name in enumerate(ROWS_ARGS)}
+    pieces = (g["n"] + g["nc"] - 1) / g["nc"]
+    line = MOST_COLUMNS * acc.bytes
+    sums = f.scratch(MOST_ROWS * line)
+
+    def add(rows: int, streams: int, x: Value, b: Value, start: Value, n: Value) -> Value:
+        """All that ``streams`` rows of b at a time can do from ``start`` on; gives where that ends."""
+        with f.loop(start, g["k"] - (streams - 1), streams) as K:
+            scales = [
+                f.splat(f.load(f.offset(x, g["x_i"] * i + (K.index + u) * g["x_k"]), t).to(acc), lanes)
+                for i in range(rows)
+                for u in range(streams)
+            ]
+            lines = [f.offset(b, (K.index + u) * g["b_k"]) for u in range(streams)]
+            with f.loop(0, n, lanes) as V:
+                inside = f.first(n - V.index, lanes)
+                columns = [f.load(f.offset(at, V.index * t.bytes), t, lanes, inside).to(acc) for at in lines]
+                for i in range(rows):
+                    to = f.offset(sums, V.index * acc.bytes + i * line)
+                    total = f.load(to, acc, lanes)
+                    for u in range(streams):
+                        total = multiply_add(f, scales[i * streams + u], columns[u], total)
+                    f.store(to, total)
+        return K.index
+
+    with f.loop(f.begin, f.end) as T:
+        batch, start = T.index / pieces, T.index % pieces * g["nc"]
+        outer, inner = batch / g["n1"], batch % g["n1"]
+        x, b, out, d = (
+            f.offset(f.data(i), outer * g[f"{s}_b0"] + inner * g[f"{s}_b1"])
+            for i, s in ((1, "x"), (2, "b"), (0, "o"), (3, "d"))
+        )
+        n = smaller(f, g["nc"], g["n"] - start)
+        b = f.offset(b, start * t.bytes)
+        with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
+            f.store(f.offset(sums, P.index * line + V.index * acc.bytes), f.const(acc, 0, lanes))
+        for rows in range(1, MOST_ROWS + 1):
+            with f.when(g["p"] == rows):
+                done = add(rows, 8 if rows <= 2 else 4, x, b, f.i64(0), n)
+                add(rows, 1, x, b, done, n)
+        with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
+            inside = f.first(n - V.index, lanes)
+            total = f.load(f.offset(sums, P.index * line + V.index * acc.bytes), acc, lanes)
+            to = f.offset(out, P.index * g["o_i"] + (start + V.index) * t.bytes)
+            with f.branch(g["init"] == 1) as B:
+                add_at = f.offset(d, P.index * g["d_i"] + (start + V.index) * g["d_j"])
+                left = smaller(f, n - V.index, lanes)
+                f.store(to, (total + f.gather(add_at, g["d_j"], t, lanes, left).to(acc)).to(t), inside)
+                B.otherwise()
+                f.store(to, total.to(t), inside)
 
 
 @kernel

@@ -222,6 +222,29 @@ def test_every_way(m, n, k):
         assert np.abs(F.linear(left, turned, taeda.from_numpy(bias)).numpy() - want - bias).max() <= bound
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_few_rows_by_a_large_matrix(rows, dtype):
+    """A matrix by rows that is read once, in strips of columns; neither size fills the last step."""
+    taeda.manual_seed(0)
+    k, n = 515, 1301
+    x, b, d, row = (taeda.randn(*s).to(getattr(taeda, dtype)) for s in ((2, rows, k), (2, k, n), (rows, n), (n,)))
+    bound = {"float32": 2e-4, "float64": 1e-12, "bfloat16": 1.0}[
+        dtype
+    ]  # sums reach 100, of bfloat16 half a unit is 0.25
+
+    def is_near(got, want):
+        assert got.dtype is x.dtype and (got.double() - want).abs().max().item() <= bound
+
+    want = x.double() @ b.double()
+    is_near(x @ b, want)
+    is_near(x[0] @ b[0], want[0])
+    is_near(taeda.addmm(d, x[1], b[1]), want[1] + d.double())
+    is_near(F.linear(x[0], b[0].t(), row), want[0] + row.double())
+    is_near(b.mT[0, :, :] @ x[0, 0], want[0, 0])
+    is_near(x[0].t().contiguous().t() @ b[0], want[0])
+
+
 def test_threads_do_not_change_a_bit():
     """Products large enough to be cut into tasks, packed ahead and not."""
     taeda.manual_seed(0)
@@ -233,7 +256,8 @@ def test_threads_do_not_change_a_bit():
         for n in (1, 2, 3):
             taeda.set_num_threads(n)
             results.append([a @ b, c @ b, a.t() @ a, batch @ batch.mT, F.linear(a, b.t().contiguous())])
-            results[-1] += [F.linear(tokens, wide), wide @ wide.t(), wide.t() @ wide]
+            results[-1] += [F.linear(tokens, wide), wide @ wide.t(), wide.t() @ wide, a[:1, :300] @ wide[:300]]
+            results[-1] += [a[:2, :300].bfloat16() @ wide[:300].bfloat16()]
     finally:
         taeda.set_num_threads(before)
     for other in results[1:]:
