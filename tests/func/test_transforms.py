@@ -16,6 +16,7 @@ from taeda.func import (
     vjp,
     vmap,
 )
+from taeda.func.control_flow import associative_scan
 
 
 def t(*values):
@@ -320,3 +321,24 @@ def test_control_flow():
         taeda.cond(x > 1, lambda: 1, lambda: 2)
     with pytest.raises(RuntimeError, match="takes 1 values and gives 2"):
         taeda.while_loop(lambda n: True, lambda n: (n, n), (1,))
+
+
+@pytest.mark.parametrize("n", (1, 2, 5, 8))
+@pytest.mark.parametrize("mode", ("pointwise", "generic"))
+def test_associative_scan(n, mode):
+    x = taeda.rand(3, n, 2, dtype=taeda.float64, requires_grad=True)
+    y = associative_scan(lambda a, b: a + b, x, 1, combine_mode=mode)
+    close(y, x.cumsum(1))
+    (y * y).sum().backward()
+    close(x.grad, taeda.autograd.grad((x.cumsum(1) ** 2).sum(), x)[0])
+    close(associative_scan(taeda.mul, x, 1, reverse=True, combine_mode=mode), x.flip(1).cumprod(1).flip(1))
+    # a linear recurrence h = a h + b, of pairs (a, b)
+    pairs = associative_scan(
+        lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (x[:, :, 0], x[:, :, 1]), 1, combine_mode=mode
+    )
+    h = taeda.zeros(3, dtype=taeda.float64)
+    for i in range(n):
+        h = x[:, i, 0] * h + x[:, i, 1]
+        close(pairs[1][:, i], h)
+    with pytest.raises(ValueError, match="one size"):
+        associative_scan(taeda.mul, (x, x[:, :0]), 1)

@@ -65,7 +65,7 @@ class Measurement:
 
     def __repr__(self) -> str:
         n = len(self.times)
-        lines = [f"<{type(self).__module__}.Measurement>", self.title]
+        lines = [object.__repr__(self), self.title]
         if self.task_spec["description"]:
             lines.append(self.task_spec["description"])
         if n > 1:
