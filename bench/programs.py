@@ -118,6 +118,7 @@ def resnet50(T: Any) -> Step:
                 nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
                 nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width),
             )  # fmt: skip
+            nn.init.zeros_(self.layers[-1].weight)  # a block begins as its shortcut (Goyal et al. 2017)
             self.short: Any = None
             if before != 4 * width:
                 conv = nn.Conv2d(before, 4 * width, 1, stride, bias=False)
@@ -135,7 +136,7 @@ def resnet50(T: Any) -> Step:
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
     x, y = T.randn(4, 3, 128, 128), T.randint(0, 1000, (4,))
     return train(
-        T, model.parameters(), lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=1e-5, momentum=0.9)
+        T, model.parameters(), lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=1e-3, momentum=0.9)
     )
 
 

@@ -239,6 +239,25 @@ cdef tuple call_stack():
     return tuple(found)
 
 
+PRODUCTS = frozenset(("matmul", "linear"))
+
+
+cdef object with_product(str name, tuple args, dict kwargs):
+    """The name of a product with that of the op that does it in PyTorch, by its operands' dimensions: ``matmul/mm``."""
+    cdef int m, n
+    if len(args) < 2 or not isinstance(args[0], Tensor) or not isinstance(args[1], Tensor):
+        return name
+    m, n = (<Tensor>args[0]).nd, (<Tensor>args[1]).nd
+    if name == "linear":
+        has_bias = (args[2] if len(args) > 2 else kwargs.get("bias")) is not None
+        return "linear/addmm" if has_bias else "linear/mm"
+    if m == 1 and n == 1:
+        return "matmul/dot"
+    if n == 1:
+        return "matmul/mv"
+    return "matmul/mm" if n == 2 or m <= 2 and n < 3 else "matmul/bmm"
+
+
 cdef class Recorder:
     """The mode that records. One at a time, for all threads that have it among their modes (outermost).
 
@@ -305,7 +324,8 @@ cdef class Recorder:
             return function(*args, **kwargs)
         if is_any_mode_active():  # it is recorded when they have handed it on
             return pass_through(self, function, args, kwargs)
-        place = new_event(OP, self.name_number((<Op>function).name if type(function) is Op else function.name), -1)
+        name = (<Op>function).name if type(function) is Op else function.name
+        place = new_event(OP, self.name_number(with_product(name, args, kwargs) if name in PRODUCTS else name), -1)
         if self.stacks:
             self.frames[place] = call_stack()
         if self.shapes:

@@ -316,8 +316,9 @@ class profile:
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write everything for ``chrome://tracing`` or https://ui.perfetto.dev; compressed where ``path`` ends in .gz."""
         metadata = {"trace_id": self._trace_id, "num_threads": get_num_threads(), **self._metadata}
-        metadata["record_shapes"] = int(self.record_shapes)
-        metadata["with_flops"] = int(self.with_flops)
+        for name in ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"):
+            metadata[name] = int(getattr(self, name))
+        metadata |= {"host_name": socket.gethostname(), "traceName": str(path)}
         write_trace(path, self.events(), self.kernels(), metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:

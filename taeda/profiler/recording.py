@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import functools
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from .flops import flops_of_call
 
 OP, NODE, RANGE, MODULE = range(4)
 _SCOPES = {OP: 0, NODE: 1, RANGE: 7, MODULE: 7}  # PyTorch's numbers: function, backward function, user's
+_HERE = os.path.dirname(__file__)
 
 #: The recording under way, of which there is one at most.
 current: Recording | None = None
@@ -161,7 +163,11 @@ class Recording:
         """The events in the order in which they began, and the runs of kernels."""
         raw = self.recorder.read_events()
         made: list[FunctionEvent] = []
+        products: dict[int, str] = {}
         for i, (name, kind, start, end, parent, thread, number, moved, written, before, after, call) in enumerate(raw):
+            name, _, product = name.partition("/") if kind == OP else (name, "", "")
+            if product:
+                products[i] = product
             event = FunctionEvent(
                 id=i,
                 name=_public_name(name) if kind == OP else name,
@@ -186,9 +192,12 @@ class Recording:
             _count_once(made)
         for place, frames in self.recorder.frames.items():
             made[place].stack = [
-                f"{code.co_filename}({line}): {code.co_name}" for code, line in frames if code.co_filename != __file__
+                f"{code.co_filename}({line}): {code.co_name}"
+                for code, line in frames
+                if os.path.dirname(code.co_filename) != _HERE
             ]
         runs = self._kernels(made)
+        made = _with_products(made, products)
         made = _without_doubles(made)
         _settle_bytes(made)
         return EventList(made, profile_memory=memory, with_flops=self.flops), runs
@@ -279,6 +288,50 @@ def _without_doubles(made: list[FunctionEvent]) -> list[FunctionEvent]:
         above.sequence_nr = max(above.sequence_nr, event.sequence_nr)
         dropped.add(event.id)
     return [event for event in made if event.id not in dropped]
+
+
+def _with_products(made: list[FunctionEvent], products: dict[int, str]) -> list[FunctionEvent]:
+    """``aten::mm`` and the like below ``aten::matmul`` and ``aten::linear``, which do the product themselves here: what
+    they took is the inner event's. Nodes, and the op of that name itself, have the inner one alone, as in PyTorch.
+    """
+    result = []
+    for event in made:
+        result.append(event)
+        product = products.get(event.id)
+        if product is None or event.cpu_children:
+            continue
+        name, above = _public_name(product), event.cpu_parent
+        if above is not None and (above.scope == _SCOPES[NODE] or above.name == name):
+            event.name = event.trace_name = name
+            continue
+        inner = FunctionEvent(
+            id=len(made) + event.id,
+            name=name,
+            thread=event.thread,
+            start_us=event.time_range.start,
+            end_us=event.time_range.end,
+            sequence_nr=event.sequence_nr,
+            cpu_memory_usage=event.cpu_memory_usage,
+            input_shapes=event.input_shapes,
+            stack=event.stack,
+            flops=event.flops,
+        )
+        for kept in (
+            "structured_input_shapes",
+            "concrete_inputs",
+            "kwinputs",
+            "allocated",
+            "moved",
+            "written",
+            "kernels",
+        ):
+            setattr(inner, kept, getattr(event, kept))
+        for run in inner.kernels:
+            run.event = inner
+        event.kernels, event.flops, event.moved, event.written = [], 0, 0, 0
+        inner.cpu_parent, event.cpu_children = event, [inner]
+        result.append(inner)
+    return result
 
 
 def _settle_bytes(made: list[FunctionEvent]) -> None:

@@ -165,6 +165,28 @@ def test_shapes_and_groups():
     assert "Input Shapes" not in prof.key_averages().table()
 
 
+def test_products_nest_as_in_pytorch():
+    """Below matmul and linear is the product by PyTorch's name, which took the time; below a node it is alone."""
+    x, w = taeda.ones(4, 3), taeda.ones(5, 3, requires_grad=True)
+    with profile(record_shapes=True) as prof:
+        for a, b in ((x, x.t()), (x, x[0]), (x[0], x[1]), (x[0], x.t()), (taeda.ones(2, 4, 3), x.t())):
+            a @ b
+        taeda.ones(2, 4, 3) @ taeda.ones(2, 3, 4)
+        taeda.mm(x, x.t())
+        F.linear(x, w)
+        F.linear(x, w, taeda.ones(5, requires_grad=True)).sum().backward()
+    products = [e for e in prof.events() if e.name.split("::")[-1] in ("mm", "mv", "dot", "bmm", "addmm")]
+    found = [(e.cpu_parent.name if e.cpu_parent else None, e.name) for e in products]
+    inner = ["mm", "mv", "dot", "mm", "mm", "bmm"]
+    assert found == [
+        *(("aten::matmul", f"aten::{name}") for name in inner), (None, "aten::mm"), ("aten::linear", "aten::mm"),
+        ("aten::linear", "aten::addmm"), ("AddmmBackward0", "aten::mm"),
+    ]  # fmt: skip
+    assert products[0].kernels and products[0].input_shapes == [[4, 3], [3, 4]]
+    assert products[0].cpu_parent.self_cpu_time_total == 0 < products[0].self_cpu_time_total
+    assert len({e.id for e in prof.events()}) == len(prof.events())
+
+
 def test_flops():
     x, w = taeda.randn(2, 4, 8, 8), taeda.randn(6, 2, 3, 3)
     with profile(with_flops=True) as prof:
@@ -172,7 +194,7 @@ def test_flops():
         F.conv2d(x, w, groups=2)
         F.conv_transpose2d(x, taeda.randn(4, 3, 2, 2))
         taeda.ones(7) + 1
-    assert named(prof, "aten::matmul").flops == 2 * 3 * 4 * 5
+    assert named(prof, "aten::mm").flops == 2 * 3 * 4 * 5
     assert named(prof, "aten::conv2d").flops == 2 * (2 * 6 * 6 * 6) * (2 * 3 * 3)
     assert named(prof, "aten::conv_transpose2d").flops == 2 * (2 * 4 * 8 * 8) * (3 * 2 * 2)
     assert named(prof, "aten::add").flops == 7
@@ -193,8 +215,12 @@ def test_stacks(tmp_path):
     def an_inner_function():
         return taeda.randn(200, 200) @ taeda.randn(200, 200)
 
-    with profile(with_stack=True) as prof, record_function("range"):
-        an_inner_function()
+    steps = schedule(wait=0, warmup=1, active=1)
+    with profile(with_stack=True, schedule=steps) as prof:
+        prof.step()
+        with record_function("range"):
+            an_inner_function()
+    assert not any("profiler.py" in line and "test_" not in line for line in named(prof, "ProfilerStep#1").stack)
     assert "test_stacks" in named(prof, "range").stack[0]
     event = named(prof, "aten::matmul")
     assert "an_inner_function" in event.stack[0] and "test_profiler.py" in event.stack[0]
@@ -218,7 +244,7 @@ def test_table():
     floors = Floors(1, ((1 << 16, 1e9),), 1e9)
     wide = prof.key_averages().table(floors=floors)
     assert "GB/s" in wide and "% of floor" in wide
-    row = next(row for row in prof.key_averages() if row.key == "aten::matmul")
+    row = next(row for row in prof.key_averages() if row.key == "aten::mm")
     assert row.moved == 3 * 3 * 64 * 64 * 4
     assert prof.key_averages().table(sort_by="self_cuda_time_total")
     with pytest.raises(AttributeError, match="sort_by"):
