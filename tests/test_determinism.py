@@ -181,3 +181,21 @@ def test_large_reductions_do_not_depend_on_threads(threads):
         assert [call().numpy().tobytes() for call in calls] == expected
     finally:
         taeda.set_num_threads(before)
+
+
+@pytest.mark.parametrize("shape", [(600, 4100), (5000, 260), (3, 700, 1100)])
+def test_sums_over_leading_dimensions_do_not_depend_on_threads(shape):
+    """Columns whose sums live in memory, and those beside them that fill no tile."""
+    taeda.manual_seed(2)
+    x = taeda.randn(*shape)
+    dim, before, found = len(shape) - 2, taeda.get_num_threads(), set()
+    try:
+        for threads in (1, 2, 4, 8):
+            taeda.set_num_threads(threads)
+            found.add(x.sum(dim).numpy().tobytes() + x.amax(dim).numpy().tobytes())
+    finally:
+        taeda.set_num_threads(before)
+    assert len(found) == 1
+    want = x.numpy().astype("float64").sum(dim)
+    assert abs(x.sum(dim).numpy() - want).max() < 1e-5 * abs(want).max()
+    assert (x.amax(dim).numpy() == x.numpy().max(dim)).all()

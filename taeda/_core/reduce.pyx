@@ -28,7 +28,7 @@ cdef enum:
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
     COLUMN_LEAST = 64
-    WIDEST = 128          # units of the widest tile, LONG_TILES in kernels/rowwise.py
+    WIDEST = 256          # units of the widest tile, LONG_TILES in kernels/rowwise.py
     PIECE = 65536         # elements worth a piece of their own on the thread pool
     FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 

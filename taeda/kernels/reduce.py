@@ -15,7 +15,7 @@ from . import scalar as s
 from .build import kernel
 from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
 from .pointwise import COMPLEX, WORKING, is_complex, part
-from .rowwise import LONG_TILES, Operand, Row, State, by_register, rowwise
+from .rowwise import FRONT, LONG_TILES, Operand, Row, State, by_register, rowwise
 from .scalar import Complex
 from .target import host
 
@@ -214,7 +214,7 @@ def _extreme(*choices: tuple[Callable, Callable], mapping=lambda x: x, dtype_of=
     def merge(f: Function, a: State, b: State) -> State:
         return tuple(choose(f, p, q) for p, q, (choose, _) in zip(a, b, choices, strict=True))
 
-    return Reduction(states, lambda d: (dtype_of(d),) * len(choices), merge, working=_ordinary, tiles=(8,))
+    return Reduction(states, lambda d: (dtype_of(d),) * len(choices), merge, working=_ordinary, tiles=(FRONT, 8))
 
 
 REDUCTIONS["amax"] = _extreme((greater, lowest))
@@ -432,6 +432,7 @@ def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, l
             row.put(i, x)
 
     tiles = (1,) if mode[1] == "v" else reduction.tiles[-1:] if is_complex(working) else reduction.tiles
+    tiles = tuple(size for size in tiles if size < FRONT or levels == 1)
     rowwise(f, body, operands, lane_type(op, working), columns=mode[0] == "c", levels=levels, tiles=tiles)
 
 
