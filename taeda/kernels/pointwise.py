@@ -232,17 +232,33 @@ class _Schedule:
         ]
         return times
 
-    def prefetch(self, rows: Sequence[Value], index: Value, elements: int) -> None:
+    def prefetch(self, places: Sequence[Value], index: Value, elements: int) -> None:
         """Ask for what a longer body will need 2 KiB on, as its instructions fill the window in which loads run ahead.
 
         Measured over 1M float32 (Sapphire Rapids): tanh 444 to 332 us, gelu 443 to 364; nothing gained for short bodies,
         unless they write past the cache.
         """
         f = self.f
-        for i, (o, row) in enumerate(zip(self.operands, rows, strict=True)):
+        for i, (o, place) in enumerate(zip(self.operands, places, strict=True)):
             if o.layout == "c" and not o.stream:
                 for line in range(0, elements * o.bytes, 64):
-                    f.prefetch(f.offset(o.at(f, row, index), AHEAD + line), write=i < len(self.outs))
+                    f.prefetch(f.offset(o.at(f, place, index), line), write=i < len(self.outs))
+
+    def ahead(self, size: Value) -> list[Value]:
+        """Bytes from the beginning of each operand's row to what is asked for meanwhile.
+
+        Where results are stored past the cache these are whole rows, unless rows are adjacent or there is only one: what
+        lies between them is not asked for (half of the columns of 4096 x 2048, ``a + b``: 3.4 to 2.6 ms).
+        """
+        f = self.f
+        if not any(o.stream for o in self.outs):
+            return [f.i64(AHEAD)] * len(self.operands)
+        found = []
+        for o in self.operands:
+            end = size * o.bytes
+            rows = f.i64(AHEAD) / f.select(end < 1, f.i64(1), end) + 1
+            found.append(f.select((o.outer == end) | (o.outer == 0), f.i64(AHEAD), rows * o.outer))
+        return found
 
     def step(self, rows: Sequence[Value], index: Value, lanes: int, times: int = 1, count: Value | None = None) -> None:
         """``times`` vectors from ``index``. All loads come first, so that they need not wait for the stores.
@@ -281,12 +297,14 @@ class _Schedule:
         times = self.unroll() if lanes > 1 else 1
         block = lanes * times
         whole = size & -block if lanes > 1 else f.i64(0)
+        ahead = self.ahead(size) if self.prefetching else []
         with f.loop(f.begin, f.end) as R:
             rows = [f.offset(o.base, o.outer * R.index) for o in self.operands]
             if lanes > 1:
+                later = [f.offset(row, x) for row, x in zip(rows, ahead, strict=False)]
                 with f.loop(f.i64(0), whole, block) as L:
                     if self.prefetching:
-                        self.prefetch(rows, L.index, block)
+                        self.prefetch(later, L.index, block)
                     self.step(rows, L.index, lanes, times)
             self.joined = [1] * len(self.outs)  # of the rest each vector by itself
             if self.masked:
