@@ -253,13 +253,13 @@ def pick(items: Sequence[float], index: Value) -> Value:
     return found if lanes == 16 else found.slice(0, lanes)
 
 
-def _inverse_14_bits(x: Value) -> Value | None:
-    """``1 / x`` to 14 bits by AVX-512's instruction, or None where there is none for this type."""
+def to_14_bits(name: str, x: Value) -> Value | None:
+    """``rcp14``: ``1 / x``, ``rsqrt14``: ``1 / sqrt(x)``, by AVX-512's instruction; None where there is none for this type."""
     f = x.fn
     if x.type is not F32 or f.vector_bytes < 64 or x.lanes not in (1, 4, 8, 16):
         return None
     wide = x if x.lanes > 1 else f.splat(x, 4)
-    name, mask = f"llvm.x86.avx512.rcp14.ps.{32 * wide.lanes}", f"i{max(wide.lanes, 8)}"
+    name, mask = f"llvm.x86.avx512.{name}.ps.{32 * wide.lanes}", f"i{max(wide.lanes, 8)}"
     f.declarations[name] = f"declare {wide.llvm} @{name}({wide.llvm}, {wide.llvm}, {mask})"
     guess = f.emit(f"call {wide.llvm} @{name}({wide.typed}, {wide.typed}, {mask} -1)", F32, wide.lanes)
     return guess if x.lanes > 1 else guess.lane(0)
@@ -273,7 +273,7 @@ def divide_sum(a: Value, b: Value, c: float) -> Value:
     """
     total = b + c
     rest = b - (total - c)
-    inverse = _inverse_14_bits(total)
+    inverse = to_14_bits("rcp14", total)
     if inverse is None:
         inverse = 1.0 / total
     quotient = a * inverse

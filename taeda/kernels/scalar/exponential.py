@@ -34,6 +34,7 @@ from .basic import (
     power_of_two,
     scale,
     select,
+    to_14_bits,
     trunc,
 )
 from .pieces import by_pieces, odd, piecewise
@@ -65,7 +66,12 @@ def sqrt(x: Value) -> Value:
 
 
 def rsqrt(x: Value) -> Value:
-    return 1.0 / sqrt(x)
+    """``1 / sqrt(x)``, within 1.5 ulp; a step of Newton's where root and division would take 16 cycles a vector (Zen 4)."""
+    y = to_14_bits("rsqrt14", x)
+    if y is None:
+        return 1.0 / sqrt(x)
+    better = fma(y * 0.5, fma(-(x * y), y, 1.0), y)
+    return select(better == better, better, y)  # 0 and infinity are exact, and then 0 * infinity
 
 
 def reciprocal(x: Value) -> Value:
