@@ -99,7 +99,7 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
     cdef Blocks b = blocks(code)
     cdef Geometry steady
     cdef Packed places
-    cdef Tensor packed, whole
+    cdef Tensor packed
     cdef char* ptr[5]
     cdef char* a
     cdef kernel_t fn
@@ -118,11 +118,8 @@ cdef int convolve(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int6
         return as_product(g, x, w, bias, out, groups)
     if is_last_depthwise(g, x, out, channels, m):
         return depthwise_last(g, x, w, bias, out)
-    if turns_last(g, x, channels, m):
-        whole = empty_last(code, 5, out.sizes)
-        depthwise_last(g, to_last(x), w, bias, whole)
-        copy_into(out, whole)
-        return 0
+    if turns_last(g, x, channels, m, is_wide(g)):
+        return depthwise_turned(g, x, w, bias, out)
     if not by_windows(g, images, groups, channels, m) or is_winograd(g, code, images, groups, channels, m):
         if channels_last(x):
             x = contiguous_tensor(x)
@@ -706,7 +703,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if not is_depthwise(channels, m):
         if is_winograd(&g, inner, images, groups, channels, m):
             return winograd_gradient(&g, x, y)
-        if by_windows(&g, images, groups, channels, m):
+        if by_windows(&g, images, groups, channels, max(m, <int64_t>3) if reads_points(&g) else m):
             return windows_gradient(&g, x, y, groups)
     if turns_last(&g, x, channels, m):
         x, y = to_last(x), to_last(y)

@@ -10,6 +10,8 @@ cdef enum:
     LAST_ARGS = 23
     LAST_ROWS = 1 << 15    # outputs of a task
     SHORT_ROW = 16
+    WIDE_KERNEL = 5
+    TURNED_ITEMS = 1 << 18 # of the images that are turned at a time
 
 cdef kernel_t _depthwise[NDTYPES]
 cdef kernel_t _depthwise_weight[NDTYPES]
@@ -211,10 +213,18 @@ cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, i
         g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
 
 
-cdef bint turns_last(Geometry* g, Tensor x, int64_t channels, int64_t m) noexcept:
-    """Whether images with channels first are done sooner by turning them: rows are short, or taken by every other pixel."""
+cdef bint turns_last(Geometry* g, Tensor x, int64_t channels, int64_t m, bint wide=False) noexcept:
+    """Whether images with channels first are done sooner by turning them: rows are short, or taken by every other pixel.
+
+    Or the kernel is ``wide``.
+    """
     return channels == 1 and m == 1 and x.code == F32 and x.sizes[1] >= 16 and not channels_last(x) and (
-        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0 and (g.i[2] <= SHORT_ROW or g.s[2] > 1))
+        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0 and (wide or g.i[2] <= SHORT_ROW or g.s[2] > 1))
+
+
+cdef bint is_wide(Geometry* g) noexcept:
+    """Whether windows are so wide that neighbours share most of what they read, which channels last make use of."""
+    return g.k[2] >= WIDE_KERNEL and g.k[2] <= 7 and abs(g.d[2]) == 1
 
 
 cdef Tensor to_last(Tensor t):
@@ -265,6 +275,27 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     tasks = images * ceil_div(g.o[1], arg[20])
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, w.ptr if bias is None else bias.ptr
     run(find_last(_depthwise_last, x.code, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
+    return 0
+
+
+cdef Tensor some_images(Tensor x, int64_t first, int64_t count):
+    cdef int64_t sizes[5]
+    memcpy(sizes, x.sizes, 5 * 8)
+    sizes[0] = count
+    return alias_tensor(x, 5, sizes, x.strides, first * x.strides[0])
+
+
+cdef int depthwise_turned(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+    """:func:`depthwise_last` of images with channels first: a few at a time, whose copies stay in the caches."""
+    cdef int64_t images = x.sizes[0], first, count
+    cdef int64_t each = max(TURNED_ITEMS // (max(x.count, out.count) // images), <int64_t>1)
+    cdef Tensor part, whole
+    for first in range(0, images, each):
+        count = min(each, images - first)
+        part = some_images(out, first, count)
+        whole = empty_last(out.code, 5, part.sizes)
+        depthwise_last(g, to_last(some_images(x, first, count)), w, bias, whole)
+        copy_into(part, whole)
     return 0
 
 

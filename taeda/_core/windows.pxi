@@ -154,6 +154,11 @@ cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int
     return m >= (3 if g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
 
 
+cdef bint reads_points(Geometry* g) noexcept:
+    """Whether this is a 1x1 convolution of every pixel."""
+    return g.taps == 1 and g.s[0] == g.s[1] == g.s[2] == 1 and g.p[0] == g.p[1] == g.p[2] == 0
+
+
 cdef bint channels_last(Tensor x) noexcept:
     """Whether channels are next to each other in memory, and rows of pixels follow one another. Not of a single pixel."""
     if x.sizes[2] * x.sizes[3] * x.sizes[4] == 1:
@@ -316,8 +321,7 @@ cdef Tensor direct_tables(Windows* w, Tensor x):
 cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups):
     """Gradient of the weights ``[part, group * m, c, tap]``."""
     # The windows of a 1x1 kernel without stride need not be laid out: channels of the input are rows as they are.
-    cdef bint direct = given.taps == 1 and given.s[0] == given.s[1] == given.s[2] == 1 and (
-        given.p[0] == given.p[1] == given.p[2] == 0)
+    cdef bint direct = reads_points(given)
     cdef Geometry flat = given[0]
     cdef Geometry* g = &flat
     if direct:

@@ -1,7 +1,8 @@
 """Depthwise convolution of images with channels last: a register holds neighbouring channels of one pixel.
 
-Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. What a window
-has outside of the image is left out of its loops. One input channel per group and one output; two dimensions cover one.
+Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. The usual
+widths and strides load a register once for all windows of a row that it is in; for the others, what a window has outside of
+the image is left out of its loops. One input channel per group and one output; two dimensions cover one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from .build import kernel
 from .gemm import multiply_add, smaller
-from .ir import TYPES, Function, Value
+from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
 from .pool import larger
 
 #: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row and
@@ -18,6 +19,9 @@ from .pool import larger
 LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n y_h y_w block bias w_t".split())
 
 AT_ONCE = 4  # output positions, or sums of a gradient
+WIDE = 8  # output positions whose windows share what is loaded
+#: Widths and strides of kernels for which they do.
+SHARED = ((3, 1), (5, 1), (7, 1), (3, 2), (5, 2))
 
 
 class _Line:
@@ -48,6 +52,88 @@ def _meets(f: Function, g: dict[str, Value], tap: Value) -> tuple[Value, Value]:
     return low, larger(f, high, low)
 
 
+def _is_shared(g: dict[str, Value], width: int, stride: int) -> Value:
+    return (g["kw"] == width) & (g["sw"] == stride) & (g["dw"] == 1)
+
+
+def _shared_windows(f: Function, t: Type, width: int, stride: int) -> Helper:
+    """A row of outputs, ``WIDE`` at a time: what is loaded of a row of the input meets all windows that it is in.
+
+    ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at ``nothing``,
+    and outputs past the end are written to ``spare``.
+    """
+    h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 11, *[PTR] * 2)
+    to, row, weights, bias, given, first, last, tap_h, c, ow, iw, pw, x_w, y_w, w_t, nothing, spare = h.params
+    lanes = h.lanes(t)
+    columns = (WIDE - 1) * stride + width
+    with h.loop(0, ow, WIDE) as X, h.loop(0, c, lanes) as V:
+        inside, at = h.first(c - V.index, lanes), V.index * t.bytes
+        none = h.const(inside.type, 0, lanes)
+        begin = X.index * stride - pw
+        level = h.load(h.offset(bias, at), t, lanes, h.select(given != 0, inside, none))
+        source, w = h.offset(row, begin * x_w + at), h.offset(weights, at)
+        with h.loop(first, last, carry=[level] * WIDE) as H:
+            acc = list(H.carry)
+            taps, places = h.offset(w, H.index * width * w_t), h.offset(source, H.index * tap_h)
+            weight = [h.load(h.offset(taps, w_t * i), t, lanes, inside) for i in range(width)]
+            for column in range(columns):
+                there = (begin + column >= 0) & (begin + column < iw)
+                place = h.select(there, h.offset(places, x_w * column), nothing)
+                value = h.load(place, t, lanes, inside)
+                for i in range(WIDE):
+                    if 0 <= column - i * stride < width:
+                        acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
+            H.carry = acc
+        target = h.offset(to, X.index * y_w + at)
+        for i, value in enumerate(H.carry):
+            place = h.select(X.index + i < ow, h.offset(target, y_w * i), spare)
+            with h.branch(c - V.index >= lanes) as B:
+                h.store(place, value)
+                B.otherwise()
+                h.store(place, value, inside)
+    return h
+
+
+def _any_windows(f: Function, t: Type, g: dict[str, Value], target: Value, row: Value, line: _Line, whole: Value,
+                 end: Value, tap_h: Value, tap_w: Value, step: Value) -> None:  # fmt: skip
+    """A row of outputs: those from ``whole`` to ``end`` a few at a time, the others one by one."""
+    lanes = f.lanes(t)
+
+    def outputs(ox: Value, count: int, first: Value, last: Value) -> None:
+        """``count`` outputs from column ``ox`` on, whose taps in the image are from ``first`` to ``last``.
+
+        All their channels: along them memory is read in order.
+        """
+        here = f.offset(row, (ox * g["sw"] - g["pw"]) * g["x_w"])
+        with f.loop(0, g["c"], lanes) as V:
+            inside, at = f.first(g["c"] - V.index, lanes), V.index * t.bytes
+            given = f.select(g["bias"] != 0, inside, f.const(inside.type, 0, lanes))
+            level = f.load(f.offset(f.data(3), at), t, lanes, given)
+            source, w = f.offset(here, at), f.offset(f.data(2), at)
+            with f.loop(line.first, line.last, carry=[level] * count) as H:
+                taps, places = f.offset(w, H.index * g["kw"] * g["w_t"]), f.offset(source, H.index * tap_h)
+                with f.loop(first, last, carry=list(H.carry)) as W:
+                    weight = f.load(f.offset(taps, W.index * g["w_t"]), t, lanes, inside)
+                    place = f.offset(places, W.index * tap_w)
+                    W.carry = [
+                        multiply_add(f, f.load(f.offset(place, step * i), t, lanes, inside), weight, acc)
+                        for i, acc in enumerate(W.carry)
+                    ]
+                H.carry = W.carry
+            for i, acc in enumerate(H.carry):
+                f.store(f.offset(target, (ox + i) * g["y_w"] + at), acc, inside)
+
+    def singly(start: Value, stop: Value) -> None:
+        with f.loop(start, stop) as X:
+            column = _Line(f, g, "w", X.index)
+            outputs(X.index, 1, column.first, column.last)
+
+    singly(f.i64(0), whole)
+    with f.loop(whole, end - (AT_ONCE - 1), AT_ONCE) as X:
+        outputs(X.index, AT_ONCE, f.i64(0), g["kw"])
+    singly(X.index, g["ow"])
+
+
 @kernel
 def depthwise_last(f: Function, dtype: str) -> None:
     """``y = bias + sum over taps of w * x``; see :data:`LAST_ARGS`. Pointers: y, x, w, bias. The range counts blocks of rows."""
@@ -56,6 +142,12 @@ def depthwise_last(f: Function, dtype: str) -> None:
     lanes, blocks = f.lanes(t), (g["oh"] + g["block"] - 1) / g["block"]
     whole, end = _whole_windows(f, g)
     tap_h, tap_w, step = g["dh"] * g["x_h"], g["dw"] * g["x_w"], g["sw"] * g["x_w"]
+    shared = {size: _shared_windows(f, t, *size) for size in SHARED}
+    nothing, spare = f.scratch(f.vector_bytes), f.scratch(f.vector_bytes)
+    f.store(nothing, f.const(t, 0, lanes))
+    others = f.i64(1) == 1
+    for width, stride in SHARED:
+        others = others & ~_is_shared(g, width, stride)
     with f.loop(f.begin, f.end) as T:
         image, begin = T.index / blocks, T.index % blocks * g["block"]
         x, y = f.offset(f.data(1), image * g["x_n"]), f.offset(f.data(0), image * g["y_n"])
@@ -63,40 +155,12 @@ def depthwise_last(f: Function, dtype: str) -> None:
             line = _Line(f, g, "h", Y.index)
             target = f.offset(y, Y.index * g["y_h"])
             row = f.offset(x, line.start * g["x_h"])
-
-            def outputs(ox: Value, count: int, first: Value, last: Value, line=line, row=row, target=target) -> None:
-                """``count`` outputs from column ``ox`` on, whose taps in the image are from ``first`` to ``last``.
-
-                All their channels: along them memory is read in order.
-                """
-                here = f.offset(row, (ox * g["sw"] - g["pw"]) * g["x_w"])
-                with f.loop(0, g["c"], lanes) as V:
-                    inside, at = f.first(g["c"] - V.index, lanes), V.index * t.bytes
-                    given = f.select(g["bias"] != 0, inside, f.const(inside.type, 0, lanes))
-                    level = f.load(f.offset(f.data(3), at), t, lanes, given)
-                    source, w = f.offset(here, at), f.offset(f.data(2), at)
-                    with f.loop(line.first, line.last, carry=[level] * count) as H:
-                        taps, places = f.offset(w, H.index * g["kw"] * g["w_t"]), f.offset(source, H.index * tap_h)
-                        with f.loop(first, last, carry=list(H.carry)) as W:
-                            weight = f.load(f.offset(taps, W.index * g["w_t"]), t, lanes, inside)
-                            place = f.offset(places, W.index * tap_w)
-                            W.carry = [
-                                multiply_add(f, f.load(f.offset(place, step * i), t, lanes, inside), weight, acc)
-                                for i, acc in enumerate(W.carry)
-                            ]
-                        H.carry = W.carry
-                    for i, acc in enumerate(H.carry):
-                        f.store(f.offset(target, (ox + i) * g["y_w"] + at), acc, inside)
-
-            def singly(start: Value, stop: Value, outputs=outputs) -> None:
-                with f.loop(start, stop) as X:
-                    column = _Line(f, g, "w", X.index)
-                    outputs(X.index, 1, column.first, column.last)
-
-            singly(f.i64(0), whole)
-            with f.loop(whole, end - (AT_ONCE - 1), AT_ONCE) as X:
-                outputs(X.index, AT_ONCE, f.i64(0), g["kw"])
-            singly(X.index, g["ow"])
+            for (width, stride), helper in shared.items():
+                with f.when(_is_shared(g, width, stride)):
+                    f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["c"],
+                           g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], nothing, spare)  # fmt: skip
+            with f.when(others):
+                _any_windows(f, t, g, target, row, line, whole, end, tap_h, tap_w, step)
 
 
 @kernel

@@ -29,6 +29,8 @@ OPS = {
     "conv, depthwise": lambda x: F.conv2d(x, weight(32, 1, 3, 3), padding=1, groups=32),
     "conv, depthwise, stride 2": lambda x: F.conv2d(x, weight(32, 1, 3, 3), padding=1, groups=32, stride=2),
     "conv, depthwise 5x5, wide padding": lambda x: F.conv2d(x, weight(32, 1, 5, 5), weight(32), padding=6, groups=32),
+    "conv, depthwise 7x7": lambda x: F.conv2d(x, weight(32, 1, 7, 7), weight(32), padding=3, groups=32),
+    "conv, depthwise 5x5, stride 2": lambda x: F.conv2d(x, weight(32, 1, 5, 5), stride=2, padding=2, groups=32),
     "conv, depthwise 4x3, dilated": lambda x: F.conv2d(x, weight(32, 1, 4, 3), padding=2, dilation=(3, 2), groups=32),
     "conv, depthwise 1x7, stride 3": lambda x: F.conv2d(x, weight(32, 1, 1, 7), stride=3, padding=(0, 3), groups=32),
     "conv, few outputs": lambda x: F.conv2d(x, weight(3, 32, 3, 3)),
