@@ -22,6 +22,7 @@ def _deferred(name: str) -> ModuleType:
 
 
 attention = _deferred("attention")
+bags = _deferred("bags")
 channel_norm = _deferred("channel_norm")
 conv = _deferred("conv")
 copy = _deferred("copy")

@@ -6,6 +6,8 @@ from .. import _core
 from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
+from ..kernels import bags as kernels
+from .creation import arange
 from .indexing import masked_fill
 from .joining import cat
 from .reduction import extent
@@ -151,6 +153,9 @@ def bags(
                 f"same shape as the input ({list(input.shape)})"
             )
         per_sample_weights = reshape(per_sample_weights, (-1,))
+    plain = padding_idx is None and per_sample_weights is None and not (scale_grad_by_freq or sparse)
+    if plain and mode != "max" and weight.dim() == 2 and weight.dtype.is_floating_point:
+        return _bag_totals(weight, *_edges_of(input, offsets, include_last_offset), mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
     if padding_idx is not None:
         kept = flat != padding_idx % weight.shape[0]
@@ -168,8 +173,43 @@ def bags(
     return total
 
 
+@primitive(method=False, out=False)
+def _bag_totals(weight, indices, edges, mean):
+    """Sums or means of the rows at ``indices[edges[b]:edges[b + 1]]``."""
+    width, flat = weight.shape[1], indices.to(_core.int64).contiguous()
+    bags_ = edges.shape[0] - 1
+    if flat.shape[0]:
+        low, high = extent(flat)
+        if low < 0 or high >= weight.shape[0]:
+            raise RuntimeError(
+                f"embedding_bag: index {low if low < 0 else high} is out of range for a table of {weight.shape[0]} rows"
+            )
+    out = _core.empty((bags_, width), weight.dtype)
+    grain = max(1, 32768 * bags_ // (flat.shape[0] * width + bags_ + 1))
+    address = kernels.bag_totals(weight.dtype.name, mean)
+    _core.launch(address, (out, weight.contiguous(), flat, edges.contiguous()), (width,), bags_, grain)
+    return out
+
+
+def _bag_backward(g, weight_shape, indices, edges, mean):
+    lengths = edges[1:] - edges[:-1]
+    if mean:
+        g = g / unsqueeze(lengths.clamp(min=1).to(g.dtype), 1)
+    return embedding_dense_backward(embedding(g, _positions(lengths, None)), indices, weight_shape[0], -1, False)
+
+
+_bag_totals.vjp(weight=_bag_backward)
+
+
 def _bag_of_each(input, offsets, include_last_offset):
     """The indices as a vector, the bag that each is in, and the number of bags."""
+    flat, edges = _edges_of(input, offsets, include_last_offset)
+    lengths = edges[1:] - edges[:-1]
+    return flat, _positions(lengths, None), lengths.shape[0]
+
+
+def _edges_of(input, offsets, include_last_offset):
+    """The indices as a vector, and where in it bags begin, with its end."""
     _check_indices(input, "embedding_bag")
     if input.dim() == 2:
         if offsets is not None:
@@ -177,9 +217,7 @@ def _bag_of_each(input, offsets, include_last_offset):
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences."
             )
         count, length = input.shape
-        lengths = _core.empty((count,), _core.int64)
-        lengths.fill_(length)
-        return reshape(input, (-1,)), _positions(lengths, None), count
+        return reshape(input, (-1,)), arange(count + 1) * length
     if input.dim() != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if offsets is None:
@@ -199,8 +237,9 @@ def _bag_of_each(input, offsets, include_last_offset):
     if include_last_offset:  # what the last offset says does not count: the last bag ends where the input does
         edges = edges[:-1]
     edges = cat((edges, edges.new_full((1,), n)), 0)
-    lengths = edges[1:] - edges[:-1]
-    return input, _positions(lengths, None), lengths.shape[0]
+    if edges.shape[0] > 1 and extent(edges[1:] - edges[:-1])[0] < 0:
+        raise RuntimeError("embedding_bag: expected offsets that do not decrease, and none beyond the end of input")
+    return input, edges
 
 
 @composite(method=False)

@@ -330,14 +330,15 @@ def test_gradients_of_assignment(statement):
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("padding", [None, 2])
 @pytest.mark.parametrize("last", [False, True])
-def test_bags(mode, padding, last):
+@pytest.mark.parametrize("weighted, width", [(False, 4), (True, 4), (False, 77)])
+def test_bags(mode, padding, last, weighted, width):
     rng = np.random.default_rng(0)
-    table, index, offsets = rng.standard_normal((10, 4)), rng.integers(0, 10, 20), np.array([0, 3, 3, 9, 20])
+    table, index, offsets = rng.standard_normal((10, width)), rng.integers(0, 10, 20), np.array([0, 3, 3, 9, 20])
     factors = rng.standard_normal(20)
     results = []
     for lib in (torch, taeda):
         weight = lib.from_numpy(table.copy()).requires_grad_()
-        sample = lib.from_numpy(factors.copy()).requires_grad_() if mode == "sum" else None
+        sample = lib.from_numpy(factors.copy()).requires_grad_() if mode == "sum" and weighted else None
         out = lib.nn.functional.embedding_bag(
             lib.from_numpy(index),
             weight,
@@ -353,6 +354,16 @@ def test_bags(mode, padding, last):
         )
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "index, offsets", [([0, 1, 2], [0, 9, 2]), ([0, 1, 2], [0, 2, 1]), ([0, 10], [0]), ([-1], [0])]
+)
+def test_bags_outside(index, offsets):
+    """Bags beyond the indices, and indices beyond the table, raise as in PyTorch."""
+    for lib in (torch, taeda):
+        with pytest.raises(RuntimeError):
+            lib.nn.functional.embedding_bag(lib.tensor(index), lib.ones(10, 4), lib.tensor(offsets), mode="sum")
 
 
 @pytest.mark.parametrize("norm", [None, 1.0])

@@ -1,0 +1,49 @@
+"""Sums and means of bags of rows of a table, without the rows between."""
+
+from __future__ import annotations
+
+from .build import kernel
+from .ir import I64, Function, Value
+from .pointwise import WORKING, part
+
+AT_ONCE = 4  # registers of a row that are summed together
+AHEAD = 8  # items from what is added to what is asked for: rows lie anywhere
+
+
+@kernel
+def bag_totals(f: Function, dtype: str, mean: bool) -> None:
+    """``out[b] = sum over i of weight[indices[i]]`` for ``i`` from ``edges[b]`` to ``edges[b + 1]``; an empty bag is 0.
+
+    Pointers: out, weight, indices and edges (int64, indices in range). ``arg = [width]``. The range counts bags.
+    """
+    stored, t = part(dtype), part(WORKING.get(dtype, dtype))
+    lanes, width = f.lanes(t), f.size(0)
+    row_bytes = width * stored.bytes
+
+    def columns(bag: Value, first: Value, last: Value, column: Value, count: int, mask: Value | None) -> None:
+        source = f.offset(f.data(1), column * stored.bytes)
+
+        def row(item: Value) -> Value:
+            return f.offset(source, f.load(f.offset(f.data(2), item * 8), I64) * row_bytes)
+
+        with f.loop(first, last, carry=[f.const(t, 0, lanes)] * count) as L:
+            later = L.index + AHEAD
+            ahead, at = row(f.select(later < last, later, L.index)), row(L.index)
+            for line in range(0, count * lanes * stored.bytes, 64):
+                f.prefetch(f.offset(ahead, line))
+            places = [f.offset(at, i * lanes * stored.bytes) for i in range(count)]
+            L.carry = [x + f.load(p, stored, lanes, mask).to(t) for x, p in zip(L.carry, places, strict=True)]
+        n = last - first
+        share = f.select(n > 0, n, 1).to(t)
+        out = f.offset(f.data(0), bag * row_bytes + column * stored.bytes)
+        for i, x in enumerate(L.carry):
+            x = x / share if mean else x
+            f.store(f.offset(out, i * lanes * stored.bytes), x.to(stored), mask)
+
+    with f.loop(f.begin, f.end) as B:
+        first, last = (f.load(f.offset(f.data(3), (B.index + i) * 8), I64) for i in (0, 1))
+        whole = width / (lanes * AT_ONCE) * (lanes * AT_ONCE)
+        with f.loop(0, whole, lanes * AT_ONCE) as C:
+            columns(B.index, first, last, C.index, AT_ONCE, None)
+        with f.loop(whole, width, lanes) as C:
+            columns(B.index, first, last, C.index, 1, f.first(width - C.index, lanes))
