@@ -241,6 +241,7 @@ def test_few_rows_by_a_large_matrix(rows, dtype):
     is_near(x[0] @ b[0], want[0])
     is_near(taeda.addmm(d, x[1], b[1]), want[1] + d.double())
     is_near(F.linear(x[0], b[0].t(), row), want[0] + row.double())
+    is_near(F.linear(x[0], b[0].t().contiguous(), row), want[0] + row.double())
     is_near(b.mT[0, :, :] @ x[0, 0], want[0, 0])
     is_near(x[0].t().contiguous().t() @ b[0], want[0])
 
