@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import taeda
+from taeda._core import memory
 from taeda.autograd import gradcheck
 from taeda.nn import functional as F
 
@@ -189,3 +190,21 @@ def test_gradients_of_one_tensor(layout):
     scores = (a @ c.mT / e**0.5).masked_fill(taeda.ones(t, t, dtype=taeda.bool).triu(1), float("-inf"))
     (scores.softmax(-1) @ d).backward(g)
     assert np.allclose(got.numpy(), x.grad.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"is_causal": True}, {}, {"mask": True}])
+def test_memory_is_linear_in_positions(options):
+    """Forward and backward hold no matrix of scores: four times the positions take four times the memory."""
+
+    def peak(n):
+        taeda.manual_seed(0)
+        q, k, v = (taeda.randn(1, 2, n, 16).requires_grad_() for _ in range(3))
+        mask = taeda.rand(n) > 0.5 if "mask" in options else None  # of the keys, the same for every query
+        before = memory.memory_stats()["allocated"]
+        memory.reset_peak_memory_stats()
+        F.scaled_dot_product_attention(q, k, v, mask, is_causal="is_causal" in options).sum().backward()
+        return memory.memory_stats()["peak_allocated"] - before
+
+    peak(64)  # what is made once
+    few, many = peak(512), peak(2048)
+    assert many < 4.5 * few and many < 2048 * 2048 * 4
