@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
 
 from .storage import TypedStorage as TypedStorage
-from .ops.random import alpha_dropout as alpha_dropout
-from .ops.random import alpha_dropout_ as alpha_dropout_
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from . import array_api as array_api
 from . import autograd as autograd
@@ -17,13 +15,7 @@ from .ops.table import can_cast as can_cast
 from .nn.functional import channel_shuffle as channel_shuffle
 from .nn.functional import cosine_similarity as cosine_similarity
 from . import cpu as cpu
-from .ops.random import dropout as dropout
-from .ops.random import dropout_ as dropout_
 from .autograd.modes import enable_grad as enable_grad
-from .ops.random import feature_alpha_dropout as feature_alpha_dropout
-from .ops.random import feature_alpha_dropout_ as feature_alpha_dropout_
-from .ops.random import feature_dropout as feature_dropout
-from .ops.random import feature_dropout_ as feature_dropout_
 from . import fft as fft
 from .types import finfo as finfo
 from .random import fork_rng as fork_rng
@@ -1676,6 +1668,10 @@ def all(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None,
     r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
 def allclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
     r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
+def alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""If ``train``, dropout that keeps mean and variance of selu's output."""
+def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`alpha_dropout`."""
 def amax(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
 def amin(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
@@ -1934,6 +1930,10 @@ def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, 
     r"""``input / other``."""
 def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     r"""Inner product of two vectors (no conjugate)."""
+def dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""Zero each element with probability ``p`` and divide the others by ``1 - p``, if ``train``."""
+def dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`dropout`."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
 def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Any:
@@ -1986,6 +1986,14 @@ def expm1_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`expm1`."""
 def eye(n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
+def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""Like ``alpha_dropout`` for whole channels."""
+def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`feature_alpha_dropout`."""
+def feature_dropout(input: Tensor, p: Any, train: Any) -> Any:
+    r"""Like ``dropout`` for whole channels (dimensions 0 and 1)."""
+def feature_dropout_(input: Tensor, p: Any, train: Any) -> Any:
+    r"""In-place form of :func:`feature_dropout`."""
 def fill(input: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value``, a number or a tensor of no dimensions, in every element."""
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:

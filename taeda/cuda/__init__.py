@@ -30,6 +30,9 @@ def is_available() -> bool:
     return False
 
 
+_initialized = False
+
+
 def is_initialized() -> bool:
     """Whether a GPU is in use: False."""
     return False

@@ -20,9 +20,11 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 
@@ -340,3 +342,20 @@ def checkpoint_sequential(
             run(i * step, (i + 1) * step), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
         )
     return run((segments - 1) * step, len(layers))(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices beside the CPU that the arguments are on, and the states of their generators: none."""
+    return [], []
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
+    """Set the states of the generators of devices beside the CPU.
+
+    Raises:
+        RuntimeError: there is a device among ``devices``.
+    """
+    if devices:
+        raise RuntimeError(
+            f"set_device_states: expected no devices, since there is none beside the CPU; got {list(devices)}"
+        )

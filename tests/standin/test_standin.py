@@ -261,3 +261,31 @@ def test_processes_started_afresh_inherit_it(tmp_path):
     out = run(str(program), how="").split("\n")
     assert "'torch', '2.13.0+taeda" in out[0] and "[2.0, 2.0]" in out[0]
     assert out[1].startswith("2.13.0+taeda") and out[1].endswith("torch.nn.modules.linear")
+
+
+def test_private_names_that_packages_take():
+    out = run(
+        """
+        import torch
+        from torch.utils.checkpoint import get_device_states, set_device_states
+        from torch.nn.modules.transformer import _get_activation_fn
+        from torch._utils import _element_size, _get_device_index
+        set_device_states(*get_device_states(torch.ones(1)))
+        assert not torch.cuda._initialized and _element_size(torch.float64) == 8 and _get_device_index("cuda:2") == 2
+        print(torch._shape_as_tensor(torch.ones(2, 3)), torch._check(True), torch._check_is_size(3, max=3))
+        print(torch._segment_reduce(torch.ones(3), "sum", lengths=torch.tensor([1, 2])))
+        for check, args in (
+            (torch._check, (False, lambda: "why")), (torch._check, (1,)), (torch._check_value, (False,)),
+            (torch._check_index, (False,)), (torch._check_is_size, (-1,)), (set_device_states, ([0], [None])),
+        ):
+            try:
+                check(*args)
+            except Exception as error:
+                print(type(error).__name__, end=" ")
+        """
+    )
+    assert out.split("\n") == [
+        "tensor([2, 3]) None None",
+        "tensor([1., 2.])",
+        "RuntimeError TypeError ValueError IndexError RuntimeError RuntimeError ",
+    ]

@@ -87,3 +87,20 @@ class ExceptionWrapper:
         except Exception:
             raise RuntimeError(message) from None
         raise error
+
+
+def _element_size(dtype: Any) -> int:
+    """Bytes of an element."""
+    return dtype.itemsize
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The index of a device: -1 of the CPU where that is allowed."""
+    from taeda import device as Device
+
+    if isinstance(device, int):
+        return device
+    device = Device(device)
+    if device.type == "cpu" and not allow_cpu:
+        raise ValueError(f"Expected a non cpu device, but got: {device}")
+    return -1 if device.index is None else device.index
