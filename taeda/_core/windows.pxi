@@ -299,32 +299,40 @@ cdef Tensor in_one_row(Tensor x):
     return alias_tensor(x, 5, sizes, strides, 0)
 
 
-cdef Tensor direct_tables(Windows* w, Tensor x):
-    """:func:`window_tables` of a gradient for rows that are channels in place, and runs that are images."""
-    cdef int64_t item = ITEMSIZE[x.code], size, panel, i
+cdef Tensor direct_tables(Geometry* g, Windows* w, Tensor x):
+    """:func:`window_tables` of a gradient whose rows and runs lie in the image itself."""
+    cdef int64_t item = ITEMSIZE[x.code], pixel = item * (x.strides[4] if channels_last(x) else 1), line = g.i[2] * pixel
+    cdef int64_t slice = x.strides[2] * item, size, panel, i, n, z, y, tap
     cdef int64_t* out
-    w.runs = w.b[0]
-    w.rows = ceil_div(w.channels[0], TABLE_ROWS) * TABLE_ROWS
+    w.runs = w.pixel_rows
+    w.rows = ceil_div(w.channels[0] * g.taps, TABLE_ROWS) * TABLE_ROWS
     size = 2 * (w.rows + w.runs)
     cdef Tensor table = empty_tensor(I64, 1, &size)
     memset(table.ptr, 0, size * 8)
     out = <int64_t*>table.ptr
     for panel in range(2):
         for i in range(w.channels[panel]):
-            out[i] = i * x.strides[1] * item
-        for i in range(w.runs):
-            out[w.rows + i] = i * x.strides[0] * item
+            for tap in range(g.taps):
+                z, y, n = tap // (g.k[1] * g.k[2]), tap // g.k[2] % g.k[1], tap % g.k[2]
+                out[i * g.taps + tap] = (i * x.strides[1] * item + z * g.d[0] * slice + y * g.d[1] * line
+                                         + n * g.d[2] * pixel)
+        i = w.rows
+        for n in range(w.b[0]):
+            for z in range(w.b[1]):
+                for y in range(w.b[2]):
+                    out[i] = n * x.strides[0] * item + z * g.s[0] * slice + y * g.s[1] * line
+                    i += 1
         out += w.rows + w.runs
     return table
 
 
 cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups):
     """Gradient of the weights ``[part, group * m, c, tap]``."""
-    # The windows of a 1x1 kernel without stride need not be laid out: channels of the input are rows as they are.
-    cdef bint direct = reads_points(given)
+    # Windows without padding need not be laid out: those of a 1x1 kernel without stride are one row of pixels.
+    cdef bint points = reads_points(given), direct = given.p[0] == given.p[1] == given.p[2] == 0
     cdef Geometry flat = given[0]
     cdef Geometry* g = &flat
-    if direct:
+    if points:
         x, y = in_one_row(x), in_one_row(y)
         flat.i[0] = flat.i[1] = flat.o[0] = flat.o[1] = 1
         flat.i[2] = flat.o[2] = flat.pixels
@@ -339,10 +347,10 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cdef Slots slots
     cdef char* ptr[4]
     # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
-    cc = even(c, DIRECT_CHANNELS) if direct else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
+    cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct)
-    cdef Tensor tables = direct_tables(&w, x) if direct else window_tables(g, &w, True, item), memory
+    cdef Tensor tables = direct_tables(g, &w, x) if direct else window_tables(g, &w, True, item), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
     each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))

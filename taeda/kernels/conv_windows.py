@@ -37,7 +37,7 @@ VOLUME = tuple("pitch row slice image length plane".split())
 #: ``tr`` runs are summed at a time; bytes of a group's weights; whether there is a bias.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "tr", "w_g", "bias")
 #: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result;
-#: whether the input is read in place: 1x1 kernels, whose images have been made one row.
+#: whether the input is read in place: windows without padding.
 WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct")
 
 #: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
@@ -376,7 +376,9 @@ def windows_gradient(f: Function, dtype: str) -> None:
             p = _place(f, g, R.index)
             with f.when(~direct):
                 volume.lay(a, pixels, p, x, channels, v)
-            at_x = f.select(direct, f.offset(x, p.first[0] * g["x_n"] + p.first[3] * g["x_p"]), a)
+            line = p.first[2] * g["sy"] * g["iw"] + p.first[3] * g["sx"]
+            in_place = f.offset(x, p.first[0] * g["x_n"] + p.first[1] * g["sz"] * g["x_z"] + line * g["x_p"])
+            at_x = f.select(direct, in_place, a)
             at_y = f.offset(grad, (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
             with f.loop(0, some, width) as P:
                 those = smaller(f, some - P.index, width)
@@ -390,7 +392,7 @@ def windows_gradient(f: Function, dtype: str) -> None:
                         f.call(turn, target, source, g["y_c"], p.plane, those)
                 at_c = f.offset(sums, P.index / width * size)
                 d, d_m = f.select(R.index == begin, none, at_c), f.select(R.index == begin, zero, pitch)
-                step = f.select(direct, g["x_p"], g["sx"] * v["pitch"])
+                step = g["sx"] * f.select(direct, g["x_p"], v["pitch"])
                 tiles.call(those, at_x, rows, channels * taps, runs, p.count[0] * p.count[1] * p.count[2],
                            p.count[3] * step, step, y, at_c, d, d_m)  # fmt: skip
         w_m = g["c"] * taps * t.bytes

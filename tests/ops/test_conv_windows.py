@@ -40,6 +40,8 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((2, 40, 17, 16), 24, (1, 1), (2, 3), 0, 1, 2),
     ((2, 17, 5, 6, 7), 24, (1, 1, 1), 1, 0, 1, 1),
     ((2, 64, 20, 18), 64, (3, 3), 1, 1, 1, 8),
+    ((3, 3, 32, 48), 40, (8, 8), 8, 0, 1, 1),
+    ((2, 20, 19, 23), 24, (3, 2), (2, 3), 0, (2, 1), 2),
     ((2, 40, 60, 50), 2, (1, 1), 1, 0, 1, 1),
     ((2, 40, 60, 50), 1, (1, 1), 1, 0, 1, 1),
     ((2, 32, 30, 30), 40, (3, 3), 2, 1, 1, 8),
@@ -125,7 +127,7 @@ def test_any_strides():
     assert (F.conv2d(x[::2], w, stride=2, padding=1).numpy() == want[::2]).all()
 
 
-@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30)])
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33)])
 def test_bits_do_not_depend_on_threads(case):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
