@@ -6,7 +6,7 @@
     python bench/run.py --large               # pointwise ops on tensors that no cache holds, against copying; --only, --threads
     python bench/run.py --workloads           # training and inference of whole models; --only, --threads, --write
     python bench/run.py --convolutions        # layers of well-known networks against the machine; --only, --threads
-    python bench/run.py --costs               # peak memory of the workloads, start, size; --only, --write
+    python bench/run.py --costs               # peak memory and losses of the workloads, start, size; --only, --write
     python bench/run.py --profile char-GPT    # a case by op and kernel, against its floor; --threads
     python bench/run.py --list
 
