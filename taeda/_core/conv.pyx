@@ -189,6 +189,13 @@ include "winograd.pxi"
 include "windows.pxi"
 
 
+cdef Tensor cast_image(Tensor t, int code):
+    """:func:`cast` that keeps the memory format."""
+    if t.code != code and is_last(t):
+        return in_order(cast(in_order(t, True), code), False)
+    return cast(t, code)
+
+
 cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
     """Images too small to fill a panel become the slices of one deep image, whose result is put back in order."""
     cdef Geometry deep = g[0]

@@ -37,13 +37,6 @@ cdef Tensor empty_last(int code, int nd, int64_t* sizes):
     return in_order(empty_tensor(code, nd, order), False)
 
 
-cdef Tensor cast_image(Tensor t, int code):
-    """:func:`cast` that keeps the memory format."""
-    if t.code != code and is_last(t):
-        return in_order(cast(in_order(t, True), code), False)
-    return cast(t, code)
-
-
 def is_channels_last(Tensor t):
     """Whether ``t`` is an image or a volume laid out with channels last."""
     return is_last(t)

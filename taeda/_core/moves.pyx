@@ -10,6 +10,8 @@ from libc.string cimport memcpy
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport ITEMSIZE, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor
 
+include "formats.pxi"
+
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
@@ -437,13 +439,14 @@ def flip(Tensor input, dims):
         if turned >> d & 1:
             raise RuntimeError(f"flip: dim {d} appears multiple times in the list of dims {dims}")
         turned |= <unsigned long long>1 << d
-    out = empty_tensor(input.code, input.nd, input.sizes)
+    cdef bint last = is_last(input)
+    out = empty_last(input.code, input.nd, input.sizes) if last else empty_tensor(input.code, input.nd, input.sizes)
     if out.count == 0:
         return out
     while tail and turned >> (tail - 1) & 1:
         tail -= 1
         length *= input.sizes[tail]
-    if turned == 0 or input.nd == 0 or tail == input.nd or turned & ((<unsigned long long>1 << tail) - 1):
+    if last or turned == 0 or input.nd == 0 or tail == input.nd or turned & ((<unsigned long long>1 << tail) - 1):
         for d in range(input.nd):
             strides[d] = input.strides[d]
             if turned >> d & 1:
@@ -572,7 +575,10 @@ def roll(Tensor input, shifts, dims=None):
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims) and (dims or len(shifts) != 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    out = empty_tensor(input.code, input.nd, input.sizes)
+    if dims and is_last(input):
+        out = empty_last(input.code, input.nd, input.sizes)
+    else:
+        out = empty_tensor(input.code, input.nd, input.sizes)
     if dims and not input.nd:
         raise IndexError(f"roll(): Dimension specified as {dims[0]} but tensor has no dimensions")
     if out.count == 0:
