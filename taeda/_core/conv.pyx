@@ -710,7 +710,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if not is_depthwise(channels, m):
         if is_winograd(&g, inner, images, groups, channels, m):
             return winograd_gradient(&g, x, y)
-        if by_windows(&g, images, groups, channels, max(m, <int64_t>3) if reads_points(&g) else m):
+        # Here what is laid out serves few outputs as well.
+        if by_windows(&g, images, groups, channels, max(m, <int64_t>5) if m >= 3 or reads_points(&g) else m):
             return windows_gradient(&g, x, y, groups)
     if turns_last(&g, x, channels, m):
         x, y = to_last(x), to_last(y)

@@ -151,7 +151,7 @@ cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int
 
     The phases of a gradient (whose dilation is negative) are laid out one by one: few outputs do not repay that.
     """
-    return m >= (3 if g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
+    return m >= (5 if g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
 
 
 cdef bint reads_points(Geometry* g) noexcept:
