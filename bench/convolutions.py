@@ -246,7 +246,7 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     taeda.set_num_threads(args.threads)
     torch.set_num_threads(args.threads)
-    peak = taeda.profiler.measure_floors().flops * args.threads
+    peak = taeda.profiler.measure_floors().flops
     print(
         f"{'of torch, and per cent of ' + format(peak / 1e9, '.0f') + ' GFLOP/s':64s}"
         + "".join(f"{k:>14}" for k in KINDS)
