@@ -1,4 +1,4 @@
-"""Statistics, and what is made of them, per channel of memory that is ``[image, row, channel]``: see ``kernels.channel_norm``.
+"""Batch and group norm by sums per channel of memory that is ``[image, row, channel]``: see ``kernels.channel_norm``.
 
 Statistics are ``[image, channel]``; batch norm takes a batch for one image.
 """
@@ -95,3 +95,88 @@ def apply_gradient(
 ) -> Tensor:
     """``g * scale + (x - mean) * slope + level``."""
     return _apply(kernels.channel_apply_gradient, (g, x), (mean, scale, slope, level), last)
+
+
+def _rows_of(x):
+    """``[image, position, channel]`` of an image with channels last."""
+    return x.permute(0, *range(2, x.dim()), 1).flatten(1, -2).contiguous()
+
+
+def _image_of(y, like):
+    """The inverse of :func:`_rows_of`."""
+    n = like.dim()
+    return y.reshape(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, n - 1, *range(1, n - 1))
+
+
+def _group_moments(x, groups, eps):
+    """Mean and inverse deviation of each group of ``[image, position, channel]``, given for each channel."""
+    images, positions, channels = x.shape
+    split = (images, groups, channels // groups)
+    means, squares = (part.reshape(split) for part in moments(x))
+    mean = means.mean(2, keepdim=True)
+    square = squares.sum(2, keepdim=True) + (means - mean).square().sum(2, keepdim=True) * positions
+    rstd = (square / (positions * split[2]) + eps).rsqrt()
+    return (part.to(working(x.dtype)).expand(split).reshape(images, channels) for part in (mean, rstd))
+
+
+def group_norm(input, groups, weight, bias, eps):
+    """Group norm of an image with channels last."""
+    x = _rows_of(input)
+    mean, rstd = _group_moments(x, groups, eps)
+    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
+    level = empty((x.shape[2],), rstd.dtype).zero_() if bias is None else bias.to(rstd.dtype)
+    return _image_of(apply(x, mean, scale, level), input)
+
+
+def group_norm_gradient(g, input, groups, weight, eps):
+    """Gradients of input, weight and bias of :func:`group_norm`."""
+    x, g = _rows_of(input), _rows_of(g)
+    mean, rstd = _group_moments(x, groups, eps)
+    dot, total = products(g, x, mean)
+    dot = dot * rstd
+    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
+    split, count = (x.shape[0], groups, -1), x.shape[1] * (x.shape[2] // groups)
+
+    def of_group(each):  # the mean over the group of what its channels add to it
+        if weight is not None:
+            each = each * weight.to(each.dtype)
+        sums = each.reshape(split).sum(2, keepdim=True) / -count
+        return sums.expand(x.shape[0], groups, x.shape[2] // groups).reshape(mean.shape) * rstd
+
+    dx = apply_gradient(g, x, mean, scale, of_group(dot) * rstd, of_group(total))
+    return _image_of(dx, input), dot.sum(0), total.sum(0)
+
+
+def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+    """Batch norm of ``[positions, channels]``, with the statistics of the batch (empty where not ``training``).
+
+    Not training, of images with channels first as well.
+    """
+    acc, n = working(x.dtype), x.shape[0]
+    if training:
+        mean, square = (part[0] for part in moments(x.unsqueeze(0)))
+        rstd = (square / n + eps).rsqrt().to(acc)
+        for running, new in ((running_mean, mean), (running_var, square / max(n - 1, 1))):
+            if running is not None:
+                running.copy_(running * (1 - momentum) + new.to(acc) * momentum)
+        mean = mean.to(acc)
+        kept = mean, rstd
+    else:
+        mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
+        kept = empty((0,), acc), empty((0,), acc)
+    scale = rstd if weight is None else rstd * weight.to(acc)
+    level = empty(mean.shape, acc).zero_() if bias is None else bias.to(acc)
+    if x.dim() > 2:
+        return apply(x.flatten(2), mean, scale, level, False).reshape(x.shape), *kept
+    return apply(x.unsqueeze(0), mean, scale, level)[0], *kept
+
+
+def batch_norm_gradient(g, x, mean, rstd, weight, training):
+    """Gradients of input, weight and bias of :func:`batch_norm`."""
+    g, x, n = g.unsqueeze(0), x.unsqueeze(0), x.shape[0]
+    dot, total = (part[0] for part in products(g, x, mean))
+    dot = dot * rstd
+    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
+    zero = empty(mean.shape, mean.dtype).zero_()
+    slope, level = (-dot * rstd * scale / n, -total * scale / n) if training else (zero, zero)
+    return apply_gradient(g, x, mean, scale, slope, level)[0], dot, total

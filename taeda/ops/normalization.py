@@ -15,14 +15,10 @@ from .._core.reduce import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import target
 from . import _channels
+from ._channels import working as _working
 from .table import composite, primitive
 
 _PIECE = 32768  # elements worth a piece of their own on the thread pool
-
-
-def _working(dtype):
-    """What statistics are kept in."""
-    return _core.float32 if dtype.itemsize == 2 else dtype
 
 
 def _require_float(name, x):
@@ -275,7 +271,7 @@ def _group_plan(shape, dtype, groups, weight, bias):
 def _fused_group_norm(input, num_groups, weight, bias, eps):
     plan = _group_plan(input.shape, input.dtype, num_groups, _signature(weight), _signature(bias))
     if _groups_last(input):
-        return _group_norm_last(input, num_groups, weight, bias, eps)
+        return _channels.group_norm(input, num_groups, weight, bias, eps)
     x = input.contiguous()
     y = empty_like(x)
     if x.numel():
@@ -309,7 +305,7 @@ def _(g, input, num_groups, weight, bias, eps, needs):
     if is_grad_enabled():
         return _group_norm_gradient(g, input, num_groups, weight, bias, eps)
     if _groups_last(input):
-        dx, dw, db = _group_norm_last_gradient(_like(g, input), input, num_groups, weight, eps)
+        dx, dw, db = _channels.group_norm_gradient(_like(g, input), input, num_groups, weight, eps)
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
         return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
     x, g = input.contiguous(), _like(g, input).contiguous()
@@ -338,56 +334,6 @@ def _(g, input, num_groups, weight, bias, eps, needs):
 def _groups_last(input):
     """Whether group norm goes by sums per channel."""
     return input.numel() >= _channels.LEAST and is_channels_last(input)
-
-
-def _rows_of(x):
-    """``[image, position, channel]`` of an image with channels last."""
-    return x.permute(0, *range(2, x.dim()), 1).flatten(1, -2).contiguous()
-
-
-def _image_of(y, like):
-    """The inverse of :func:`_rows_of`."""
-    n = like.dim()
-    return y.reshape(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, n - 1, *range(1, n - 1))
-
-
-def _group_moments(x, groups, eps):
-    """Mean and inverse deviation of each group of ``[image, position, channel]``, given for each channel."""
-    images, positions, channels = x.shape
-    split = (images, groups, channels // groups)
-    means, squares = (part.reshape(split) for part in _channels.moments(x))
-    mean = means.mean(2, keepdim=True)
-    square = squares.sum(2, keepdim=True) + (means - mean).square().sum(2, keepdim=True) * positions
-    rstd = (square / (positions * split[2]) + eps).rsqrt()
-    return (part.to(_working(x.dtype)).expand(split).reshape(images, channels) for part in (mean, rstd))
-
-
-def _group_norm_last(input, groups, weight, bias, eps):
-    """Group norm of an image with channels last."""
-    x = _rows_of(input)
-    mean, rstd = _group_moments(x, groups, eps)
-    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
-    level = empty((x.shape[2],), rstd.dtype).zero_() if bias is None else bias.to(rstd.dtype)
-    return _image_of(_channels.apply(x, mean, scale, level), input)
-
-
-def _group_norm_last_gradient(g, input, groups, weight, eps):
-    """Gradients of input, weight and bias of :func:`_group_norm_last`."""
-    x, g = _rows_of(input), _rows_of(g)
-    mean, rstd = _group_moments(x, groups, eps)
-    dot, total = _channels.products(g, x, mean)
-    dot = dot * rstd
-    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
-    split, count = (x.shape[0], groups, -1), x.shape[1] * (x.shape[2] // groups)
-
-    def of_group(each):  # the mean over the group of what its channels add to it
-        if weight is not None:
-            each = each * weight.to(each.dtype)
-        sums = each.reshape(split).sum(2, keepdim=True) / -count
-        return sums.expand(x.shape[0], groups, x.shape[2] // groups).reshape(mean.shape) * rstd
-
-    dx = _channels.apply_gradient(g, x, mean, scale, of_group(dot) * rstd, of_group(total))
-    return _image_of(dx, input), dot.sum(0), total.sum(0)
 
 
 @functools.lru_cache(4096)
@@ -545,7 +491,7 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
         return y, mean, rstd
     rows = x.dim() == 2
     if x.numel() >= _channels.LEAST and (rows or (not training and x.numel() >= _channels.LEAST_IMAGE * x.shape[0])):
-        y, mean, rstd = _batch_norm_rows(x, weight, bias, running_mean, running_var, training, momentum, eps)
+        y, mean, rstd = _channels.batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
         return _shaped_as(y, input), mean, rstd
     address, args, units, grain = plan
     if training:
@@ -558,41 +504,6 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
         tensors = (y, x, running_mean, running_var, weight, bias)
         launch(address, _pointers(*tensors), (*args, float(eps)), units, grain)
     return _shaped_as(y, input), mean, rstd
-
-
-def _batch_norm_rows(x, weight, bias, running_mean, running_var, training, momentum, eps):
-    """Batch norm of ``[positions, channels]``, with the statistics of the batch (empty where not ``training``).
-
-    Not training, of images with channels first as well.
-    """
-    acc, n = _working(x.dtype), x.shape[0]
-    if training:
-        mean, square = (part[0] for part in _channels.moments(x.unsqueeze(0)))
-        rstd = (square / n + eps).rsqrt().to(acc)
-        for running, new in ((running_mean, mean), (running_var, square / max(n - 1, 1))):
-            if running is not None:
-                running.copy_(running * (1 - momentum) + new.to(acc) * momentum)
-        mean = mean.to(acc)
-        kept = mean, rstd
-    else:
-        mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
-        kept = empty((0,), acc), empty((0,), acc)
-    scale = rstd if weight is None else rstd * weight.to(acc)
-    level = empty(mean.shape, acc).zero_() if bias is None else bias.to(acc)
-    if x.dim() > 2:
-        return _channels.apply(x.flatten(2), mean, scale, level, False).reshape(x.shape), *kept
-    return _channels.apply(x.unsqueeze(0), mean, scale, level)[0], *kept
-
-
-def _batch_norm_rows_gradient(g, x, mean, rstd, weight, training):
-    """Gradients of input, weight and bias of :func:`_batch_norm_rows`."""
-    g, x, n = g.unsqueeze(0), x.unsqueeze(0), x.shape[0]
-    dot, total = (part[0] for part in _channels.products(g, x, mean))
-    dot = dot * rstd
-    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
-    zero = empty(mean.shape, mean.dtype).zero_()
-    slope, level = (-dot * rstd * scale / n, -total * scale / n) if training else (zero, zero)
-    return _channels.apply_gradient(g, x, mean, scale, slope, level)[0], dot, total
 
 
 def _by_positions(x, like):
@@ -621,7 +532,7 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
     channels = (x.shape[1],) if x.dim() > 1 else (0,)
     if x.dim() == 2 and x.numel() >= _channels.LEAST:
-        dx, dw, db = _batch_norm_rows_gradient(g, x, mean, rstd, weight, training)
+        dx, dw, db = _channels.batch_norm_gradient(g, x, mean, rstd, weight, training)
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
         return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
     dx, dw, db = empty_like(x), empty(channels, acc), empty(channels, acc)
