@@ -247,11 +247,12 @@ cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcep
     return (x.strides[4] == 1 or x.strides[1] == 1) and (out.strides[4] == 1 or out.strides[1] == 1)
 
 
-cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
-    """Weights by pixels, or pixels by weights where the result has channels last."""
+cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn=False) except -1:
+    """Weights by pixels, or pixels by weights where the result has channels last; ``turn`` transposes the weights."""
     cdef Product p
     cdef Matrix pixels, weights
-    cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[1], c = w.sizes[2], images = x.sizes[0], pixel
+    cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[2 if turn else 1], c = w.sizes[1 if turn else 2], images = x.sizes[0], pixel
+    cdef int64_t w_m = item if turn else c * item, w_c = m * item if turn else item
     pixel = x.strides[4] * item
     memset(&p, 0, sizeof(Product))
     memset(&pixels, 0, sizeof(Matrix))
@@ -264,12 +265,12 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
         p.m, p.n, p.n0 = g.pixels, m, images
         if pixels.outer == g.pixels * pixel and p.c.outer == g.pixels * out.strides[4] * item:
             p.m, p.n0 = p.m * images, 1
-        weights.rows, weights.columns = item, c * item
+        weights.rows, weights.columns = w_c, w_m
         pixels.rows, pixels.columns = pixel, x.strides[1] * item
         p.a, p.b, p.c.rows = pixels, weights, out.strides[4] * item
     else:
         p.m, p.n, p.n0 = m, g.pixels, images
-        weights.rows, weights.columns = c * item, item
+        weights.rows, weights.columns = w_m, w_c
         pixels.rows, pixels.columns = x.strides[1] * item, pixel
         p.a, p.b, p.c.rows = weights, pixels, g.pixels * item
     p.d = p.c
@@ -645,6 +646,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             part = empty_tensor(inner, 5, sizes)
             winograd(&g, contiguous_tensor(x), w.ptr, g.taps, c * g.taps, bias, part)
             copy_into(out, part)
+        elif g.taps == 1 and whole.taps == 1 and pointwise(&g, x, part, m):
+            as_product(&g, x, w, bias, part, groups, True)
         elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c):
             if packed is None:
                 packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
