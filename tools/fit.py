@@ -335,53 +335,91 @@ def tail_slope(a):
     return mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.exp(-a * a / 2) / mp.sqrt(2 * mp.pi)
 
 
-# Functions by pieces, 32 at most, for float32: in piece k p_k(x - k width), a half of the width to either side.
+# Functions by pieces, 32 at most, for float32: in piece k p_k(x - middle), where the middle is k widths.
 # name: (function, weight of an error at its value, width, degree, value at 0, value at the end)
 # Piece 0 begins at its middle. A value at the end replaces the constant of the last piece, which then ends at its middle.
 PIECES = {
-    "TANH": (mp.tanh, lambda y: 1 / y, 37 / 128, 5, 0.0, 1.0),
-    "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 4, 0.0, 1.0),
+    "TANH": (mp.tanh, lambda y: 1 / y, 37 / 128, 6, 0.0, 1.0),
+    "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 5, 0.0, 1.0),
     "TAIL_TIMES": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
     "TAIL_SLOPE": (tail_slope, lambda y: 1, 25 / 128, 4, 0.5, 0.0),
     "LOG1P": (mp.log1p, lambda y: 1 / y, 1 / 31, 4, 0.0, None),
 }
+#: Those that are odd: the first piece is x + p(x).
+ODD = {"TANH", "ERF"}
+#: Those whose middles are not quite k widths, but numbers where the function nearly is a float32 (Gal 1986): its constant
+#: then loses nothing to rounding. Of tanh that takes 0.8 ulp away.
+EXACT = {"TANH"}
+
+
+def near_float32(function: Curve, x: float) -> mp.mpf:
+    """A float32 near ``x`` at which the function's value is within 1/512 ulp of a float32."""
+    start = np.float32(x)
+    step = 16 * np.spacing(start)
+    for i in range(1 << 16):
+        at = start + np.float32((i // 2 + i % 2) * (1 - 2 * (i % 2))) * step
+        value = function(mp.mpf(float(at)))
+        rounded = np.float32(float(value))
+        if abs(value - mp.mpf(float(rounded))) < mp.mpf(float(np.spacing(rounded))) / 512:
+            return mp.mpf(float(at))
+    raise ValueError(f"no such number near {x}")
 
 
 def piece(name: str, k: int):
-    """The coefficients of one piece, and its largest error."""
+    """The coefficients of one piece, its largest error, and its middle."""
     function, weight, width, degree, start, end = PIECES[name]
     half, middle, last = mp.mpf(width) / 2, mp.mpf(width) * k, k == 31 and end is not None
     if k == 0:
         rest, factor = lambda d: (function(d) - start) / d, lambda d: d * weight(function(d))
         c, worst = remez(rest, factor, TINY, half, degree - 1)
-        return [mp.mpf(start), *c], worst
+        if name in ODD:
+            c[0] -= 1
+        return [mp.mpf(start), *c], worst, middle
+    if name in EXACT and not last:
+        middle = near_float32(function, float(middle))
+        half += abs(middle - mp.mpf(width) * k)
+        value, slope = function(middle), mp.diff(function, middle)
+        c, worst = remez(
+            lambda d: (function(middle + d) - value) / d if abs(d) > TINY else slope,
+            lambda d: max(abs(d), TINY) * weight(function(middle + d)),
+            -half,
+            half,
+            degree - 1,
+        )
+        return [value, *c], worst, middle
     hi = -TINY if last else half
     c, worst = remez(lambda d: function(middle + d), lambda d: weight(function(middle + d)), -half, hi, degree)
     if last:
         worst += abs(weight(function(middle)) * (end - c[0]))
         c[0] = mp.mpf(end)
-    return c, worst
+    return c, worst, middle
 
 
 def pieces(name: str) -> list[str]:
-    """The table of one of ``PIECES``: its width, and a row per power of the coefficients of every piece."""
+    """The table of one of ``PIECES``: its width, the middles, and a row per power of the coefficients of every piece."""
     width, degree = PIECES[name][2:4]
     fits = [piece(name, k) for k in range(32)]
-    errors = [worst for _, worst in fits]
+    errors = [worst for _, worst, _ in fits]
     print(f"{name:12} pieces  degree {degree:2}  error {mp.nstr(max(errors), 3):>10}", flush=True)
     lines = [f"{name} = (", f"    {width!r},"]
+
+    def row(numbers: list) -> None:
+        texts = [str(np.float32(float(x))) for x in numbers]
+        lines.extend(["    (", *(f"        {', '.join(texts[i : i + 8])}," for i in range(0, 32, 8)), "    ),"])
+
+    if name in EXACT:
+        row([middle for _, _, middle in fits])
+    else:
+        lines.append("    None,")
     for power in range(degree + 1):
-        row = [str(np.float32(float(c[power]))) for c, _ in fits]
-        lines.append("    (")
-        lines += [f"        {', '.join(row[i : i + 8])}," for i in range(0, 32, 8)]
-        lines.append("    ),")
+        row([c[power] for c, _, _ in fits])
     return [*lines, ")", ""]
 
 
 def write_pieces(names: list[str]) -> None:
     """Fit the pieces of ``names`` and, where they are all there are, write their file."""
     lines = [
-        '"""Functions by pieces for float32: a width, then a row of coefficients per power. Written by tools/fit.py."""',
+        '"""Functions by pieces for float32: a width, the middles, a row of coefficients per power. Written by tools/fit.py."""',
         "",
         "# fmt: off",
         *(line for name in names for line in pieces(name)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..ir import F32, Value
 from . import piece_tables
-from .basic import MAGIC, SIGNED, abs, at_most, copysign, fma, pick
+from .basic import MAGIC, SIGNED, abs, at_most, copysign, fma, pick, select
 
 COUNT = 32
 
@@ -19,29 +19,31 @@ def by_pieces(x: Value) -> bool:
     return x.type is F32 and x.fn.vector_bytes >= 64 and x.lanes <= 16
 
 
-def piecewise(name: str, x: Value) -> Value:
-    """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN."""
-    width, *rows = getattr(piece_tables, name)
-    if width.as_integer_ratio()[0] == 1:  # a power of two: adding a large number rounds to its multiples
-        magic = MAGIC[F32] * width
-        moved = x + magic
-        d = x - (moved - magic)
+def piecewise(name: str, x: Value, odd: bool = False) -> Value:
+    """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see :func:`odd`."""
+    width, middles, *rows = getattr(piece_tables, name)
+    power = width.as_integer_ratio()[0] == 1  # of two: adding a large number rounds to its multiples
+    magic = MAGIC[F32] * width if power else MAGIC[F32]
+    moved = x + magic if power else fma(x, 1 / width, magic)
+    n, k = moved - magic, moved.bits(SIGNED[F32])
+    if middles is not None:
+        d = x - pick(middles, k)
     else:
-        moved = fma(x, 1 / width, MAGIC[F32])
-        d = fma(moved - MAGIC[F32], -width, x)
-    k = moved.bits(SIGNED[F32])
-    *others, last = (pick(row, k) for row in rows)
+        d = x - n if power else fma(n, -width, x)
+    first, *others, last = (pick(row, k) for row in rows)
+    if odd:
+        first = select(n == 0, d, first)
     result = last
-    for c in reversed(others):
+    for c in reversed([first, *others]):
         result = fma(result, d, c)
     return result
 
 
-def settling(name: str, x: Value) -> Value:
+def settling(name: str, x: Value, odd: bool = False) -> Value:
     """A function for ``x >= 0`` that is constant from its last piece on."""
-    return piecewise(name, at_most(x, getattr(piece_tables, name)[0] * (COUNT - 1)))
+    return piecewise(name, at_most(x, getattr(piece_tables, name)[0] * (COUNT - 1)), odd)
 
 
 def odd(name: str, x: Value) -> Value:
-    """An odd function, given for positive numbers and constant from its last piece on."""
-    return copysign(settling(name, abs(x)), x)
+    """An odd function, given for positive numbers, of which the first piece adds to ``x``; constant from its last piece on."""
+    return copysign(settling(name, abs(x), True), x)
