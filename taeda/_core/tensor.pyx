@@ -108,6 +108,7 @@ include "graph.pxi"
 include "arguments.pxi"
 include "call.pxi"
 include "pointwise.pxi"
+include "copying.pxi"
 include "views.pxi"
 include "engine.pxi"
 

@@ -1,0 +1,171 @@
+# Copies and casts between tensors of any strides, by the kernels of one op.
+
+COPY = None       # the pointwise op that copies, bound by taeda.ops
+CONJUGATE = None  # those that give conjugates and negatives
+NEGATE = None
+
+
+def bind_copy(Op op):
+    """Name the identity op, which copies and casts."""
+    global COPY
+    COPY = op
+
+
+def bind_flips(Op conjugate, Op negate):
+    """Name the ops that copy conjugates and negatives."""
+    global CONJUGATE, NEGATE
+    CONJUGATE, NEGATE = conjugate, negate
+
+
+cdef inline bint flips(Tensor target, Tensor source) noexcept:
+    """Whether the memory of ``target`` is to hold the conjugates or negatives of what that of ``source`` holds."""
+    cdef bint complex_source = KIND[source.code] == 3, complex_target = KIND[target.code] == 3
+    if complex_source == complex_target:
+        return target.flipped != source.flipped
+    return target.flipped if complex_source else source.flipped  # a real part has no sign to mind, but its own
+
+
+cdef int copy_into(Tensor target, Tensor source) except -1:
+    """Copy and convert ``source`` into ``target``, broadcasting."""
+    cdef PyObject* inputs[1]
+    cdef object held = source
+    if target.count == 0:
+        return 0
+    if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source) \
+            and not flips(target, source):
+        if target.ptr != source.ptr:
+            if target.count * ITEMSIZE[target.code] < 262144:
+                memmove(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
+            else:
+                parallel_copy(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
+        return 0
+    if target.storage is source.storage and overlaps(target, source):
+        held = contiguous_copy(source)
+    if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS \
+            and not flips(target, <Tensor>held):
+        if HELPERS["copy_transposed"](target, held):
+            return 0
+    inputs[0] = <PyObject*>held
+    copy_pointwise(target, inputs)
+    return 0
+
+
+cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
+    """The identity kernel, from the source's dtype to the target's."""
+    cdef Tensor source = <Tensor>inputs[0]
+    cdef int compute = source.code
+    cdef Op op = <Op>COPY
+    if flips(target, source):
+        op = <Op>(CONJUGATE if KIND[source.code] == 3 and KIND[target.code] == 3 else NEGATE)
+    # convert in the source's type unless the target's holds more: float to int truncates, int to float rounds once
+    if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
+        compute = target.code
+    if KIND[source.code] == 3 and KIND[target.code] != 3 and target.code != BOOL:  # either part makes it true
+        source = HELPERS["real_part"](source)
+        compute = target.code if KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code] else source.code
+    if not same_sizes(source, target):
+        expanded = expand_view(source, target.nd, target.sizes)
+        if expanded is None:
+            raise RuntimeError(f"copy_: source of shape {list(source.shape)} cannot be broadcast to {list(target.shape)}")
+        source = expanded
+    cast_into(op, source, compute, target)
+    return 0
+
+
+cdef int cast_into(Op op, Tensor source, int compute, Tensor target) except -1:
+    """Run the identity kernel on operands of one shape."""
+    cdef Launch L
+    cdef int codes[1]
+    cdef int outcodes[1]
+    cdef char classes[3]
+    cdef int d, k
+    cdef int64_t grain = 16384
+    L.nmem = 2
+    L.nd = target.nd
+    L.ptr[0] = target.ptr
+    L.ptr[1] = source.ptr
+    codes[0] = source.code
+    outcodes[0] = target.code
+    for d in range(target.nd):
+        L.sizes[d] = target.sizes[d]
+        L.strides[0][d] = target.strides[d] * ITEMSIZE[target.code]
+        L.strides[1][d] = source.strides[d] * ITEMSIZE[source.code]
+    coalesce(&L)
+    classes[0] = layout_class(&L, 0, ITEMSIZE[target.code])
+    classes[1] = layout_class(&L, 1, ITEMSIZE[source.code])
+    classes[2] = 0
+    if target.count >= STREAM_LEAST and stores_stream(&L, 1, classes, target.count):
+        classes[0] = b"n"
+        grain = STREAM_GRAIN
+    L.kernel = lookup(op, 0, compute, 1, 2, 1, codes, outcodes, classes)
+    L.arg[0] = L.sizes[L.nd - 1]
+    L.arg[1] = L.sizes[L.nd - 2] if L.nd > 1 else 1
+    for k in range(2):
+        L.arg[2 + 2 * k] = L.strides[k][L.nd - 1]
+        L.arg[3 + 2 * k] = L.strides[k][L.nd - 2] if L.nd > 1 else 0
+    L.narg = 6
+    if target.count < PARALLEL_ELEMENTS:
+        if L.nd <= 2:
+            L.kernel(L.ptr, L.arg, 0, L.arg[1])
+        else:
+            run_piece(<char**>&L, NULL, 0, target.count)
+    else:
+        with nogil:
+            parallel_for(run_piece, <char**>&L, NULL, target.count, grain)
+    return 0
+
+
+cdef void copy_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    memmove(ptr[0] + begin, ptr[1] + begin, end - begin)
+
+
+cdef int parallel_copy(char* target, char* source, int64_t nbytes) except -1:
+    cdef char* p[2]
+    cdef int64_t lines = 0
+    cdef kernel_t stream = NULL
+    p[0] = target
+    p[1] = source
+    if target < source + nbytes and source < target + nbytes:
+        memmove(target, source, nbytes)
+        return 0
+    if 2 * nbytes >= stream_bytes() and <size_t>target % 64 == 0:
+        from ..kernels import copy
+
+        stream = <kernel_t><size_t>copy.copy_lines()
+        lines = nbytes // 64
+    with nogil:
+        if lines:
+            parallel_for(stream, p, NULL, lines, 4096)
+            memmove(target + 64 * lines, source + 64 * lines, nbytes - 64 * lines)
+        else:
+            parallel_for(copy_piece, p, NULL, nbytes, 1 << 18)
+    return 0
+
+
+cdef Tensor contiguous_copy(Tensor source):
+    """A new contiguous tensor with the same elements, outside the graph."""
+    cdef Tensor t = empty_tensor(source.code, source.nd, source.sizes)
+    copy_into(t, source)
+    return t
+
+
+cdef Tensor contiguous_tensor(Tensor source):
+    """``source`` itself if contiguous, else a contiguous copy, outside the graph."""
+    return source if source.contiguous and not source.flipped else contiguous_copy(source)
+
+
+cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):
+    """``t`` broadcast to ``sizes``, or None."""
+    cdef int64_t strides[MAXDIM]
+    cdef int d, at
+    if nd < t.nd:
+        return None
+    for d in range(nd):
+        at = d - (nd - t.nd)
+        if at < 0 or (t.sizes[at] == 1 and sizes[d] != 1):
+            strides[d] = 0
+        elif t.sizes[at] == sizes[d]:
+            strides[d] = t.strides[at]
+        else:
+            return None
+    return alias_tensor(t, nd, sizes, strides, 0)
