@@ -6,6 +6,7 @@ rows and columns map to memory, and where a long reduction is cut into chunks.
 
 import importlib
 
+from .machine import last_cache
 from .tensor import DTYPE_NAMES, HELPERS
 
 cimport cython
@@ -513,6 +514,10 @@ cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b
 # ---- kernels over rows that keep the shape --------------------------------------------------------------------------
 cdef enum:
     MAXROWWISE = 10
+    STREAM_BIT = 62           # of a row-wise kernel's key
+    STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
+
+cdef int64_t _cached = 0      # three quarters of the last cache's bytes
 
 
 @cython.final
@@ -532,6 +537,7 @@ cdef class Rowwise:
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
         real: whether complex numbers are refused.
+        stream: whether there is a kernel that stores past the cache, in row mode: ``function(*key, dtypes, columns, True)``.
     """
 
     cdef readonly str name
@@ -539,16 +545,16 @@ cdef class Rowwise:
     cdef readonly tuple key
     cdef bytes outs, ins
     cdef int nouts, nins
-    cdef bint floating, wide, real
+    cdef bint floating, wide, real, stream
     cdef dict table
     cdef uint64_t last_key
     cdef kernel_t last_fn
     cdef int vector_bytes
 
     def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
-                 bint real=False):
+                 bint real=False, bint stream=False):
         self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
-        self.real = real
+        self.real, self.stream = real, stream
         self.outs, self.ins = outs.encode(), ins.encode()
         self.nouts, self.nins = len(outs) // 2, len(ins)
         if self.nouts + self.nins > MAXROWWISE:
@@ -568,7 +574,8 @@ cdef class Rowwise:
                 names.append(None if code == NO_COMMON else NAMES[code])
             module, function = self.kernel.split(".")
             kernel = getattr(importlib.import_module("taeda.kernels." + module), function)
-            address = self.table[key] = kernel(*self.key, tuple(names), bool(columns))
+            more = (True,) if key >> STREAM_BIT else ()
+            address = self.table[key] = kernel(*self.key, tuple(names), bool(columns), *more)
         self.last_key = key
         self.last_fn = <kernel_t><size_t>address
         return self.last_fn
@@ -699,6 +706,8 @@ cdef class Rowwise:
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60
+            if self.stream and not columns and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], n):
+                key |= <uint64_t>1 << STREAM_BIT
             args[0], args[1], args[2] = n, 1, b
             i = 3 + 4 * (self.nouts + self.nins)
             memcpy(&args[i], &p, 8)
@@ -712,6 +721,18 @@ cdef class Rowwise:
         if self.nouts == 1:
             return alive[0]
         return tuple(alive[: self.nouts])
+
+    cdef bint streams(self, int code, Tensor out, int64_t n) except -1:
+        """Whether inputs and output would not stay in the cache, and rows of the output are whole lines of it."""
+        global _cached
+        cdef int i
+        cdef int64_t item = ITEMSIZE[out.code], moved = item
+        for i in range(self.nins):
+            if self.ins[i] == b"f":
+                moved += ITEMSIZE[code]
+        if _cached == 0:
+            _cached = last_cache() // 4 * 3
+        return item >= 4 and n * item % 64 == 0 and <size_t>out.ptr % 64 == 0 and out.count * moved > _cached
 
     cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
                     bint columns) except -1:

@@ -494,7 +494,7 @@ class Function:
             x = x.bits(U16)
         if mask is None:
             hint = ", !nontemporal !0" if nontemporal else ""
-            align = x.type.bytes * x.lanes if nontemporal else x.type.bytes
+            align = min(x.type.bytes * x.lanes, self.vector_bytes) if nontemporal else x.type.bytes
             self.lines.append(f"  store {x.typed}, ptr {pointer.text}, align {align}{hint}")
             return
         suffix = f"v{x.lanes}{self._suffix(x.type)}"

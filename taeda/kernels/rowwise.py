@@ -43,12 +43,14 @@ class Operand:
 
     ``layout`` is about the dimension that vectors run along: ``c`` contiguous, ``v`` any stride, ``s`` stride 0 (one
     value for all lanes). ``compute`` is the dtype that loads are converted to; None leaves them, but for those that are
-    only stored, such as float16.
+    only stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines, and
+    the kernel ends with a fence.
     """
 
     dtype: str
     layout: str = "c"
     compute: str | None = None
+    stream: bool = False
 
     @property
     def working(self) -> str:
@@ -163,7 +165,7 @@ class Row:
                 f.scatter(f.offset(pointer, k * t.bytes), stride, v, count)
         elif len(parts) == 1:
             v = parts[0].bits(U16) if t in (F16, BF16) else parts[0]
-            f.store(pointer, v, mask)
+            f.store(pointer, v, mask, nontemporal=operand.stream)
         else:
             both = parts[0].shuffle([k // 2 + (k & 1) * lanes for k in range(2 * lanes)], parts[1])
             f.store(pointer, both, None if count is None else f.first(count * 2, 2 * lanes))
@@ -175,6 +177,13 @@ class Row:
     def store(self, i: int, index: Value, x: Number, count: Value | None = None, mask: Value | None = None) -> None:
         """The inverse of :meth:`load`."""
         self._store(i, self._address(i, None, index), x, count, mask)
+
+    def prefetch(self, operands: Sequence[int], index: Value, lanes: int) -> None:
+        """Ask for what lies at the same place ``ahead`` rows on (row mode)."""
+        for i in operands:
+            at = self.f.offset(self._address(i, None, index), self.schedule.following(i) * self.ahead)
+            for line in range(0, lanes * self.schedule.operands[i].bytes, 64):
+                self.f.prefetch(self.f.offset(at, line))
 
     def get(self, i: int) -> Number:
         """The row's one value of operand ``i`` (an operand that does not run along the row)."""
@@ -407,7 +416,7 @@ class FrontRow(Row):
             raise TypeError("sums in memory: one fold of one operand over rows of one dimension")
         types = [part(d) for d, _ in init]
         start = tuple(f.const(t, x, lanes) for t, (_, x) in zip(types, init, strict=True))
-        levels = [[f.scratch(FRONT * lanes * t.bytes) for t in types] for _ in range(2 if blocked else 1)]
+        levels = [[f.scratch(FRONT * lanes * t.bytes) for t in types] for _ in range(3 if blocked else 1)]
 
         def load(arrays: list[Value], i: Value) -> State:
             return tuple(f.load(f.offset(p, i * t.bytes), t, lanes) for p, t in zip(arrays, types, strict=True))
@@ -431,19 +440,27 @@ class FrontRow(Row):
 
             return fn
 
-        def lift(i: Value) -> None:
-            store(levels[1], i, combine(load(levels[1], i), load(levels[0], i)))
-            store(levels[0], i, start)
+        def lift(depth: int) -> Callable[[Value], None]:
+            def fn(i: Value) -> None:
+                low, high = levels[depth - 1 : depth + 1]
+                store(high, i, combine(load(high, i), load(low, i)))
+                store(low, i, start)
+
+            return fn
+
+        def blocks(first: Value, end: Value, depth: int) -> None:
+            """The rows from ``first`` on: into the sums of level ``depth``."""
+            with f.loop(first, end, BLOCK**depth) as L:
+                if not depth:
+                    each_vector(take(f.offset(self.bases[source], L.index * stride)))
+                    return
+                last = L.index + BLOCK**depth
+                blocks(L.index, f.select(last < end, last, end), depth - 1)
+                each_vector(lift(depth))
 
         for arrays in levels:
             each_vector(lambda i, arrays=arrays: store(arrays, i, start))
-        block = f.i64(BLOCK) if blocked else n0
-        with f.loop(0, n0, block) as B:
-            last = B.index + block
-            with f.loop(B.index, f.select(last < n0, last, n0)) as L:
-                each_vector(take(f.offset(self.bases[source], L.index * stride)))
-            if blocked:
-                each_vector(lift)
+        blocks(f.i64(0), n0, len(levels) - 1)
         vector = self._open.enter_context(f.loop(0, self.wide, lanes)).index
         bytes_of = [self.schedule.operands[i].bytes for i in range(len(self.bases))]
         self.bases = [f.offset(p, vector * size) for p, size in zip(self.bases, bytes_of, strict=True)]

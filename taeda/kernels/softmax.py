@@ -20,13 +20,18 @@ from .scalar.exponential import exp_negative
 _TILES = (2,)  # exp needs many registers
 
 
-def _operands(dtypes: tuple[str | None, ...], columns: bool, along: str, working: str) -> list[Operand]:
-    """Operands by letter: ``f`` every element, ``r`` one value per row, ``w`` one row shared by all, ``s`` a value."""
+def _operands(
+    dtypes: tuple[str | None, ...], columns: bool, along: str, working: str, stream: bool = False
+) -> list[Operand]:
+    """Operands by letter: ``f`` every element, ``r`` one value per row, ``w`` one row shared by all, ``s`` a value.
+
+    ``stream``: the first is stored past the cache.
+    """
     found = []
     for dtype, letter in zip(dtypes, along, strict=True):
         layout = "s" if letter == "s" or (letter == "w" and columns) or (letter == "r" and not columns) else "c"
         real = dtype not in (None, "int64")
-        found.append(Operand(dtype or "uint8", layout, working if real else None))
+        found.append(Operand(dtype or "uint8", layout, working if real else None, stream and not found))
     return found
 
 
@@ -102,14 +107,14 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
 
 
 @kernel
-def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
+def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = False) -> None:
     """``x - log(sum(exp(x)))``."""
     working = compute(dtypes[0])
-    operands = _operands(dtypes, columns, "ff", working)
+    operands = _operands(dtypes, columns, "ff", working, stream)
 
     def together(group: Group) -> None:
         top = _group_largest(group, 1, working)
-        total = group.keep(s.log(_group_sum_exp(group, 1, working, top, [0, 1])))
+        total = group.keep(s.log(_group_sum_exp(group, 1, working, top, [1] if stream else [0, 1])))
 
         def fn(r: Value) -> Callable[[Value], Value]:
             high, log = top(r), total(r)
@@ -119,6 +124,8 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
 
     if not columns:
         _rows_together(f, together, operands, working, 1)
+        if stream:
+            f.fence()
         return
 
     def body(row: Row) -> None:
@@ -130,27 +137,33 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
 
 
 @kernel
-def softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool) -> None:
+def softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``y * (g - sum(g * y))`` of gradient and output."""
     working = compute(dtypes[0])
 
     def body(row: Row) -> None:
         (dot,) = row.fold([1, 2], [(working, 0.0)], lambda acc, g, y: (f.fma(g, y, acc[0]),), add)
-        row.each([1, 2], [0], lambda g, y: y * (g - dot), fetch=[0, 1, 2])
+        row.each([1, 2], [0], lambda g, y: y * (g - dot), fetch=[1, 2] if stream else [0, 1, 2])
 
-    rowwise(f, body, _operands(dtypes, columns, "fff", working), part(working), columns=columns)
+    rowwise(f, body, _operands(dtypes, columns, "fff", working, stream), part(working), columns=columns)
+    if stream:
+        f.fence()
 
 
 @kernel
-def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool) -> None:
+def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``g - exp(y) * sum(g)`` of gradient and output."""
     working = compute(dtypes[0])
 
     def body(row: Row) -> None:
         (total,) = row.fold([1], [(working, 0.0)], lambda acc, g: (acc[0] + g,), add)
-        row.each([1, 2], [0], lambda g, y: g - by_register(exp_negative, y) * total, fetch=[0, 1, 2])
+        fetch = [1, 2] if stream else [0, 1, 2]
+        row.each([1, 2], [0], lambda g, y: g - by_register(exp_negative, y) * total, fetch=fetch)
 
-    rowwise(f, body, _operands(dtypes, columns, "fff", working), part(working), columns=columns, tiles=_TILES)
+    operands = _operands(dtypes, columns, "fff", working, stream)
+    rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
+    if stream:
+        f.fence()
 
 
 # ---- cross entropy --------------------------------------------------------------------------------------------------

@@ -29,10 +29,15 @@ def _cached() -> int:
     return last_cache() // 4 * 3
 
 
+def leaves_cache(nbytes: int) -> bool:
+    """Whether so many bytes would not stay in the cache, and results may be stored past it."""
+    return nbytes > _cached()
+
+
 def _streams(x: Tensor, moved: int) -> bool:
-    """Whether ``moved`` tensors like ``x`` would not stay in the cache, and results may be stored past it."""
+    """Whether a result like ``x`` is stored past the cache when ``moved`` tensors like it are read and written."""
     size = x.dtype.itemsize
-    return x.numel() * size * moved > _cached() and size >= 4 and x.shape[-1] * size % 64 == 0
+    return size >= 4 and x.shape[-1] * size % 64 == 0 and leaves_cache(x.numel() * size * moved)
 
 
 def _blocks(x: Tensor):

@@ -37,8 +37,8 @@ def _pointers(*tensors):
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
-_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww").affine
-_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw").last
+_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww", stream=True).affine
+_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw", stream=True).last
 
 
 def _check_normalized(name, input, normalized_shape, *affine):
@@ -100,8 +100,9 @@ def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
     acc = _working(dtype)
     most = min(max(rows // 32, 8), 64)
     dw, db = (acc if want else None for want in (want_w, want_b))
-    address = kernels.norm_backward(_dtype_names(dtype, dw, db, dtype, dtype, weight), centred)
     size = dtype.itemsize
+    stream = size >= 4 and width * size % 64 == 0 and _channels.leaves_cache(rows * width * size * 3)
+    address = kernels.norm_backward(_dtype_names(dtype, dw, db, dtype, dtype, weight), centred, stream)
     every, part = (size, 0, width * size, 0), (acc.itemsize, 0, width * acc.itemsize, 0)
     row = (0 if weight is None else weight.itemsize, 0, 0, 0)
     blocks = -(-rows // most)
@@ -262,7 +263,8 @@ def _group_plan(shape, dtype, groups, weight, bias):
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     rows = _Groups(shape, groups)
     w, b = _dtypes(weight, bias)
-    address = kernels.layer_norm(_dtype_names(dtype, dtype, w, b), *rows.key)
+    columns, *layout = rows.key
+    address = kernels.layer_norm(_dtype_names(dtype, dtype, w, b), columns, False, *layout)
     every = rows.every(dtype)
     return address, (*rows.sizes, *every, *every, *rows.affine(w), *rows.affine(b)), rows.rows, rows.grain
 

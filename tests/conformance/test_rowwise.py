@@ -4,6 +4,7 @@ import pytest
 
 import taeda
 import taeda.nn.functional
+from taeda._core.machine import last_cache
 
 torch = pytest.importorskip("torch")
 
@@ -471,3 +472,26 @@ def test_differences():
     peer.compare("trapezoid", lambda T, x: (T.trapezoid(x), T.trapezoid(x, dx=0.5, dim=0), T.trapezoid(x, x[0])), x)
     peer.compare("cumulative", lambda T, x: (T.cumulative_trapezoid(x), T.cumulative_trapezoid(x, x, dim=0)), x)
     peer.compare("scalar", lambda T, x: T.diff(x.sum()), x)
+
+
+@pytest.mark.parametrize("width", [1040, 1000])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax"])
+def test_what_leaves_the_cache(name, width):
+    """Rows of whole cache lines (1040) are stored past it, others (1000) are not."""
+    size = last_cache()
+    if size > 1 << 26:
+        pytest.skip("takes too much memory")
+    rows = size // (4 * width * 2) + 3
+    generator = torch.Generator().manual_seed(rows)
+    x, g, w, b = (torch.randn(s, generator=generator) for s in ((rows, width), (rows, width), (width,), (width,)))
+
+    def run(T, x, g, w, b):
+        x, w, b = (t.requires_grad_() for t in (x, w, b))
+        F = T.nn.functional
+        parameters = {"layer_norm": (w, b), "rms_norm": (w,)}.get(name, ())
+        y = getattr(F, name)(x, (width,), *parameters) if parameters else getattr(F, name)(x, 1)
+        return y, *T.autograd.grad(y, (x, *parameters), g)
+
+    for want, got in zip(run(torch, x, g, w, b), run(taeda, *map(peer.ours, (x, g, w, b))), strict=True):
+        near = 1e-4 * max(1.0, want.abs().max().item() / 10)
+        torch.testing.assert_close(peer.theirs(got), want.detach(), rtol=1e-4, atol=near)

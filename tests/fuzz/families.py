@@ -30,7 +30,7 @@ FAMILIES = {
         "ops.pointwise", "ops.conjugation", "ops.elementary", "ops.comparison", "ops.activation", "ops.special", "ops.bessel", "ops.orthogonal",
     ),
     "reduction": ("ops.reduction", "ops.statistics", "ops.scan", "ops.softmax", "ops.histogram", "masked"),
-    "shape": ("ops.shape", "ops.joining", "ops.views", "ops.view_copies", "ops.view_scatters"),
+    "shape": ("ops.shape", "ops.joining", "ops.copies", "ops.views", "ops.view_copies", "ops.view_scatters"),
     "indexing": ("ops.indexing", "items", "ops.sparse", "ops.compressed", "sparse"),
     "scatter": ("ops.scatter", "ops.segments"),
     "sort": ("ops.sorting",),
