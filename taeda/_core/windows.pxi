@@ -49,12 +49,18 @@ cdef inline int64_t size_of(Geometry* g, int64_t images, int n) noexcept:
     return images if n == 0 else g.o[n - 1]
 
 
+cdef inline int64_t channel_unit(int64_t panel, int64_t c) noexcept:
+    """What input channels are rounded up to, in volumes and in weights alike."""
+    cdef int64_t unit = min(panel, <int64_t>ROUND_CHANNELS)
+    return unit if c >= unit else 1
+
+
 cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int64_t item, int64_t panel,
                         int64_t pixels, bint planar) noexcept:
     """Blocks of about so many ``pixels``, ``cc`` input channels at a time."""
     cdef Windows w
-    cdef int64_t left, whole, n, i, unit = min(panel, <int64_t>ROUND_CHANNELS)
-    w.cc, w.unit, w.planar = cc, unit if c >= unit else 1, planar
+    cdef int64_t left, whole, n, i
+    w.cc, w.unit, w.planar = cc, channel_unit(panel, c), planar
     w.channels[1] = c - (ceil_div(c, cc) - 1) * cc
     w.channels[0] = cc if c > cc else w.channels[1]
     while True:
@@ -214,7 +220,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps.
     """
     cdef Blocks b = blocks(code)
-    cdef int64_t item = ITEMSIZE[code], round_to = min(b.panel, <int64_t>ROUND_CHANNELS) if c >= ROUND_CHANNELS else 1
+    cdef int64_t item = ITEMSIZE[code], round_to = channel_unit(b.panel, c)
     # A panel of input channels has room for as many as there are.
     cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
     cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
