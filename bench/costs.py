@@ -149,7 +149,9 @@ def run(args: argparse.Namespace) -> None:
         f"Measured {datetime.date.today().isoformat()} with `{args.command}`, one thread, every figure of a new process. "
         f"Peak memory: resident bytes at most during {STEPS} steps, beyond those of the imported framework.",
         table(memory),
-        f"Values: the loss of step {VALUES} from the same seed; the ratio is the largest relative difference of {VALUES} steps.",
+        f"Values: the loss of step {VALUES} from the same seed; the ratio is the largest relative difference of {VALUES} steps. "
+        "Where steps amplify rounding PyTorch is as far from itself: with and without oneDNN, ResNet-18 4e-3 and MobileNetV2 1e-2 "
+        "(2026-11-22); in float64 the two frameworks agree on both to 1e-13.",
         table(values),
         *(
             [f"Start: seconds from the start of the interpreter until {STEPS} steps are done.", table(start)]
