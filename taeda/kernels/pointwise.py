@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from . import float8
 from .build import build
-from .ir import BOOL, F16, F32, F64, I32, I64, TYPES, U8, U32, U64, Function, Type, Value
+from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U32, U64, Function, Type, Value
 from .scalar import Complex
 from .target import host
 
@@ -180,20 +180,28 @@ class _Schedule:
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(self.outs):
             raise ValueError(f"pointwise: the body gives {len(results)} values for {len(self.outs)} outputs")
-        last = [r if self._rounds_in_pairs(r, o, n) else cast(r, o.dtype)
-                for r, o, n in zip(results, self.outs, self.joined, strict=True)]  # fmt: skip
+        last = [r if self._rounds_late(r, o) else cast(r, o.dtype) for r, o in zip(results, self.outs, strict=True)]
         return [self._splat(r, lanes) for r in last]
 
     @staticmethod
-    def _rounds_in_pairs(x: Number, o: Operand, joined: int) -> bool:
-        """Whether :meth:`join` converts to bfloat16, two vectors at once."""
-        return joined > 1 and o.dtype == "bfloat16" and not isinstance(x, Complex) and x.type is F32
+    def _rounds_late(x: Number, o: Operand) -> bool:
+        """Whether :meth:`join` converts to bfloat16: two vectors at once, and next to the store.
+
+        Where a body branches, no vector of that type may be left for another block: without AVX512-BF16, LLVM would carry
+        it as float32 and round it by a call of a library that is not there.
+        """
+        return o.dtype == "bfloat16" and not isinstance(x, Complex) and x.type is F32
+
+    def fetch(self, o: Operand, row: Value, index: Value, lanes: int, count: Value | None) -> Number:
+        """What a body gets of an operand, if not yet in the type that it works in; for bfloat16 see :meth:`_rounds_late`."""
+        x = o.load(self.f, o.at(self.f, row, index), lanes, count)
+        return x.to(F32) if not isinstance(x, Complex) and x.type is BF16 else x
 
     def join(self, o: Operand, values: Sequence[Number]) -> Number:
         """Consecutive vectors of an output as one that fills a register."""
         if len(values) == 1:
-            return values[0]
-        if self._rounds_in_pairs(values[0], o, len(values)):
+            return cast(values[0], o.dtype) if self._rounds_late(values[0], o) else values[0]
+        if self._rounds_late(values[0], o):
             values = [a.to_bf16_with(b) for a, b in zip(values[::2], values[1::2], strict=True)]
         while len(values) > 1:
             values = [a.shuffle(range(2 * a.lanes), b) for a, b in zip(values[::2], values[1::2], strict=True)]
@@ -271,8 +279,7 @@ class _Schedule:
         f, n = self.f, len(self.outs)
         at = [index + j * lanes if j else index for j in range(times)]
         loaded = [
-            [o.load(f, o.at(f, row, i), lanes, count) for o, row in zip(self.sources, rows[n:], strict=True)]
-            for i in at
+            [self.fetch(o, row, i, lanes, count) for o, row in zip(self.sources, rows[n:], strict=True)] for i in at
         ]
         results = self.side_by_side(loaded, lanes)
         for k, (o, row, joined) in enumerate(zip(self.outs, rows[:n], self.joined, strict=True)):

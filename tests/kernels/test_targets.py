@@ -39,6 +39,8 @@ def kernels(target):
     yield "exp", pointwise_text(s.exp, ["float32"], ["float32"], "float32", "cc")
     yield "erf", pointwise_text(s.erf, ["float64"], ["float64"], "float64", "cc")
     yield "bfloat16", pointwise_text(s.tanh, ["bfloat16"], ["bfloat16"], "float32", "cc")
+    branches = s.hermite_h
+    yield "bfloat16, branching", pointwise_text(branches, ["bfloat16"], ["bfloat16"] * 2, "float32", "ccc")
     yield "complex", pointwise_text(lambda a, b: a * b, ["complex64"], ["complex64", "complex64"], "complex64", "ccc")
     if target is not PTX:
         yield "sum", reduce.text("sum", "float32", ("float32",), "rc", 1, True, target=target)
@@ -78,6 +80,7 @@ def test_machine_code(name):
         assert code[:4] == b"\x7fELF", kernel
         machine = int.from_bytes(code[18:20], "little")
         assert machine == (183 if name == "arm64" else 62), kernel
+        assert not re.search(rb"\0__\w+", code), kernel  # conversions that LLVM leaves to a library
 
 
 def test_vector_registers():
