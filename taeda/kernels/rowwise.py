@@ -296,10 +296,7 @@ class _Fold:
         at = {i: row._address(i, outer, inner) for i in {*self.ins, *self.outs}}
         args = [row._load(i, at[i], lanes, count, mask) for i in self.ins]
         if not s.columns and s.levels == 1 and count is None:
-            for i in self.fetch:
-                ahead = row.f.offset(row._address(i, outer, inner), s.following(i) * row.ahead)
-                for line in range(0, lanes * s.operands[i].bytes, 64):
-                    row.f.prefetch(row.f.offset(ahead, line))
+            row.prefetch(self.fetch, inner, lanes)
         if self.index is not None:
             position = inner if outer is None else outer * s.n0 + inner
             position = position.to(self.index)
