@@ -11,9 +11,9 @@ CORE = Path("taeda/_core")
 only = os.environ.get("TAEDA_BUILD_ONLY", "").split()  # build some modules alone while working on them
 sources = sorted(p for p in CORE.glob("*.pyx") if not only or p.stem in only)
 
-flags = (
-    [] if sys.platform == "win32" else ["-O2", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
-)
+# -g0: Python's own flags ask for debug information, which is four fifths of a library of Cython's
+flags = ["-O2", "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
+flags = [] if sys.platform == "win32" else flags
 extensions = [Extension(f"taeda._core.{path.stem}", [path.as_posix()], extra_compile_args=flags) for path in sources]
 setup(
     ext_modules=cythonize(
