@@ -1,121 +1,5 @@
 # Tensor: one Python object over a Storage.
 
-cdef inline bint compute_contiguous(Tensor t) noexcept:
-    cdef int64_t expected = 1
-    cdef int i
-    for i in range(t.nd - 1, -1, -1):
-        if t.sizes[i] != 1:
-            if t.strides[i] != expected:
-                return t.count == 0
-            expected *= t.sizes[i]
-    return True
-
-
-cdef inline int init_dims(Tensor t, int ndim) except -1:
-    t.nd = ndim
-    if ndim <= INLINE:
-        t.sizes = t.dims
-        t.strides = t.dims + INLINE
-    else:
-        if ndim > MAXDIM:
-            raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {ndim}")
-        t.heap_dims = PyBytes_FromStringAndSize(NULL, 2 * ndim * sizeof(int64_t))
-        t.sizes = <int64_t*>PyBytes_AS_STRING(t.heap_dims)
-        t.strides = t.sizes + ndim
-    return 0
-
-
-cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
-    """An uninitialised contiguous tensor."""
-    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
-    cdef int64_t n = 1
-    cdef int i
-    init_dims(t, ndim)
-    for i in range(ndim - 1, -1, -1):
-        t.sizes[i] = sizes[i]
-        t.strides[i] = n
-        if sizes[i] > 1:
-            if n > (<int64_t>1 << 62) // ITEMSIZE[dtype] // sizes[i]:
-                raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
-            n *= sizes[i]
-        elif sizes[i] < 0:
-            raise RuntimeError(f"sizes must not be negative, got {make_size(ndim, sizes)}")
-    for i in range(ndim):
-        if sizes[i] == 0:
-            n = 0
-    t.count = n
-    t.code = dtype
-    t.contiguous = True
-    t.storage = new_storage(n * ITEMSIZE[dtype])
-    t.ptr = t.storage.data
-    if INFERENCE[0]:
-        t.inference = True
-    return t
-
-
-cdef int64_t checked_count(int n, const int64_t* sizes) except -1:
-    """The product of sizes; an error where it does not fit."""
-    cdef int64_t count = 1
-    cdef double estimate = 1
-    cdef int i
-    for i in range(n):
-        count *= sizes[i]
-        estimate *= sizes[i]
-    if estimate > 4e18:
-        raise RuntimeError(f"numel: the product of sizes {make_size(n, sizes)} does not fit 64 bits")
-    return count
-
-
-cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, const int64_t* strides, int64_t offset) except -1:
-    """Refuse a window of memory that does not lie in its storage."""
-    cdef double low = offset, high = offset
-    cdef int d
-    if checked_count(n, sizes) == 0:
-        return 0
-    for d in range(n):
-        if strides[d] >= 0:
-            high += <double>(sizes[d] - 1) * strides[d]
-        else:
-            low += <double>(sizes[d] - 1) * strides[d]
-    if low < 0 or (high + 1) * item > storage.capacity:
-        raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides {[strides[d] for d in range(n)]}, "
-                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} are out "
-                           f"of bounds for storage of size {storage.capacity}")
-    return 0
-
-
-cdef Tensor empty_strided_like(int dtype, Tensor like):
-    """As ``like``, which is dense, with its strides."""
-    cdef Tensor t = empty_tensor(dtype, like.nd, like.sizes)
-    cdef int i
-    if not like.contiguous:
-        for i in range(like.nd):
-            t.strides[i] = like.strides[i]
-        t.contiguous = compute_contiguous(t)
-    return t
-
-
-cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset):
-    """A tensor over the same storage, ``offset`` elements after the first of ``source``; no graph, no base."""
-    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
-    cdef int64_t n = 1
-    cdef int i
-    init_dims(t, ndim)
-    for i in range(ndim):
-        t.sizes[i] = sizes[i]
-        t.strides[i] = strides[i]
-        n *= sizes[i]
-    t.count = n
-    t.code = source.code
-    t.storage = source.storage
-    t.ptr = source.ptr + offset * ITEMSIZE[source.code]
-    t.contiguous = compute_contiguous(t)
-    t.inference = source.inference
-    if source.flipped:
-        mark_flipped(t)
-    return t
-
-
 # ---- flipped views -----------------------------------------------------------------------------------------------------
 #
 # A complex tensor whose `flipped` is set shows the conjugates of what its memory holds; a real one, the imaginary part of
@@ -159,41 +43,6 @@ cdef object resolved(object t):
     return copied
 
 
-cdef int refresh(Tensor t) except -1:
-    """Recompute what is derived from sizes and strides."""
-    cdef int64_t n = 1
-    cdef int i
-    for i in range(t.nd):
-        n *= t.sizes[i]
-    t.count = n
-    t.contiguous = compute_contiguous(t)
-    return 0
-
-
-cdef inline bint same_sizes(Tensor a, Tensor b) noexcept:
-    return a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
-
-
-cdef bint is_dense(Tensor t) noexcept:
-    """Whether the elements fill a block of memory without holes or overlap, in any order of dimensions."""
-    cdef int64_t expected = 1
-    cdef int i, found
-    cdef uint64_t used = 0
-    if t.contiguous:
-        return True
-    for _ in range(t.nd):
-        found = -1
-        for i in range(t.nd):
-            if not (used >> i) & 1 and (t.sizes[i] == 1 or t.strides[i] == expected):
-                found = i
-                break
-        if found < 0:
-            return False
-        used |= <uint64_t>1 << found
-        expected *= t.sizes[found]
-    return True
-
-
 cdef Node get_grad_fn(Tensor t):
     """The node that made ``t``; for a view whose base was written in place since, a fresh one."""
     if t.base is None or t.view_version == t.storage.version:
@@ -220,51 +69,6 @@ cdef inline bint wants_grad(Tensor t):
     if t.leaf_grad or t.grad_fn_ is not None:
         return True
     return t.base is not None and t.view_version != t.storage.version and get_grad_fn(t) is not None
-
-
-cdef int parse_sizes(object sizes, int64_t* out) except -1:
-    """A size given as an int or a sequence of ints; the number of dimensions."""
-    cdef Py_ssize_t i, n
-    cdef object s
-    if PyLong_Check(sizes):
-        out[0] = sizes
-        return 1
-    if isinstance(sizes, Tensor):
-        sizes = sizes.tolist()
-    if PyIndex_Check(sizes):
-        out[0] = sizes.__index__()
-        return 1
-    if not PyTuple_Check(sizes):
-        try:
-            sizes = tuple(sizes)
-        except TypeError:
-            raise TypeError(f"expected sizes as a tuple of ints, got {type(sizes).__name__}") from None
-    n = PyTuple_GET_SIZE(sizes)
-    if n > MAXDIM:
-        raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {n}")
-    for i in range(n):
-        s = <object>PyTuple_GET_ITEM(sizes, i)
-        if PyLong_Check(s):
-            out[i] = s
-        elif hasattr(s, "__index__"):
-            out[i] = s.__index__()
-        else:
-            raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}")
-    return <int>n
-
-
-cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
-    """A dimension in ``[0, ndim)``; a 0-d tensor takes 0 and -1 as well."""
-    cdef long d
-    if not PyLong_Check(dim):
-        if not hasattr(dim, "__index__"):
-            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-        dim = dim.__index__()
-    d = dim
-    cdef int n = ndim if ndim > 0 else 1
-    if d < -n or d >= n:
-        raise IndexError(f"{name}: dimension out of range (expected to be in [{-n}, {n - 1}], got {d})")
-    return d + n if d < 0 else d
 
 
 cdef inline PyObject** attributes_slot(Tensor t) noexcept:
@@ -850,13 +654,6 @@ cdef class Tensor:
         return binary(IRSHIFT, self, other)
 
 
-cdef Tensor new_of_class(object cls):
-    """An empty object of a subclass, whatever the subclass's own ``__new__`` does."""
-    if not isinstance(cls, type) or not issubclass(cls, Tensor):
-        raise TypeError(f"expected a subclass of Tensor, got {cls!r}")
-    return <Tensor>(<PyTypeObject*>Tensor).tp_new(<PyTypeObject*>cls, (), NULL)
-
-
 cdef object _only(Tensor t):
     if t.count != 1:
         raise ValueError(f"only one element tensors can be converted to Python scalars, got sizes {t.shape}")
@@ -881,37 +678,6 @@ cdef bint _channels_last(Tensor t):
                 return False
             expected *= t.sizes[i]
     return True
-
-
-cdef int _set_data(Tensor t, Tensor source) except -1:
-    """Make ``t`` a window on the memory of ``source``; the graph of ``t`` is untouched."""
-    cdef int i
-    if source is t:
-        return 0
-    init_dims(t, source.nd)
-    for i in range(source.nd):
-        t.sizes[i] = source.sizes[i]
-        t.strides[i] = source.strides[i]
-    t.count = source.count
-    t.code = source.code
-    t.where = source.where
-    t.contiguous = source.contiguous
-    t.storage = source.storage
-    t.ptr = source.ptr
-    t.inference = source.inference
-    if not source.flipped:
-        t.flipped = False
-    elif not t.flipped:
-        mark_flipped(t)
-    return 0
-
-
-cdef int _become(Tensor t, Tensor source) except -1:
-    _set_data(t, source)
-    t.leaf_grad = source.leaf_grad
-    t.grad_fn_ = source.grad_fn_
-    t.nr = source.nr
-    return 0
 
 
 cdef object read_scalar(const char* p, int code):
@@ -989,104 +755,3 @@ cdef class HookHandle:
 
     def __exit__(self, *exc):
         self.remove()
-
-
-def become(Tensor t, Tensor source):
-    """Make ``t`` the same window and the same place in the graph as ``source``."""
-    _become(t, source)
-    return t
-
-
-def as_subclass(Tensor t, cls):
-    """An object of class ``cls`` that is the same window and the same place in the graph."""
-    cdef Tensor made = new_of_class(cls)
-    _become(made, t)
-    made.base = t.base
-    made.view_version = t.view_version
-    made.creation = t.creation
-    return made
-
-
-cdef int _assign(Tensor t, Tensor source) except -1:
-    """Everything that ``source`` is, its Python attributes aside."""
-    _become(t, source)
-    t.base, t.view_version, t.creation = source.base, source.view_version, source.creation
-    t.retains_grad_, t.grad_ = source.retains_grad_, source.grad_
-    t.hooks, t.post_hooks = source.hooks, source.post_hooks
-    return 0
-
-
-def swap_tensors(Tensor a, Tensor b):
-    """Exchange what two tensors are: memory, sizes, place in the graph, gradient, hooks and Python attributes.
-
-    Raises:
-        RuntimeError: something holds a weak reference to one of them, or their classes differ.
-    """
-    import weakref
-
-    for name, t in (("t1", a), ("t2", b)):
-        if weakref.getweakrefs(t):
-            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
-    if type(a) is not type(b):
-        raise RuntimeError(f"swap_tensors: expected tensors of one class, got {type(a).__name__} and {type(b).__name__}")
-    cdef Tensor held = <Tensor>Tensor.__new__(Tensor)
-    cdef PyObject** first = attributes_slot(a)
-    cdef PyObject** second = attributes_slot(b)
-    _assign(held, a)
-    _assign(a, b)
-    _assign(b, held)
-    first[0], second[0] = second[0], first[0]
-
-
-def follow_storage(Storage storage, size_t old):
-    """Point every tensor on ``storage`` to its new block; ``old`` is where that was.
-
-    Tensors hold the address of their first element, so that no op has to look for it, and a storage does not know its
-    tensors: they are found among what the cycle collector knows. Only the resizing of a shared storage pays for that.
-    """
-    import gc
-    cdef Tensor t
-    cdef Storage other
-    cdef Py_ssize_t step = storage.data - <char*>old
-    cdef set others = set()
-    for holder in gc.get_objects():
-        if not isinstance(holder, Tensor):
-            continue
-        t = <Tensor>holder
-        if t.storage is storage:
-            t.ptr += step
-        elif t.storage is not None and t.storage.owner is storage:  # that of x.data: the same memory, other versions
-            t.ptr += step
-            others.add(t.storage)
-    for item in others:
-        other = <Storage>item
-        other.data += step
-        if other.data == storage.data:
-            other.capacity = other.block = storage.capacity
-
-
-def resize(Tensor t, sizes, strides, int64_t nbytes):
-    """Give ``t`` other sizes and strides; its storage grows to ``nbytes`` where it has fewer."""
-    cdef int64_t shape[MAXDIM]
-    cdef int64_t steps[MAXDIM]
-    cdef int n = parse_sizes(sizes, shape), i
-    cdef Storage storage = t.storage
-    cdef int64_t offset = t.ptr - storage.data
-    parse_sizes(strides, steps)
-    if nbytes > storage.capacity:
-        if not storage.may_resize:
-            raise RuntimeError("Trying to resize storage that is not resizable")
-        resize_storage(storage, nbytes, Py_REFCNT(<PyObject*>storage) > 2)
-        t.ptr = storage.data + offset
-    init_dims(t, n)
-    for i in range(n):
-        t.sizes[i] = shape[i]
-        t.strides[i] = steps[i]
-    refresh(t)
-
-
-def untie(Tensor t):
-    """Make ``t`` no view: it keeps its memory and its place in the graph, and is written without its base knowing."""
-    t.base = None
-    t.creation = RECORDED
-    return t

@@ -1,8 +1,8 @@
 """Tensor, the graph and the call path. One compilation unit, in the order in which it is read:
 
-``dtype.pxi`` types and promotion; ``tensor.pxi`` the object; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the
-one path of every op; ``pointwise.pxi`` the launcher of pointwise kernels and of copies; ``views.pxi`` views and indexing;
-``engine.pxi`` the backward pass.
+``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``tensor.pxi`` the object; ``becoming.pxi`` what gives it other
+contents; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the one path of every op; ``pointwise.pxi`` the launcher of
+pointwise kernels; ``copying.pxi`` copies; ``views.pxi`` views and indexing; ``engine.pxi`` the backward pass.
 """
 
 cimport cython
@@ -102,7 +102,9 @@ cdef inline int swap_no_grad(int value) noexcept:
 
 
 include "dtype.pxi"
+include "making.pxi"
 include "tensor.pxi"
+include "becoming.pxi"
 include "buffer.pxi"
 include "graph.pxi"
 include "arguments.pxi"

@@ -1,0 +1,145 @@
+# A tensor that becomes what another is: other memory, other sizes, another place in the graph, another class.
+
+cdef Tensor new_of_class(object cls):
+    """An empty object of a subclass, whatever the subclass's own ``__new__`` does."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(f"expected a subclass of Tensor, got {cls!r}")
+    return <Tensor>(<PyTypeObject*>Tensor).tp_new(<PyTypeObject*>cls, (), NULL)
+
+
+cdef int _set_data(Tensor t, Tensor source) except -1:
+    """Make ``t`` a window on the memory of ``source``; the graph of ``t`` is untouched."""
+    cdef int i
+    if source is t:
+        return 0
+    init_dims(t, source.nd)
+    for i in range(source.nd):
+        t.sizes[i] = source.sizes[i]
+        t.strides[i] = source.strides[i]
+    t.count = source.count
+    t.code = source.code
+    t.where = source.where
+    t.contiguous = source.contiguous
+    t.storage = source.storage
+    t.ptr = source.ptr
+    t.inference = source.inference
+    if not source.flipped:
+        t.flipped = False
+    elif not t.flipped:
+        mark_flipped(t)
+    return 0
+
+
+cdef int _become(Tensor t, Tensor source) except -1:
+    _set_data(t, source)
+    t.leaf_grad = source.leaf_grad
+    t.grad_fn_ = source.grad_fn_
+    t.nr = source.nr
+    return 0
+
+
+cdef int _assign(Tensor t, Tensor source) except -1:
+    """Everything that ``source`` is, its Python attributes aside."""
+    _become(t, source)
+    t.base, t.view_version, t.creation = source.base, source.view_version, source.creation
+    t.retains_grad_, t.grad_ = source.retains_grad_, source.grad_
+    t.hooks, t.post_hooks = source.hooks, source.post_hooks
+    return 0
+
+
+def become(Tensor t, Tensor source):
+    """Make ``t`` the same window and the same place in the graph as ``source``."""
+    _become(t, source)
+    return t
+
+
+def as_subclass(Tensor t, cls):
+    """An object of class ``cls`` that is the same window and the same place in the graph."""
+    cdef Tensor made = new_of_class(cls)
+    _become(made, t)
+    made.base = t.base
+    made.view_version = t.view_version
+    made.creation = t.creation
+    return made
+
+
+def set_data(Tensor t, Tensor source):
+    """Make ``t`` a window on the memory of ``source`` (sizes, strides and dtype too)."""
+    _set_data(t, source)
+    return t
+
+
+def swap_tensors(Tensor a, Tensor b):
+    """Exchange what two tensors are: memory, sizes, place in the graph, gradient, hooks and Python attributes.
+
+    Raises:
+        RuntimeError: something holds a weak reference to one of them, or their classes differ.
+    """
+    import weakref
+
+    for name, t in (("t1", a), ("t2", b)):
+        if weakref.getweakrefs(t):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if type(a) is not type(b):
+        raise RuntimeError(f"swap_tensors: expected tensors of one class, got {type(a).__name__} and {type(b).__name__}")
+    cdef Tensor held = <Tensor>Tensor.__new__(Tensor)
+    cdef PyObject** first = attributes_slot(a)
+    cdef PyObject** second = attributes_slot(b)
+    _assign(held, a)
+    _assign(a, b)
+    _assign(b, held)
+    first[0], second[0] = second[0], first[0]
+
+
+def follow_storage(Storage storage, size_t old):
+    """Point every tensor on ``storage`` to its new block; ``old`` is where that was.
+
+    Tensors hold the address of their first element, so that no op has to look for it, and a storage does not know its
+    tensors: they are found among what the cycle collector knows. Only the resizing of a shared storage pays for that.
+    """
+    import gc
+    cdef Tensor t
+    cdef Storage other
+    cdef Py_ssize_t step = storage.data - <char*>old
+    cdef set others = set()
+    for holder in gc.get_objects():
+        if not isinstance(holder, Tensor):
+            continue
+        t = <Tensor>holder
+        if t.storage is storage:
+            t.ptr += step
+        elif t.storage is not None and t.storage.owner is storage:  # that of x.data: the same memory, other versions
+            t.ptr += step
+            others.add(t.storage)
+    for item in others:
+        other = <Storage>item
+        other.data += step
+        if other.data == storage.data:
+            other.capacity = other.block = storage.capacity
+
+
+def resize(Tensor t, sizes, strides, int64_t nbytes):
+    """Give ``t`` other sizes and strides; its storage grows to ``nbytes`` where it has fewer."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape), i
+    cdef Storage storage = t.storage
+    cdef int64_t offset = t.ptr - storage.data
+    parse_sizes(strides, steps)
+    if nbytes > storage.capacity:
+        if not storage.may_resize:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        resize_storage(storage, nbytes, Py_REFCNT(<PyObject*>storage) > 2)
+        t.ptr = storage.data + offset
+    init_dims(t, n)
+    for i in range(n):
+        t.sizes[i] = shape[i]
+        t.strides[i] = steps[i]
+    refresh(t)
+
+
+def untie(Tensor t):
+    """Make ``t`` no view: it keeps its memory and its place in the graph, and is written without its base knowing."""
+    t.base = None
+    t.creation = RECORDED
+    return t

@@ -1,0 +1,287 @@
+# New tensors, and the sizes and strides that they are made of.
+
+cdef inline bint compute_contiguous(Tensor t) noexcept:
+    cdef int64_t expected = 1
+    cdef int i
+    for i in range(t.nd - 1, -1, -1):
+        if t.sizes[i] != 1:
+            if t.strides[i] != expected:
+                return t.count == 0
+            expected *= t.sizes[i]
+    return True
+
+
+cdef int refresh(Tensor t) except -1:
+    """Recompute what is derived from sizes and strides."""
+    cdef int64_t n = 1
+    cdef int i
+    for i in range(t.nd):
+        n *= t.sizes[i]
+    t.count = n
+    t.contiguous = compute_contiguous(t)
+    return 0
+
+
+cdef inline bint same_sizes(Tensor a, Tensor b) noexcept:
+    return a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
+
+
+cdef bint is_dense(Tensor t) noexcept:
+    """Whether the elements fill a block of memory without holes or overlap, in any order of dimensions."""
+    cdef int64_t expected = 1
+    cdef int i, found
+    cdef uint64_t used = 0
+    if t.contiguous:
+        return True
+    for _ in range(t.nd):
+        found = -1
+        for i in range(t.nd):
+            if not (used >> i) & 1 and (t.sizes[i] == 1 or t.strides[i] == expected):
+                found = i
+                break
+        if found < 0:
+            return False
+        used |= <uint64_t>1 << found
+        expected *= t.sizes[found]
+    return True
+
+
+cdef inline int init_dims(Tensor t, int ndim) except -1:
+    t.nd = ndim
+    if ndim <= INLINE:
+        t.sizes = t.dims
+        t.strides = t.dims + INLINE
+    else:
+        if ndim > MAXDIM:
+            raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {ndim}")
+        t.heap_dims = PyBytes_FromStringAndSize(NULL, 2 * ndim * sizeof(int64_t))
+        t.sizes = <int64_t*>PyBytes_AS_STRING(t.heap_dims)
+        t.strides = t.sizes + ndim
+    return 0
+
+
+cdef int64_t checked_count(int n, const int64_t* sizes) except -1:
+    """The product of sizes; an error where it does not fit."""
+    cdef int64_t count = 1
+    cdef double estimate = 1
+    cdef int i
+    for i in range(n):
+        count *= sizes[i]
+        estimate *= sizes[i]
+    if estimate > 4e18:
+        raise RuntimeError(f"numel: the product of sizes {make_size(n, sizes)} does not fit 64 bits")
+    return count
+
+
+cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, const int64_t* strides, int64_t offset) except -1:
+    """Refuse a window of memory that does not lie in its storage."""
+    cdef double low = offset, high = offset
+    cdef int d
+    if checked_count(n, sizes) == 0:
+        return 0
+    for d in range(n):
+        if strides[d] >= 0:
+            high += <double>(sizes[d] - 1) * strides[d]
+        else:
+            low += <double>(sizes[d] - 1) * strides[d]
+    if low < 0 or (high + 1) * item > storage.capacity:
+        raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides {[strides[d] for d in range(n)]}, "
+                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} are out "
+                           f"of bounds for storage of size {storage.capacity}")
+    return 0
+
+
+cdef int parse_sizes(object sizes, int64_t* out) except -1:
+    """A size given as an int or a sequence of ints; the number of dimensions."""
+    cdef Py_ssize_t i, n
+    cdef object s
+    if PyLong_Check(sizes):
+        out[0] = sizes
+        return 1
+    if isinstance(sizes, Tensor):
+        sizes = sizes.tolist()
+    if PyIndex_Check(sizes):
+        out[0] = sizes.__index__()
+        return 1
+    if not PyTuple_Check(sizes):
+        try:
+            sizes = tuple(sizes)
+        except TypeError:
+            raise TypeError(f"expected sizes as a tuple of ints, got {type(sizes).__name__}") from None
+    n = PyTuple_GET_SIZE(sizes)
+    if n > MAXDIM:
+        raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {n}")
+    for i in range(n):
+        s = <object>PyTuple_GET_ITEM(sizes, i)
+        if PyLong_Check(s):
+            out[i] = s
+        elif hasattr(s, "__index__"):
+            out[i] = s.__index__()
+        else:
+            raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}")
+    return <int>n
+
+
+cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
+    """A dimension in ``[0, ndim)``; a 0-d tensor takes 0 and -1 as well."""
+    cdef long d
+    if not PyLong_Check(dim):
+        if not hasattr(dim, "__index__"):
+            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        dim = dim.__index__()
+    d = dim
+    cdef int n = ndim if ndim > 0 else 1
+    if d < -n or d >= n:
+        raise IndexError(f"{name}: dimension out of range (expected to be in [{-n}, {n - 1}], got {d})")
+    return d + n if d < 0 else d
+
+
+cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
+    """An uninitialised contiguous tensor."""
+    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
+    cdef int64_t n = 1
+    cdef int i
+    init_dims(t, ndim)
+    for i in range(ndim - 1, -1, -1):
+        t.sizes[i] = sizes[i]
+        t.strides[i] = n
+        if sizes[i] > 1:
+            if n > (<int64_t>1 << 62) // ITEMSIZE[dtype] // sizes[i]:
+                raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
+            n *= sizes[i]
+        elif sizes[i] < 0:
+            raise RuntimeError(f"sizes must not be negative, got {make_size(ndim, sizes)}")
+    for i in range(ndim):
+        if sizes[i] == 0:
+            n = 0
+    t.count = n
+    t.code = dtype
+    t.contiguous = True
+    t.storage = new_storage(n * ITEMSIZE[dtype])
+    t.ptr = t.storage.data
+    if INFERENCE[0]:
+        t.inference = True
+    return t
+
+
+cdef Tensor empty_strided_like(int dtype, Tensor like):
+    """As ``like``, which is dense, with its strides."""
+    cdef Tensor t = empty_tensor(dtype, like.nd, like.sizes)
+    cdef int i
+    if not like.contiguous:
+        for i in range(like.nd):
+            t.strides[i] = like.strides[i]
+        t.contiguous = compute_contiguous(t)
+    return t
+
+
+cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset):
+    """A tensor over the same storage, ``offset`` elements after the first of ``source``; no graph, no base."""
+    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
+    cdef int64_t n = 1
+    cdef int i
+    init_dims(t, ndim)
+    for i in range(ndim):
+        t.sizes[i] = sizes[i]
+        t.strides[i] = strides[i]
+        n *= sizes[i]
+    t.count = n
+    t.code = source.code
+    t.storage = source.storage
+    t.ptr = source.ptr + offset * ITEMSIZE[source.code]
+    t.contiguous = compute_contiguous(t)
+    t.inference = source.inference
+    if source.flipped:
+        mark_flipped(t)
+    return t
+
+
+# ---- what Python calls ------------------------------------------------------------------------------------------------
+
+def empty(sizes, dtype d=None):
+    """An uninitialised contiguous tensor. Low level: no argument forms beyond a sequence of sizes and a dtype."""
+    cdef int64_t shape[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    return empty_tensor(DEFAULT_FLOAT if d is None else d.code, n, shape)
+
+
+def empty_strided(sizes, strides, dtype d=None):
+    """An uninitialised tensor with given strides (in elements, not negative)."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int64_t extent = 1
+    cdef int i, n = parse_sizes(sizes, shape)
+    if parse_sizes(strides, steps) != n:
+        raise RuntimeError(f"empty_strided: got {n} sizes but {len(strides)} strides")
+    for i in range(n):
+        if shape[i] < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {shape[i]}: {make_size(n, shape)}")
+        if shape[i] == 0:
+            extent = 0
+    if extent:
+        for i in range(n):
+            if steps[i] < 0:
+                raise RuntimeError(f"empty_strided: strides must not be negative, got {tuple(strides)}")
+            extent += (shape[i] - 1) * steps[i]
+    cdef int code = DEFAULT_FLOAT if d is None else d.code
+    cdef Tensor block = empty_tensor(code, 1, &extent)
+    return alias_tensor(block, n, shape, steps, 0)
+
+
+def empty_like(Tensor like, dtype d=None):
+    """An uninitialised tensor with the sizes of ``like`` and its dimensions in the same order in memory."""
+    cdef int code = like.code if d is None else d.code
+    cdef PyObject* inputs[1]
+    if MODES[0] != NULL and type(like) is not Tensor and hasattr(like, "_empty_like"):
+        return like._empty_like(d)
+    if like.contiguous:
+        return empty_tensor(code, like.nd, like.sizes)
+    if is_dense(like):
+        return empty_strided_like(code, like)
+    inputs[0] = <PyObject*>like
+    return new_output(inputs, 1, code, like.nd, like.sizes)
+
+
+def strided_view(Tensor t, sizes, strides, int64_t offset=0):
+    """A view of the same storage, ``offset`` elements after the first of ``t``; not recorded, not checked."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    parse_sizes(strides, steps)
+    return alias_tensor(t, n, shape, steps, offset)
+
+
+def reinterpret(Tensor t, dtype d, sizes, strides, int64_t byte_offset=0):
+    """A view of the same bytes as another dtype; not recorded."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    parse_sizes(strides, steps)
+    cdef Tensor r = alias_tensor(t, n, shape, steps, 0)
+    if t.flipped:
+        raise RuntimeError("reinterpret: the bytes of a conjugated or negated view are not those of what it shows")
+    r.code = d.code
+    r.ptr = t.ptr + byte_offset
+    refresh(r)
+    return r
+
+
+def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
+    """A tensor on ``storage``, ``offset`` elements after its start."""
+    cdef int64_t shape[MAXDIM]
+    cdef int64_t steps[MAXDIM]
+    cdef int n = parse_sizes(sizes, shape)
+    if parse_sizes(strides, steps) != n:
+        raise RuntimeError(f"mismatch in length of strides and shape: {tuple(strides)} and {tuple(sizes)}")
+    check_window(storage, d.itemsize, n, shape, steps, offset)
+    cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
+    cdef int i
+    init_dims(t, n)
+    for i in range(n):
+        t.sizes[i] = shape[i]
+        t.strides[i] = steps[i]
+    t.code = d.code
+    t.storage = storage
+    t.ptr = storage.data + offset * d.itemsize
+    refresh(t)
+    return t
