@@ -128,7 +128,7 @@ cdef int parallel_copy(char* target, char* source, int64_t nbytes) except -1:
     if target < source + nbytes and source < target + nbytes:
         memmove(target, source, nbytes)
         return 0
-    if 2 * nbytes >= stream_bytes() and <size_t>target % 64 == 0:
+    if 2 * nbytes >= STREAM_BYTES and <size_t>target % 64 == 0:
         from ..kernels import copy
 
         stream = <kernel_t><size_t>copy.copy_lines()

@@ -24,20 +24,7 @@ cdef struct Launch:
     char* ptr[MAXOPERANDS]
 
 
-cdef int64_t streaming = 0        # bytes that an op must move for its results to be stored past the cache; 0: not known yet
-
-
-cdef int64_t stream_bytes() except -1:
-    """Three quarters of the last-level cache.
-
-    Of 32 MiB (Zen 4): ``a * 2`` that moves 16 MB takes 1.3 of the time past the cache, ``a + b`` of 24 MB 0.7.
-    """
-    global streaming
-    if streaming == 0:
-        from .machine import last_cache
-
-        streaming = last_cache() // 4 * 3
-    return streaming
+cdef int64_t STREAM_BYTES = stream_bytes()
 
 
 cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count) except -1:
@@ -53,7 +40,7 @@ cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count)
             moved += count * L.strides[k][L.nd - 1]
             if k < nout:
                 written = moved
-    if moved < stream_bytes() or 3 * written > 2 * moved:
+    if moved < STREAM_BYTES or 3 * written > 2 * moved:
         return False
     for i in range(nout):
         item = L.strides[i][L.nd - 1]

@@ -6,7 +6,7 @@ rows and columns map to memory, and where a long reduction is cut into chunks.
 
 import importlib
 
-from .machine import last_cache
+from .machine import stream_bytes
 from .tensor import DTYPE_NAMES, HELPERS
 
 cimport cython
@@ -517,7 +517,7 @@ cdef enum:
     STREAM_BIT = 62           # of a row-wise kernel's key
     STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
 
-cdef int64_t _cached = 0      # three quarters of the last cache's bytes
+cdef int64_t STREAM_BYTES = stream_bytes()
 
 
 @cython.final
@@ -724,15 +724,12 @@ cdef class Rowwise:
 
     cdef bint streams(self, int code, Tensor out, int64_t n) except -1:
         """Whether inputs and output would not stay in the cache, and rows of the output are whole lines of it."""
-        global _cached
         cdef int i
         cdef int64_t item = ITEMSIZE[out.code], moved = item
         for i in range(self.nins):
             if self.ins[i] == b"f":
                 moved += ITEMSIZE[code]
-        if _cached == 0:
-            _cached = last_cache() // 4 * 3
-        return item >= 4 and n * item % 64 == 0 and <size_t>out.ptr % 64 == 0 and out.count * moved > _cached
+        return item >= 4 and n * item % 64 == 0 and <size_t>out.ptr % 64 == 0 and out.count * moved >= STREAM_BYTES
 
     cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
                     bint columns) except -1:

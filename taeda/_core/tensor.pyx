@@ -26,6 +26,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .memory cimport Storage, foreign_storage, new_storage, resize_storage
+from .machine import stream_bytes
 from .memory import on_move
 from .pool cimport kernel_t, parallel_for
 

@@ -5,11 +5,9 @@ Statistics are ``[image, channel]``; batch norm takes a batch for one image.
 
 from __future__ import annotations
 
-import functools
-
 from .. import _core
 from .._core import Tensor, empty, empty_like, launch
-from .._core.machine import last_cache
+from .._core.machine import stream_bytes
 from ..kernels import channel_norm as kernels
 from ..kernels import target
 
@@ -24,20 +22,10 @@ def working(dtype):
     return _core.float32 if dtype.itemsize == 2 else dtype
 
 
-@functools.cache
-def _cached() -> int:
-    return last_cache() // 4 * 3
-
-
-def leaves_cache(nbytes: int) -> bool:
-    """Whether so many bytes would not stay in the cache, and results may be stored past it."""
-    return nbytes > _cached()
-
-
 def _streams(x: Tensor, moved: int) -> bool:
     """Whether a result like ``x`` is stored past the cache when ``moved`` tensors like it are read and written."""
     size = x.dtype.itemsize
-    return size >= 4 and x.shape[-1] * size % 64 == 0 and leaves_cache(x.numel() * size * moved)
+    return size >= 4 and x.shape[-1] * size % 64 == 0 and x.numel() * size * moved >= stream_bytes()
 
 
 def _blocks(x: Tensor):

@@ -11,6 +11,7 @@ import math
 from .. import _core
 from .._core import HELPERS, Tensor, empty, empty_like, is_grad_enabled, launch
 from .._core.conv import is_channels_last, keep_format
+from .._core.machine import stream_bytes
 from .._core.reduce import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import target
@@ -101,7 +102,7 @@ def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
     most = min(max(rows // 32, 8), 64)
     dw, db = (acc if want else None for want in (want_w, want_b))
     size = dtype.itemsize
-    stream = size >= 4 and width * size % 64 == 0 and _channels.leaves_cache(rows * width * size * 3)
+    stream = size >= 4 and width * size % 64 == 0 and rows * width * size * 3 >= stream_bytes()
     address = kernels.norm_backward(_dtype_names(dtype, dw, db, dtype, dtype, weight), centred, stream)
     every, part = (size, 0, width * size, 0), (acc.itemsize, 0, width * acc.itemsize, 0)
     row = (0 if weight is None else weight.itemsize, 0, 0, 0)
