@@ -10,11 +10,11 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
-from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, tiles as tile_kernel
+from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine, tiles as tile_kernel
 from .memory cimport allocate, release
 from .pool cimport kernel_t
 from .tensor cimport (
-    BOOL, F32, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
+    BF16, BOOL, F32, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
 )
 
 from .pool import get_num_threads
@@ -187,6 +187,7 @@ include "depthwise.pxi"
 include "slots.pxi"
 include "winograd.pxi"
 include "windows.pxi"
+include "words.pxi"
 
 
 cdef Tensor cast_image(Tensor t, int code):
@@ -257,7 +258,7 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
     memset(&p, 0, sizeof(Product))
     memset(&pixels, 0, sizeof(Matrix))
     memset(&weights, 0, sizeof(Matrix))
-    p.code, p.k, p.n1 = x.code, c, groups
+    p.code, p.out, p.k, p.n1 = x.code, out.code, c, groups
     weights.ptr, weights.inner = w.ptr, m * c * item
     pixels.ptr, pixels.outer, pixels.inner = x.ptr, x.strides[0] * item, x.strides[1] * c * item
     p.c.ptr, p.c.outer, p.c.inner, p.c.columns = out.ptr, out.strides[0] * item, out.strides[1] * m * item, item
@@ -313,7 +314,7 @@ cdef Matrix turned_matrix(Matrix a) noexcept:
 cdef Product no_product(int code, int64_t groups) noexcept:
     cdef Product p
     memset(&p, 0, sizeof(Product))
-    p.code, p.n0, p.n1 = code, 1, groups
+    p.code, p.out, p.n0, p.n1 = code, code, 1, groups
     return p
 
 
@@ -497,11 +498,16 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
 cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bias, int64_t groups):
     cdef int inner = compute_code(input.code), n
     cdef int64_t sizes[5]
-    cdef Tensor x = spatial(cast_image(input, inner), 2), w = cast_image(weight, inner), out
+    cdef Tensor x, w, out
     g.taps = g.pixels = 1
     for n in range(3):
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
+    if input.code == BF16 and weight.code == BF16:
+        out = word_outputs(g, nd, input, weight, bias, groups)
+        if out is not None:
+            return out
+    x, w = spatial(cast_image(input, inner), 2), cast_image(weight, inner)
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], w.sizes[0], g.o[0], g.o[1], g.o[2]
     out = empty_last(inner, 5, sizes) if is_last(input) or is_last(weight) else empty_tensor(inner, 5, sizes)
     convolve(g, x, grouped(w, groups), None if bias is None else contiguous_tensor(cast(bias, inner)), out, groups)
@@ -564,7 +570,7 @@ cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* k
 def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
                    int64_t groups):
     """Gradient of the input, of spatial sizes ``size``, from that of the output; also the transposed convolution."""
-    cdef int inner = compute_code(grad.code), nd = grad.nd - 2, n
+    cdef int inner = compute_code(grad.code), kept, nd = grad.nd - 2, n
     cdef Geometry whole, g
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
@@ -572,37 +578,45 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef int64_t first[3]
     cdef int64_t every[3]
     cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], offset, k, phases = 1, index
-    cdef Tensor x = spatial(cast_image(grad, inner), 2), w = grouped(spatial(cast_image(weight, inner), 2), groups)
-    cdef Tensor out, part, turned
+    cdef Tensor x, w, out, part, turned
     cdef Tensor w5 = spatial(weight, 2), packed = None
-    cdef Blocks b = blocks(inner)
     cdef Packed places
-    cdef bint direct, last = is_last(grad) or is_last(weight), turned_in = False
+    cdef bint words, direct, last = is_last(grad) or is_last(weight), turned_in = False
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
     take(dilation, whole.d, nd, 1)
-    if bias is not None:
-        bias = contiguous_tensor(cast(bias, inner))
-    sizes[0], sizes[1] = x.sizes[0], groups * c
-    whole.taps = 1
+    sizes[0], sizes[1] = grad.sizes[0], groups * c
+    x = spatial(grad, 2)
+    whole.taps = whole.pixels = 1
     for n in range(3):
         whole.k[n] = w5.sizes[2 + n]
         whole.taps *= whole.k[n]
         sizes[2 + n] = whole.i[n]
         phases *= whole.s[n]
-    out = empty_last(inner, 5, sizes) if last else empty_tensor(inner, 5, sizes)
+        whole.o[n] = x.sizes[2 + n]
+        whole.pixels *= whole.o[n]
+    if short_points(&whole, x.code, m, c) and weight.code == BF16 or (
+            weight.code == BF16 and whole_kernel(&whole, c, m) and short_engine(x.code) != ""):
+        inner = BF16
+        if whole.taps == 1 and not channels_last(x):
+            x = contiguous_tensor(x)
+    words = inner != BF16 and weight.code == BF16 and words_back(&whole, x, groups, m, c)
+    kept = BF16 if words else inner
+    x = channel_words(x, groups) if words else spatial(cast_image(grad, inner), 2) if inner != BF16 else x
+    w = grouped(w5 if words else spatial(cast_image(weight, inner), 2), groups)
+    if bias is not None:
+        bias = contiguous_tensor(cast(bias, inner))
+    out = empty_last(kept, 5, sizes) if last else empty_tensor(kept, 5, sizes)
     if out.count == 0:
         return back(out, grad.code, nd)
-    for n in range(3):
-        whole.o[n] = x.sizes[2 + n]
     if whole_kernel(&whole, c, m):
         part = empty_tensor(inner, 5, sizes)
         whole_gradient(x, w, bias, part, groups)
         if last:
             copy_into(out, part)
         return back(out if last else part, grad.code, nd)
-    if phases > 1 and not last and turns_last(&whole, x, m, c):  # the phases go straight to their places
+    if phases > 1 and not last and not words and turns_last(&whole, x, m, c):  # the phases go straight to their places
         last = turned_in = True
         x, out = to_last(x), empty_last(inner, 5, sizes)
     for index in range(phases):
@@ -637,9 +651,14 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             if direct:
                 part = alias_tensor(out, 5, sizes, strides, offset)
             else:
-                part = empty_last(inner, 5, sizes) if last else empty_tensor(inner, 5, sizes)
+                part = empty_last(kept, 5, sizes) if last else empty_tensor(kept, 5, sizes)
         if g.taps == 0:
             fill(part, bias)
+        elif words:
+            if packed is None:
+                packed = packed_weights(BF16, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
+                                        is_planar(x, x.sizes[1] // groups), &places)
+            convolve_windows(&g, x, packed.ptr + places.begin[index], places.group, bias, part, groups)
         elif phases == 1 and not last and is_winograd(&g, inner, x.sizes[0], groups, m, c):
             winograd(&g, x, w.ptr, g.taps, c * g.taps, bias, part)
         elif phases == 1 and last and is_winograd(&g, inner, x.sizes[0], groups, m, c):
@@ -685,7 +704,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     cdef int64_t sizes[4]
     cdef int64_t arg[WEIGHT_ARGS]
     cdef char* ptr[4]
-    cdef Tensor x = spatial(cast_image(input, inner), 2), y = spatial(cast_image(grad, inner), 2), out
+    cdef Tensor x = spatial(input, 2), y = spatial(grad, 2), out
     cdef int64_t item = ITEMSIZE[inner], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
     cdef Blocks b = blocks(inner)
@@ -700,6 +719,11 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         g.i[n], g.o[n] = x.sizes[2 + n], y.sizes[2 + n]
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
+    if input.code == BF16 and grad.code == BF16:
+        out = word_weights(&g, x, y, groups)
+        if out is not None:
+            return out
+    x, y = spatial(cast_image(input, inner), 2), spatial(cast_image(grad, inner), 2)
     work = <double>images * groups * m * channels * g.taps * g.pixels
     sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, channels * g.taps, m
     if work == 0:

@@ -34,4 +34,6 @@ cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_
 cdef void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept
 cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil
 cdef int compute_code(int code) noexcept
+# What multiplies short numbers of a dtype on this machine: "amx", "dot" or "".
+cdef str short_engine(int code)
 cdef Tensor cast(Tensor t, int code)

@@ -11,10 +11,12 @@ cdef enum:
     LONG_ROW = 512             # output positions; shorter rows are not cut
     SUMS = 1 << 16             # items of a task, about
     DIRECT_CHANNELS = 256      # of a task, where nothing is laid out
+    PIECE = 8192               # items of a row that are paired at a time
 
 cdef kernel_t _window_weights[NDTYPES]
 cdef kernel_t _conv_windows[NDTYPES]
 cdef kernel_t _windows_gradient[NDTYPES]
+cdef kernel_t _pair_rows[NDTYPES]
 
 cdef struct Volume:            # a block of the input laid out; sizes in bytes
     int64_t pitch, row, slice, image, length, plane
@@ -37,7 +39,7 @@ cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
     cdef size_t address
     if table[code] == NULL:
         assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
-        assert conv_windows.ROWS == TABLE_ROWS
+        assert conv_windows.ROWS == TABLE_ROWS and conv_windows.PIECE == PIECE
         address = getattr(conv_windows, name)(NAMES[code])
         table[code] = <kernel_t>address
     return table[code]
@@ -185,7 +187,7 @@ cdef Tensor in_rows(Tensor x):
 
 cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t groups, int64_t* arg) noexcept:
     """What both kernels begin with, but for places in the slot."""
-    cdef int64_t item = ITEMSIZE[x.code], n
+    cdef int64_t item = ITEMSIZE[x.code], to_item = ITEMSIZE[y.code], n
     arg[0], arg[1], arg[2], arg[3] = y.sizes[1] // groups, x.sizes[1] // groups, groups, x.sizes[0]
     for n in range(3):
         arg[4 + n], arg[7 + n], arg[10 + n] = g.i[n], g.o[n], g.s[n]
@@ -197,9 +199,9 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
         arg[19 + n] = w.b[n]
     arg[26], arg[27] = w.cc, w.unit
     for n in range(3):
-        arg[28 + n], arg[32 + n] = x.strides[n] * item, y.strides[n] * item
+        arg[28 + n], arg[32 + n] = x.strides[n] * item, y.strides[n] * to_item
     arg[36], arg[37], arg[38] = channels_last(x), channels_last(y), g.taps
-    arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), item * (y.strides[4] if arg[37] else 1)
+    arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), to_item * (y.strides[4] if arg[37] else 1)
     arg[42], arg[43], arg[44] = w.rows, w.runs, w.planar
     for n in range(2):
         arg[45 + 6 * n], arg[46 + 6 * n], arg[47 + 6 * n] = w.volume[n].pitch, w.volume[n].row, w.volume[n].slice
@@ -217,14 +219,18 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
                            Geometry* g, bint turn, bint planar, Packed* to):
     """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
 
-    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps.
+    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of bfloat16
+    two of the ``c`` channels are a word.
     """
-    cdef Blocks b = blocks(code)
-    cdef int64_t item = ITEMSIZE[code], round_to = channel_unit(b.panel, c)
+    cdef Blocks b = blocks(F32 if code == BF16 else code)
+    cdef int64_t from_item = ITEMSIZE[code], half = w_c * from_item, odd = c % 2
+    if code == BF16:
+        c, w_c = ceil_div(c, 2), 2 * w_c
+    cdef int64_t item = max(from_item, <int64_t>4), round_to = channel_unit(b.panel, c)
     # A panel of input channels has room for as many as there are.
     cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
     cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
-    cdef int64_t arg[9]
+    cdef int64_t arg[11]
     cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
     cdef int64_t counts[PHASES]
     cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
@@ -247,9 +253,9 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     for tap in range(g.taps):
         place[3 * tap] = to.begin[place[3 * tap]]
     to.group = unit * g.taps
-    arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * item, w_c * item, g.taps
+    arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * from_item, w_c * from_item, g.taps
     arg[5] = round_to
-    arg[6], arg[7], arg[8] = w_g * item, to.group, planar
+    arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
     ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
     run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
         groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
@@ -259,7 +265,10 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
 # ---- launches -----------------------------------------------------------------------------------------------------------
 
 cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tensor bias, Tensor out, int64_t groups) except -1:
-    """:func:`convolve` for what goes :func:`by_windows`, with the panels of :func:`packed_weights`."""
+    """:func:`convolve` for what goes :func:`by_windows`, with the panels of :func:`packed_weights`.
+
+    For bfloat16 ``x`` has words (:func:`channel_words`), and the bias is float32.
+    """
     x = in_rows(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
@@ -285,7 +294,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     memory = make_slots(&slots, arg[41] + w.turned, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, packed, tables.ptr
     ptr[3] = out.ptr if bias is None else bias.ptr
-    run_in_slots(&slots, find_windows(_conv_windows, code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
+    run_in_slots(&slots, find_windows(_conv_windows, out.code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
     return 0
 
 
@@ -332,8 +341,8 @@ cdef Tensor direct_tables(Geometry* g, Windows* w, Tensor x):
     return table
 
 
-cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups):
-    """Gradient of the weights ``[part, group * m, c, tap]``."""
+cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint words=False):
+    """Gradient of the weights ``[part, group * m, c, tap]``; ``words`` of :func:`image_words` give float32."""
     # Windows without padding need not be laid out: those of a 1x1 kernel without stride are one row of pixels.
     cdef bint points = reads_points(given), direct = given.p[0] == given.p[1] == given.p[2] == 0
     cdef Geometry flat = given[0]
@@ -373,6 +382,6 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     arg[61] = direct
     memory = make_slots(&slots, arg[59] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tables.ptr
-    run_in_slots(&slots, find_windows(_windows_gradient, code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,
+    run_in_slots(&slots, find_windows(_windows_gradient, BF16 if words else code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,
                  tasks * parts, work)
     return out

@@ -9,6 +9,11 @@ the tables' parts exchanged. Images may have channels last in memory, or first: 
 out as they are where there are few channels (*planar*: runs are then taps of one channel).
 
 Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in :mod:`taeda.kernels.winograd`.
+
+bfloat16 is done by words, pairs of what is summed, which one instruction multiplies and sums in float32 (the engine ``dot``
+of :mod:`taeda.kernels.short_gemm`). Everything here that moves items moves words, as if they were float32; weights are
+paired where they are packed, images before, by :func:`pair_rows`: channels for the forward product, images for the
+weights' gradient, so that pixels and paddings stay what they are.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ from dataclasses import dataclass
 from .build import kernel
 from .gemm import multiply_add, smaller, tile_shape, transpose
 from .images import row_bytes, to_channels, to_pixels
-from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import F32, I64, PTR, TYPES, U16, U32, Function, Helper, Type, Value
 from .pool import larger
+from .short_gemm import dot, interleaved
 
 #: Channels are those of a group: ``m`` outputs from ``c``. Sizes of input and output, stride, padding (of which some may be
 #: negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most ``b``
@@ -41,8 +47,13 @@ WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "tr", "w
 WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct")
 
 #: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
-#: of a group, and of its panels.
-PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g planar".split())
+#: of a group, and of its panels. Of words: ``c`` of them, ``w_h`` bytes from one half to the other, ``odd`` if the last lacks it.
+PANEL_ARGS = tuple("m c w_m w_c taps unit w_g p_g planar w_h odd".split())
+
+#: Of ``pair_rows``: items of a row, rows that are paired with each other, bytes from one group of these to the next and from
+#: row to row; pieces of a row, of :data:`PIECE` items.
+PAIR_ARGS = tuple("size rows x_o x_r pieces".split())
+PIECE = 8192
 
 
 def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
@@ -53,6 +64,11 @@ def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
 
 #: Tables are padded to whole tiles, whose heights this is a multiple of.
 ROWS = 24
+
+
+def _item(dtype: str) -> Type:
+    """What is laid out and multiplied: words of two bfloat16 count as float32."""
+    return F32 if dtype == "bfloat16" else TYPES[dtype]
 
 
 def _whole(channels: Value, unit: Value) -> Value:
@@ -66,13 +82,19 @@ def _depth(f: Function, t: Type, c: Value, unit: Value) -> Value:
     return f.select(c > width, width, _whole(c, unit))
 
 
+def _add_product(f: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
+    """``acc + a * b``, of words the sum of both products."""
+    return dot(f, dtype, acc, a, b) if dtype == "bfloat16" else multiply_add(f, b, a, acc)
+
+
 # ---- the tile -----------------------------------------------------------------------------------------------------------
-def _tiles(f: Function, t: Type, vectors: int, lanes: int) -> Helper:
+def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
     """``tiles(a, rows, count, runs, some, length, a_k, b, c, d, d_m)``: ``count`` rows of sums, so many vectors wide.
 
     Row ``i`` of the left operand begins at ``a + rows[i]`` and has ``some`` runs from ``runs`` on, of ``length`` bytes in
     steps of ``a_k``. Rows of ``b`` and ``c`` follow each other by panels. Whole tiles are written.
     """
+    t = _item(dtype)
     h = f.helper(f"tiles_{vectors}x{lanes}", PTR, PTR, I64, PTR, I64, I64, I64, PTR, PTR, PTR, I64)
     a, table, count, runs, some, length, a_k, b, c, d, d_m = h.params
     pitch, rows = row_bytes(h), tile_rows(vectors, h.vector_bytes, lanes < h.lanes(t))
@@ -90,7 +112,7 @@ def _tiles(f: Function, t: Type, vectors: int, lanes: int) -> Helper:
                 for i, source in enumerate(sources):
                     x = h.splat(h.load(h.offset(source, K.index), t), lanes)
                     for v in range(vectors):
-                        acc[i * vectors + v] = multiply_add(h, x, row[v], acc[i * vectors + v])
+                        acc[i * vectors + v] = _add_product(h, dtype, acc[i * vectors + v], row[v], x)
                 K.carry = [h.offset(at_b, pitch), *acc]
             R.carry = K.carry
         to, add = h.offset(c, T.index * pitch), h.offset(d, T.index * d_m)
@@ -105,12 +127,12 @@ def _tiles(f: Function, t: Type, vectors: int, lanes: int) -> Helper:
 class _Tiles:
     """The tiles for panels of all widths."""
 
-    def __init__(self, f: Function, t: Type):
-        self.f, lanes = f, f.lanes(t)
+    def __init__(self, f: Function, dtype: str):
+        self.f, lanes = f, f.lanes(_item(dtype))
         shapes = [(v, lanes) for v in tile_shape(f.vector_bytes).widths]
         if f.vector_bytes == 64:  # half a register: two are multiplied in the time of a whole one, or nothing is lost
             shapes.append((1, lanes // 2))
-        self.helpers = [(v * lanes, _tiles(f, t, v, lanes)) for v, lanes in shapes]
+        self.helpers = [(v * lanes, _tiles(f, dtype, v, lanes)) for v, lanes in shapes]
 
     def call(self, columns: Value, *args: Value) -> None:
         f, widths = self.f, [width for width, _ in self.helpers]
@@ -226,34 +248,47 @@ def _tables(f: Function, g: dict[str, Value], tables: Value, last: Value) -> tup
     return rows, f.offset(rows, g["rows"] * 8)
 
 
-def _copy_pixels(f: Function, t: Type) -> Helper:
+def _copy_pixels(f: Function, t: Type, to_type: Type) -> Helper:
     """``pixels(to, to_p, from, from_p, pixels, channels)``: pixels whose channels are contiguous on both sides."""
     h = f.helper("copy_pixels", PTR, I64, PTR, I64, I64, I64)
     to, to_p, source, from_p, pixels, channels = h.params
     lanes = h.lanes(t)
     with h.loop(0, channels, lanes) as V:
-        inside, at = h.first(channels - V.index, lanes), V.index * t.bytes
-        with h.loop(0, pixels, carry=[h.offset(to, at), h.offset(source, at)]) as P:
+        inside, into = h.first(channels - V.index, lanes), h.offset(to, V.index * to_type.bytes)
+        with h.loop(0, pixels, carry=[into, h.offset(source, V.index * t.bytes)]) as P:
             into, place = P.carry
-            h.store(into, h.load(place, t, lanes, inside), inside)
+            h.store(into, h.load(place, t, lanes, inside).to(to_type), inside)
             P.carry = [h.offset(into, to_p), h.offset(place, from_p)]
     return h
 
 
 # ---- weights --------------------------------------------------------------------------------------------------------
-def _panel(f: Function, t: Type) -> Helper:
-    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar)``: a panel of ``m`` by one of ``c``, see the kernel."""
-    h = f.helper("panel", PTR, I64, PTR, PTR, I64, I64, I64, I64, I64, I64, I64, I64)
-    to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar = h.params
-    lanes, pitch = h.lanes(t), row_bytes(h)
-    whole = _whole(c, unit)
+def _panel(f: Function, dtype: str) -> Helper:
+    """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar, w_h, halves)``: ``m`` by ``c``, see the kernel.
+
+    Of words, ``halves`` are there.
+    """
+    t = _item(dtype)
+    h = f.helper("panel", PTR, I64, PTR, PTR, *[I64] * 10)
+    to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar, w_h, halves = h.params
+    lanes, pitch, item = h.lanes(t), row_bytes(h), TYPES[dtype].bytes
+    whole, none = _whole(c, unit), h.first(h.i64(0), lanes)
+
+    def taps_of(row: Value, first: Value, second: Value) -> Value:
+        if dtype != "bfloat16":
+            return h.load(row, t, lanes, first)
+        low, high = (h.load(*at).to(U32) for at in ((row, U16, lanes, first), (h.offset(row, w_h), U16, lanes, second)))
+        return (low | high << 16).bits(F32)
+
     with h.loop(0, whole) as C, h.loop(0, m, lanes) as V, h.loop(0, taps, lanes) as K:
-        source = h.offset(w, V.index * w_m + C.index * w_c + K.index * t.bytes)
+        source = h.offset(w, V.index * w_m + C.index * w_c + K.index * item)
         some = h.first(h.select(C.index < c, taps - K.index, h.i64(0)), lanes)
-        none = h.const(some.type, 0, lanes)
-        rows = [
-            h.load(h.offset(source, w_m * i), t, lanes, h.select(m - V.index > i, some, none)) for i in range(lanes)
-        ]
+        others = h.first(h.select(C.index * 2 + 1 < halves, taps - K.index, h.i64(0)), lanes)
+        rows = []
+        for i in range(lanes):
+            there = m - V.index > i
+            row = h.offset(source, w_m * i)
+            rows.append(taps_of(row, h.select(there, some, none), h.select(there, others, none)))
         for i, tap in enumerate(transpose(rows)):
             with h.when(taps - K.index > i):
                 at = h.offset(places, (K.index + i) * 24)
@@ -271,9 +306,9 @@ def window_weights(f: Function, dtype: str) -> None:
     Pointers: result, weights, and three int64 per tap: the byte where its convolution's panels begin, how many taps that has,
     and which of these this one is. See :data:`PANEL_ARGS`. The range counts panels.
     """
-    t = TYPES[dtype]
-    helper, width = _panel(f, t), row_bytes(f) // t.bytes
-    m, c, w_m, w_c, taps, unit, w_g, p_g, planar = (f.size(i) for i in range(len(PANEL_ARGS)))
+    t = _item(dtype)
+    helper, width = _panel(f, dtype), row_bytes(f) // t.bytes
+    m, c, w_m, w_c, taps, unit, w_g, p_g, planar, w_h, odd = (f.size(i) for i in range(len(PANEL_ARGS)))
     across = (c + width - 1) / width
     panels = (m + width - 1) / width * across
     with f.loop(f.begin, f.end) as T:
@@ -282,7 +317,34 @@ def window_weights(f: Function, dtype: str) -> None:
         w = f.offset(f.data(1), group * w_g + row * w_m + column * w_c)
         some, channels = smaller(f, m - row, width), smaller(f, c - column, width)
         to = f.offset(f.data(0), group * p_g)
-        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit, _depth(f, t, c, unit), planar)
+        halves = channels * 2 - f.select(column + channels == c, odd, f.i64(0))
+        depth = _depth(f, t, c, unit)
+        f.call(helper, to, panel, f.data(2), w, w_m, w_c, some, channels, taps, unit, depth, planar, w_h, halves)
+
+
+@kernel
+def pair_rows(f: Function, dtype: str) -> None:
+    """Rows of 16-bit items, two and two as words, the last with zeros if it is alone; see :data:`PAIR_ARGS`.
+
+    Pointers: result, source. The range counts pieces of pairs.
+    """
+    assert TYPES[dtype].bytes == 2
+    size, rows, x_o, x_r, pieces = (f.size(i) for i in range(len(PAIR_ARGS)))
+    lanes, pairs = f.lanes(U16), (rows + 1) / 2
+    none = f.first(f.i64(0), lanes)
+    with f.loop(f.begin, f.end) as T:
+        pair, start = T.index / pieces, T.index % pieces * PIECE
+        row = pair % pairs * 2
+        first = f.offset(f.data(1), pair / pairs * x_o + row * x_r)
+        second, alone = f.offset(first, x_r), row + 1 >= rows
+        to = f.offset(f.data(0), pair * size * 4)
+        with f.loop(start, smaller(f, start + PIECE, size), lanes) as V:
+            left = size - V.index
+            inside = f.first(left, lanes)
+            both = [f.load(f.offset(first, V.index * 2), U16, lanes, inside)]
+            both.append(f.load(f.offset(second, V.index * 2), U16, lanes, f.select(alone, none, inside)))
+            for i, words in enumerate(interleaved(both)):
+                f.store(f.offset(to, V.index * 4 + i * 2 * lanes), words, f.first(left * 2 - i * lanes, lanes))
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -292,9 +354,9 @@ def conv_windows(f: Function, dtype: str) -> None:
 
     Pointers: output, input, weights of :func:`window_weights`, bias, tables, slot.
     """
-    t = TYPES[dtype]
+    t, out = _item(dtype), TYPES[dtype]
     g = {name: f.size(i) for i, name in enumerate(WINDOWS_ARGS)}
-    tiles, back, copy = _Tiles(f, t), to_pixels(f, t), _copy_pixels(f, t)
+    tiles, back, copy = _Tiles(f, dtype), to_pixels(f, t, out), _copy_pixels(f, t, out)
     volume = _Volume(f, t, g, to_channels(f, t))
     level, lanes = f.scratch(row_bytes(f)), f.lanes(t)
     pitch, width, zero = f.i64(row_bytes(f)), row_bytes(f) // t.bytes, f.i64(0)
@@ -344,14 +406,14 @@ def conv_windows(f: Function, dtype: str) -> None:
 
 @kernel
 def windows_gradient(f: Function, dtype: str) -> None:
-    """Gradient of the weights; see :data:`WEIGHT_ARGS`. The range counts parts, groups, ranges of panels of m, of ``cc``.
+    """Gradient of the weights, of words in float32; see :data:`WEIGHT_ARGS`. The range counts parts, groups, ranges of panels of m, of ``cc``.
 
     Pointers: result ``[part, group, m, c, tap]``, input, output's gradient, tables, slot.
     """
-    t = TYPES[dtype]
+    t = _item(dtype)
     g = {name: f.size(i) for i, name in enumerate(WEIGHT_ARGS)}
     turn = to_channels(f, t)
-    tiles, back, copy = _Tiles(f, t), to_pixels(f, t), _copy_pixels(f, t)
+    tiles, back, copy = _Tiles(f, dtype), to_pixels(f, t, t), _copy_pixels(f, t, t)
     volume = _Volume(f, t, g, turn)
     none = f.scratch(row_bytes(f))
     for at in range(0, row_bytes(f), f.vector_bytes):

@@ -318,7 +318,7 @@ def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     return h
 
 
-def _turn_out(f: Function, t: Type) -> Helper:
+def _turn_out(f: Function, t: Type, to_type: Type) -> Helper:
     """``turn_out(to, step, block, pitch, rows, columns)``: a block of C to memory where its columns are contiguous.
 
     A register of columns from top to bottom: few streams of lines rather than a line in each column. Whole squares take
@@ -332,10 +332,10 @@ def _turn_out(f: Function, t: Type) -> Helper:
         short, left = h.first(rows - row, lanes), columns - column
         none = h.const(short.type, 0, lanes)
         source = h.offset(block, row * pitch + column * t.bytes)
-        target = h.offset(to, column * step + row * t.bytes)
+        target = h.offset(to, column * step + row * to_type.bytes)
         turned = transpose([h.load(h.offset(source, pitch * i), t, lanes) for i in range(lanes)])
         for i, line in enumerate(turned):
-            h.store(h.offset(target, step * i), line, None if whole else h.select(left > i, short, none))
+            h.store(h.offset(target, step * i), line.to(to_type), None if whole else h.select(left > i, short, none))
 
     with h.loop(0, columns, lanes) as V:
         end = h.select(columns - V.index >= lanes, rows - (lanes - 1), h.i64(0))
@@ -429,7 +429,7 @@ def matmul(f: Function, dtype: str) -> None:
     buffer = f.scratch((K_BLOCK + lanes) * width * t.bytes)
     packing = PackA(f, t, A_GAP)
     slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step + A_TILES * A_GAP)
-    room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t)
+    room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t, t)
     flags = PACK_A, PACK_B, PACKED, TURNED, DOWN_FIRST
     packs_a, packs_b, packed, turned, down_first = ((g["flags"] & flag) != 0 for flag in flags)
     fast = (packs_a & (packs_b | packed)).to(I64)

@@ -21,12 +21,12 @@ def to_channels(f: Function, t: Type) -> Helper:
     return _pack_transpose(f, t, tile_shape(f.vector_bytes).vectors)
 
 
-def to_pixels(f: Function, t: Type) -> Helper:
+def to_pixels(f: Function, t: Type, to: Type | None = None) -> Helper:
     """``to_pixels(y, y_c, from, pitch, pixels, channels)``: ``[pixel, channel]``, a row every ``pitch`` bytes, to memory.
 
-    Squares are read whole: ``from`` has room for one more.
+    Squares are read whole: ``from`` has room for one more. What is written may be of another type, ``to``.
     """
-    return _turn_out(f, t)
+    return _turn_out(f, t, to or t)
 
 
 def each_image(f: Function, first: Value, rows: Value, down: Value, across: Value, fn: Callable) -> None:

@@ -92,7 +92,7 @@ def _words_across(f: Function, x: Value, t: Type, step: Value, count: Value, mas
     return word
 
 
-def _interleaved(rows: list[Value]) -> list[Value]:
+def interleaved(rows: list[Value]) -> list[Value]:
     """Rows of 32 columns as 32 words, in two vectors: a word takes its column's number of each row."""
     lanes = rows[0].lanes
     if len(rows) == 2:
@@ -158,7 +158,7 @@ def pack(f: Function, dtype: str, left: bool, along: bool, kind: str = "") -> No
         words = []
         for i in range(SIDE):
             rows = [f.load(f.offset(source, g["x_k"] * (i * size + j)), carrier, 2 * SIDE) for j in range(size)]
-            words.append([flat(row) for row in _interleaved(rows)])
+            words.append([flat(row) for row in interleaved(rows)])
         for j, block in enumerate(zip(*words, strict=True)):
             for i, row in enumerate(transpose(list(block)) if left else block):
                 put(f.offset(target, j * steps * BLOCK), i, row)
@@ -218,15 +218,15 @@ def _amx_block(f: Function, dtype: str, down: int, across: int) -> Helper:
     return h
 
 
-def _dot(h: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
+def dot(h: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
     """``acc`` plus the products of the numbers in each word, summed; for integers those of ``a`` are unsigned."""
-    pieces = (SIDE * 2, "bfloat") if dtype == "bfloat16" else (SIDE * 4, "i8")
+    pieces = (acc.lanes * 2, "bfloat") if dtype == "bfloat16" else (acc.lanes * 4, "i8")
     spelled = f"<{pieces[0]} x {pieces[1]}>"
     a, b = (h.emit(f"bitcast {x.typed} to {spelled}", x.type, x.lanes) for x in (a, b))
-    name = "llvm.x86.avx512bf16.dpbf16ps.512" if dtype == "bfloat16" else "llvm.x86.avx512.vpdpbusd.512"
+    name = f"llvm.x86.{'avx512bf16.dpbf16ps' if dtype == 'bfloat16' else 'avx512.vpdpbusd'}.{acc.lanes * 32}"
     h.declarations[name] = f"declare {acc.llvm} @{name}({acc.llvm}, {spelled}, {spelled})"
     text = f"call {acc.llvm} @{name}({acc.typed}, {spelled} {a.text}, {spelled} {b.text})"
-    return h.emit(text, acc.type, SIDE)
+    return h.emit(text, acc.type, acc.lanes)
 
 
 def _dot_block(f: Function, dtype: str, across: int) -> Helper:
@@ -248,7 +248,7 @@ def _dot_block(f: Function, dtype: str, across: int) -> Helper:
             for i in range(ROWS):
                 left = h.splat(h.load(h.offset(lines[i], at), U32), SIDE)
                 for j in range(across):
-                    acc[i * across + j] = _dot(h, dtype, acc[i * across + j], right[j], left)
+                    acc[i * across + j] = dot(h, dtype, acc[i * across + j], right[j], left)
             W.carry = tuple(acc)
         K.carry = (start + a_k, h.offset(panel, BLOCK), *W.carry)
     for i in range(ROWS):
@@ -268,7 +268,7 @@ def _row_sums(f: Function) -> Helper:
         start, *acc = K.carry
         mask = h.first(words - K.index * SIDE, SIDE)
         words_of = [h.load(h.offset(line, start), U32, SIDE, mask) for line in lines]
-        K.carry = (start + a_k, *(_dot(h, "int8", *pair) for pair in zip(acc, [turn] * ROWS, words_of, strict=True)))
+        K.carry = (start + a_k, *(dot(h, "int8", *pair) for pair in zip(acc, [turn] * ROWS, words_of, strict=True)))
     before = h.select(first != 0, zero.slice(0, ROWS), h.load(sums, I32, ROWS))
     h.store(sums, fold(list(K.carry[1:])) + before)
     return h

@@ -8,7 +8,7 @@ import pytest
 
 from taeda.kernels import scalar as s
 from taeda.kernels.build import compiler
-from taeda.kernels.conv_windows import conv_windows, windows_gradient
+from taeda.kernels.conv_windows import conv_windows, pair_rows, windows_gradient
 from taeda.kernels.copy import transpose, transpose_large
 from taeda.kernels.depthwise_last import depthwise_last, depthwise_last_weight
 from taeda.kernels.gemm import matmul
@@ -52,6 +52,7 @@ def kernels(target):
         yield "pooling, channels last, gradient", pool_back_last.text("float32", "argmax", target=target)
         yield "depthwise, channels last, gradient", depthwise_last_weight.text("float32", target=target)
         yield "windows gradient", windows_gradient.text("float32", target=target)
+        yield "pairs of rows", pair_rows.text("bfloat16", target=target)
         yield "winograd", winograd.text("float32", target=target)
         yield "winograd gradient", winograd_gradient.text("float32", target=target)
         yield "transpose", transpose.text(4, target=target)

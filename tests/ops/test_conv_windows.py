@@ -1,4 +1,4 @@
-"""Convolutions with enough to do for windows of a volume, in one to three dimensions and two dtypes."""
+"""Convolutions with enough to do for windows of a volume, in one to three dimensions and three dtypes."""
 
 import itertools
 
@@ -48,6 +48,8 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((2, 20, 30, 30), 3, (5, 5), 1, 2, 1, 1),
     ((40, 24, 4, 4), 32, (4, 4), 1, 0, 1, 1),
     ((9, 24, 3, 5), 32, (3, 5), 2, 0, 1, 2),
+    ((5, 18, 40, 20), 30, (3, 3), 1, 1, 1, 2),
+    ((2, 64, 20, 20), 72, (1, 1), 1, 0, 1, 1),
 ]
 
 
@@ -104,6 +106,29 @@ def test_values_and_gradients(case, dtype):
             assert abs((got.numpy() * z).sum() - terms.sum()) <= 20 * near * scale
 
 
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_bfloat16_sums_integers_exactly(case, last):
+    """Small integers: products and their sums are exact, so what is left is one rounding of the exact result."""
+    shape, m, kernel, *geometry = case
+    if last and len(kernel) == 1:
+        pytest.skip("one dimension has no channels last")
+    taeda.manual_seed(0)
+    x, w = taeda.randint(-3, 4, shape), taeda.randint(-3, 4, (m, shape[1] // geometry[-1], *kernel))
+    b = taeda.randint(-3, 4, (m,))
+    order = (taeda.channels_last if len(kernel) == 2 else taeda.channels_last_3d) if last else taeda.contiguous_format
+    found = []
+    for dtype in (taeda.float64, taeda.bfloat16):
+        a, c = (t.to(dtype).to(memory_format=order).requires_grad_() for t in (x, w))
+        y = getattr(F, f"conv{len(kernel)}d")(a, c, b.to(dtype), *geometry)
+        if dtype is taeda.float64:
+            g = taeda.randint(-2, 3, y.shape)
+        found.append((y, *taeda.autograd.grad(y, (a, c), g.to(dtype).to(memory_format=order))))
+    for want, got in zip(*found, strict=True):
+        assert got.dtype is taeda.bfloat16
+        assert taeda.equal(want.bfloat16(), got)
+
+
 def test_gradient_of_one_deep_slice():
     """Several outputs in depth from one: images must not be taken for slices of a deeper one."""
     taeda.manual_seed(0)
@@ -127,18 +152,20 @@ def test_any_strides():
     assert (F.conv2d(x[::2], w, stride=2, padding=1).numpy() == want[::2]).all()
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
 @pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33)])
-def test_bits_do_not_depend_on_threads(case):
+def test_bits_do_not_depend_on_threads(case, dtype):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
     before, found = taeda.get_num_threads(), set()
-    x, w = taeda.randn(*shape).requires_grad_(), taeda.randn(m, shape[1] // geometry[-1], *kernel).requires_grad_()
+    x, w = taeda.randn(*shape, dtype=dtype), taeda.randn(m, shape[1] // geometry[-1], *kernel, dtype=dtype)
+    x, w = x.requires_grad_(), w.requires_grad_()
     try:
         for threads in (1, 2, 3, 5):
             taeda.set_num_threads(threads)
             y = getattr(F, f"conv{len(kernel)}d")(x, w, None, *geometry)
             gradients = taeda.autograd.grad((y * y).sum(), (x, w))
-            found.add(b"".join(t.detach().numpy().tobytes() for t in (y, *gradients)))
+            found.add(b"".join(t.detach().float().numpy().tobytes() for t in (y, *gradients)))
     finally:
         taeda.set_num_threads(before)
     assert len(found) == 1

@@ -1,0 +1,113 @@
+# bfloat16 convolution by words, pairs of numbers that one instruction multiplies and sums (kernels/conv_windows.py).
+
+cdef bint has_words(int code):
+    """Whether this machine multiplies words of ``code`` in vector registers."""
+    return code == BF16 and short_engine(code) == "dot"
+
+
+cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
+    """Whether this is a 1x1 convolution, of some stride, that a product of bfloat16 does best."""
+    if g.taps != 1 or g.p[0] or g.p[1] or g.p[2] or (g.o[2] == 1 and g.pixels > 1):
+        return False
+    return code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16 and channels * m * g.pixels >= 1 << 15
+
+
+cdef bint dense_last(Tensor x) noexcept:
+    """Whether images have channels last, and nothing lies between pixels or images."""
+    return channels_last(x) and x.strides[4] == x.sizes[1] and (
+        x.sizes[0] == 1 or x.strides[0] == x.sizes[1] * x.sizes[2] * x.sizes[3] * x.sizes[4])
+
+
+cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) except -1:
+    """Rows of ``size`` items in memory, two and two of the ``rows`` of each group as words."""
+    cdef int64_t arg[5]
+    cdef char* ptr[2]
+    ptr[0], ptr[1] = to, x.ptr
+    arg[0], arg[1], arg[2], arg[3], arg[4] = size, rows, 2 * rows * size, 2 * size, ceil_div(size, PIECE)
+    run(find_windows(_pair_rows, x.code, "pair_rows"), ptr, arg, groups * ceil_div(rows, 2) * arg[4],
+        ceil_div(1 << 15, min(size, <int64_t>PIECE)), <double>x.count)
+    return 0
+
+
+cdef Tensor channel_words(Tensor x, int64_t groups):
+    """Pairs of channels of each group side by side, as float32 ``[n, groups * words, ...]``: where they lie so, a view."""
+    cdef int64_t c = x.sizes[1] // groups, n
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef Tensor out
+    memcpy(sizes, x.sizes, 5 * 8)
+    sizes[1] = groups * ceil_div(c, 2)
+    if channels_last(x) and c % 2 == 0 and <size_t>x.ptr % 4 == 0 and x.strides[4] % 2 == 0 and x.strides[0] % 2 == 0:
+        for n in range(5):
+            strides[n] = 1 if n == 1 else x.strides[n] // 2
+        out = alias_tensor(x, 5, sizes, strides, 0)
+        out.code = F32
+        return out
+    x = contiguous_tensor(x)
+    out = empty_tensor(F32, 5, sizes)
+    pair(out.ptr, x, x.sizes[0] * groups, c, x.sizes[2] * x.sizes[3] * x.sizes[4])
+    return out
+
+
+cdef Tensor image_words(Tensor x):
+    """Pairs of images as one of words, ``[words, channels, ...]``, in the format of ``x``."""
+    cdef int64_t sizes[5]
+    if not dense_last(x):
+        x = contiguous_tensor(x)
+    memcpy(sizes, x.sizes, 5 * 8)
+    sizes[0] = ceil_div(x.sizes[0], 2)
+    cdef Tensor out = empty_last(F32, 5, sizes) if channels_last(x) else empty_tensor(F32, 5, sizes)
+    pair(out.ptr, x, 1, x.sizes[0], x.count // x.sizes[0])
+    return out
+
+
+cdef Tensor word_outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bias, int64_t groups):
+    """:func:`outputs` without casting what is convolved; None where that would not pay."""
+    cdef Geometry steady = g[0]
+    cdef Tensor x = spatial(input, 2), w = grouped(weight, groups), out
+    cdef int64_t channels = w.sizes[2], m = w.sizes[1], k = channels * g.taps
+    cdef int64_t sizes[5]
+    cdef Packed places
+    cdef bint whole = whole_kernel(g, channels, m) and short_engine(BF16) != "", points = short_points(g, BF16, channels, m)
+    if k == 0 or x.sizes[0] * g.pixels == 0:
+        return None
+    if not (whole or points) and (not has_words(BF16) or is_depthwise(channels, m)
+                                  or not by_windows(g, x.sizes[0], groups, channels, m)):
+        return None
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
+    out = empty_last(BF16, 5, sizes) if is_last(input) or is_last(weight) else empty_tensor(BF16, 5, sizes)
+    if whole:
+        whole_product(x, w, None if bias is None else contiguous_tensor(cast(bias, BF16)), out, groups)
+    elif points:
+        if strided_points(g, channels, m):
+            x = every_pixel(&steady, x)
+        if not pointwise(&steady, x, out, channels):
+            x = contiguous_tensor(x)
+        as_product(&steady, x, w, None if bias is None else contiguous_tensor(cast(bias, BF16)), out, groups)
+    else:
+        x = channel_words(x, groups)
+        steady.s[0] = steady.s[1] = steady.s[2] = 1
+        packed = packed_weights(BF16, w.ptr, k, g.taps, m * k, groups, m, channels, &steady, g.d[2] < 0,
+                                is_planar(x, x.sizes[1] // groups), &places)
+        convolve_windows(g, x, packed.ptr, places.group, None if bias is None else contiguous_tensor(cast(bias, F32)), out,
+                         groups)
+    return back(out, BF16, nd)
+
+
+cdef bint words_back(Geometry* g, Tensor grad, int64_t groups, int64_t m, int64_t c):
+    """Whether the input's gradient takes words, pairs of the ``m`` output channels of a group."""
+    return has_words(grad.code) and not is_depthwise(m, c) and g.s[0] * g.s[1] * g.s[2] <= PHASES and c >= 8 and by_windows(
+        g, grad.sizes[0], groups, m, c)
+
+
+cdef Tensor word_weights(Geometry* g, Tensor x, Tensor y, int64_t groups):
+    """:func:`weight_gradient` of pairs of images, in float32; None where that would not pay."""
+    cdef int64_t channels = x.sizes[1] // groups, m = y.sizes[1] // groups
+    if whole_kernel(g, channels, m) and short_engine(BF16) != "":
+        return whole_weights(x, y, groups)
+    # An image without another would be multiplied by zeros.
+    if x.sizes[0] < 2 or not has_words(BF16) or is_depthwise(channels, m) or not by_windows(g, x.sizes[0], groups, channels, m):
+        return None
+    if strided_points(g, channels, m):
+        x = every_pixel(g, x)
+    return windows_gradient(g, image_words(x), image_words(y), groups, True)
