@@ -485,7 +485,7 @@ def pad_constant(Tensor input, pad, value=0):
                                f"negative output size, which is invalid. Check dimension {d} of your input.")
         inner[d] += (before if before < 0 else 0) + (after if after < 0 else 0)
         inner[d] = inner[d] if inner[d] > 0 else 0
-    out = empty_tensor(input.code, input.nd, sizes)
+    out = empty_last(input.code, input.nd, sizes) if is_last(input) else empty_tensor(input.code, input.nd, sizes)
     out.fill_(value)
     for i in range(n // 2):
         d = input.nd - 1 - i
@@ -552,7 +552,7 @@ def pad_edges(Tensor input, pad, str mode):
         sizes[d] = input.sizes[d]
     for i in range(len(pad) // 2):
         sizes[input.nd - 1 - i] += pad[2 * i] + pad[2 * i + 1]
-    out = empty_tensor(input.code, input.nd, sizes)
+    out = empty_last(input.code, input.nd, sizes) if is_last(input) else empty_tensor(input.code, input.nd, sizes)
     if out.count:
         inside, pairs = edges(out, pad, mode)
         copy_into(<Tensor>inside, input)

@@ -1,73 +1,199 @@
-"""Resampling along one dimension: each output is a short weighted sum of inputs, given by a table of taps.
+"""Resampling: each output is a short weighted sum of inputs along a line, given by a table of taps.
 
-``out[a, o, b] = sum_t weight[t, o] * in[a, index[t, o], b]``. Interpolation of any kind is this, and so is its gradient, with
-the transposed table.
-
-``ptr = [out, in, index, weight]``: int64 indices and float64 weights, tap-major.
-``arg = [outputs, inputs, inner, taps]``. The parallel dimension is ``a`` where ``inner`` is 1 (the last dimension: lanes run
-over the outputs, inputs are gathered), else ``a * outputs`` (lanes run over ``b``).
+``out[o] = sum_t weight[t, o] * in[index[t, o]]`` along one dimension, or along the last two of a plane at once. Interpolation
+of any kind is this, averages over uneven windows are, and so are their gradients, with the transposed tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .build import kernel
-from .ir import BF16, F16, F32, F64, I64, TYPES, Function, Type, Value
+from .ir import F32, F64, I32, I64, TYPES, Function, Value
+from .pointwise import WORKING, part
+
+#: Bytes of the row of a plane that is put together before it is resampled along itself.
+STAGED = 16384
 
 
-def _compute(t: Type) -> Type:
-    return F32 if t in (F16, BF16) else t
+def working(dtype: str) -> str:
+    """The dtype that ``dtype`` is computed in, which is that of weights."""
+    return WORKING.get(dtype, dtype)
 
 
-def _args(f: Function) -> list[Value]:
-    return [f.load(f.offset(f.arg, 8 * i), I64) for i in range(4)]
+# ---- channels first ---------------------------------------------------------------------------------------------------
+#: What :func:`plane` takes: sizes and taps across (of rows) and along (in a row), pieces of a row and registers in one.
+PLANE_ARGS = "out_h in_h taps_h out_w in_w taps_w pieces registers".split()
+
+
+def _pick(f: Function, low: Value, high: Value, index: Value) -> Value:
+    """Lane ``index`` of two registers, by AVX-512's permutation."""
+    kind = {F32: "ps", F64: "pd"}[low.type]
+    return f.intrinsic(f"llvm.x86.avx512.vpermi2var.{kind}.512", low.type, low.lanes, low, index, high)
 
 
 @kernel
-def last(f: Function, dtype: str) -> None:
-    """Along the last dimension."""
-    t = TYPES[dtype]
-    work = _compute(t)
-    lanes = min(f.lanes(work), f.lanes(F64) * 2)
-    outputs, inputs, _, taps = _args(f)
-    out, src, index, weight = (f.data(i) for i in range(4))
-    with f.loop(f.begin, f.end) as row:
-        here = f.offset(src, row.index * inputs * t.bytes)
-        there = f.offset(out, row.index * outputs * t.bytes)
-        with f.loop(f.i64(0), outputs, lanes) as o:
-            mask = f.first(outputs - o.index, lanes)
-            with f.loop(f.i64(0), taps, 1, [f.const(work, 0, lanes)]) as tap:
-                at = (tap.index * outputs + o.index) * 8
-                offsets = f.load(f.offset(index, at), I64, lanes, mask) * t.bytes
-                w = f.load(f.offset(weight, at), F64, lanes, mask).to(work)
-                x = f.gather_at(here, offsets, t, mask).to(work)
-                tap.carry = (f.fma(w, x, tap.carry[0]),)
-            f.store(f.offset(there, o.index * t.bytes), tap.carry[0].to(t), mask)
+def plane(f: Function, dtype: str, staged: bool, picks: bool) -> None:
+    """Along the last dimension and the one before; planes are contiguous. ``arg``: :data:`PLANE_ARGS`.
+
+    ``ptr = [out, in, index across, weight across, starts, places, weights, spans]``. The tables along a row are by register
+    of outputs and tap: ``starts``, the first of the inputs, ``places`` from there and ``weights`` of each lane. ``picks``:
+    places are lanes of two registers; else they are offsets in bytes (int32). ``staged``: the rows that a result comes from
+    are added up first, from ``spans[2 * piece]`` to ``spans[2 * piece + 1]``; else there is one, of weight 1. The range
+    counts rows of the result.
+    """
+    t, work = part(dtype), part(working(dtype))
+    lanes = f.lanes(work)
+    g = {name: f.size(i) for i, name in enumerate(PLANE_ARGS)}
+    out, source, index_h, weight_h, starts, places, weights, spans = (f.data(i) for i in range(8))
+    buffer = f.scratch(STAGED + 2 * lanes * work.bytes) if staged else None
+    here = work if staged else t
+    place_type = I64 if picks and work is F64 else I32
+
+    def stage(image: Value, y: Value, first: Value, stop: Value) -> None:
+        """The weighted sum of the rows that row ``y`` is made from."""
+
+        def some(at: Value, count: int, mask: Value | None) -> None:
+            with f.loop(0, g["taps_h"], carry=[f.const(work, 0, lanes)] * count) as T:
+                entry = T.index * g["out_h"] + y
+                row = f.load(f.offset(index_h, entry * 8), I64) * g["in_w"] + at
+                w = f.splat(f.load(f.offset(weight_h, entry * work.bytes), work), lanes)
+                place = f.offset(image, row * t.bytes)
+                loads = [f.load(f.offset(place, i * lanes * t.bytes), t, lanes, mask).to(work) for i in range(count)]
+                T.carry = tuple(f.fma(w, x, total) for x, total in zip(loads, T.carry, strict=True))
+            to = f.offset(buffer, (at - first) * work.bytes)
+            for i, x in enumerate(T.carry):
+                f.store(f.offset(to, i * lanes * work.bytes), x)
+
+        whole = first + (stop - first) / (4 * lanes) * (4 * lanes)
+        with f.loop(first, whole, 4 * lanes) as L:
+            some(L.index, 4, None)
+        with f.loop(whole, stop, lanes) as L:
+            some(L.index, 1, f.first(stop - L.index, lanes))
+
+    def tap(line: Value, entry: Value) -> Value:
+        start = f.load(f.offset(starts, entry * 8), I64)
+        place = f.load(f.offset(places, entry * (lanes * place_type.bytes)), place_type, lanes)
+        at = f.offset(line, start * here.bytes)
+        if not picks:
+            return f.gather_at(at, place, here).to(work)
+        left = g["in_w"] - start
+        masks = [None if staged else f.first(left - i * lanes, lanes) for i in range(2)]
+        low, high = (f.load(f.offset(at, i * lanes * here.bytes), here, lanes, m) for i, m in enumerate(masks))
+        return _pick(f, low, high, place)
+
+    registers = (g["out_w"] + (lanes - 1)) / lanes
+    with f.loop(f.begin, f.end) as R:
+        number, y = R.index / g["out_h"], R.index % g["out_h"]
+        image = f.offset(source, number * g["in_h"] * g["in_w"] * t.bytes)
+        with f.loop(0, g["pieces"]) as P:
+            if staged:
+                span = f.offset(spans, P.index * 16)
+                first = f.load(span, I64)
+                stage(image, y, first, f.load(f.offset(span, 8), I64))
+                line = f.offset(buffer, first * -work.bytes)
+            else:
+                line = f.offset(image, f.load(f.offset(index_h, y * 8), I64) * g["in_w"] * t.bytes)
+            last = (P.index + 1) * g["registers"]
+            with f.loop(P.index * g["registers"], f.select(last < registers, last, registers)) as V:
+                with f.loop(0, g["taps_w"], carry=[f.const(work, 0, lanes)]) as T:
+                    entry = V.index * g["taps_w"] + T.index
+                    w = f.load(f.offset(weights, entry * (lanes * work.bytes)), work, lanes)
+                    T.carry = (f.fma(w, tap(line, entry), T.carry[0]),)
+                o = V.index * lanes
+                to = f.offset(out, (R.index * g["out_w"] + o) * t.bytes)
+                f.store(to, T.carry[0].to(t), f.first(g["out_w"] - o, lanes))
 
 
+# ---- channels last ------------------------------------------------------------------------------------------------------
+AT_ONCE = 4  # registers of a pixel for which the taps are looked up once
+
+
+@kernel
+def plane_last(f: Function, dtype: str, taps: tuple[int, int]) -> None:
+    """Along the two dimensions before the last, which are channels.
+
+    ``ptr = [out, in, index across, weight across, index along, weight along]``, ``arg = [out_h, in_h, taps_h, out_w, in_w,
+    taps_w, channels]``; ``taps`` are those across and along where there are few, else 0. The range counts rows.
+    """
+    t, work = part(dtype), part(working(dtype))
+    lanes = f.lanes(work)
+    out_h, in_h, taps_h, out_w, in_w, taps_w, channels = (f.size(i) for i in range(7))
+    out, source, index_h, weight_h, index_w, weight_w = (f.data(i) for i in range(6))
+    pixel = channels * t.bytes
+
+    def table(index: Value, weight: Value, entry: Value) -> tuple[Value, Value]:
+        return f.load(f.offset(index, entry * 8), I64), f.load(f.offset(weight, entry * work.bytes), work)
+
+    def add(sums: tuple, line: Value, c: Value, w: Value, mask: Value | None) -> tuple:
+        at, many = f.offset(line, c * t.bytes), f.splat(w, lanes)
+        loads = [f.load(f.offset(at, i * lanes * t.bytes), t, lanes, mask).to(work) for i in range(len(sums))]
+        return tuple(f.fma(many, x, total) for x, total in zip(loads, sums, strict=True))
+
+    def by_loops(image: Value, y: Value, x: Value) -> None:
+        for c, count, mask in _runs(f, channels, lanes):
+            with f.loop(0, taps_h, carry=[f.const(work, 0, lanes)] * count) as H:
+                row, across = table(index_h, weight_h, H.index * out_h + y)
+                with f.loop(0, taps_w, carry=H.carry) as W:
+                    place, along = table(index_w, weight_w, W.index * out_w + x)
+                    line = f.offset(image, (row * in_w + place) * pixel)
+                    W.carry = add(W.carry, line, c, across * along, mask)
+                H.carry = W.carry
+            put(y, x, c, H.carry, mask)
+
+    def unrolled(image: Value, y: Value, x: Value) -> None:
+        rows = [table(index_h, weight_h, y + out_h * i) for i in range(taps[0])]
+        columns = [table(index_w, weight_w, x + out_w * i) for i in range(taps[1])]
+        near = [(f.offset(image, (i * in_w + j) * pixel), a * b) for i, a in rows for j, b in columns]
+        for c, count, mask in _runs(f, channels, lanes):
+            sums: tuple = (f.const(work, 0, lanes),) * count
+            for line, w in near:
+                sums = add(sums, line, c, w, mask)
+            put(y, x, c, sums, mask)
+
+    def put(y: Value, x: Value, c: Value, sums: tuple, mask: Value | None) -> None:
+        to = f.offset(out, ((R.index * out_w + x) * channels + c) * t.bytes)
+        for i, total in enumerate(sums):
+            f.store(f.offset(to, i * lanes * t.bytes), total.to(t), mask)
+
+    with f.loop(f.begin, f.end) as R:
+        number, y = R.index / out_h, R.index % out_h
+        image = f.offset(source, number * in_h * in_w * pixel)
+        with f.loop(0, out_w) as X:
+            (unrolled if taps[0] else by_loops)(image, y, X.index)
+
+
+def _runs(f: Function, channels: Value, lanes: int) -> Iterator[tuple[Value, int, Value | None]]:
+    """First channel, number of registers and mask of runs of channels; the caller writes the body of each loop."""
+    whole = channels / (lanes * AT_ONCE) * (lanes * AT_ONCE)
+    with f.loop(0, whole, lanes * AT_ONCE) as L:
+        yield L.index, AT_ONCE, None
+    with f.loop(whole, channels, lanes) as L:
+        yield L.index, 1, f.first(channels - L.index, lanes)
+
+
+# ---- any dimension ------------------------------------------------------------------------------------------------------
 @kernel
 def outer(f: Function, dtype: str) -> None:
-    """Along any other dimension."""
-    t = TYPES[dtype]
-    work = _compute(t)
+    """Along a dimension with others behind it: registers hold what lies side by side.
+
+    ``ptr = [out, in, index, weight]``: int64 indices and weights, tap-major. ``arg = [outputs, inputs, inner, taps]``. The
+    range counts outputs, for each of what comes before.
+    """
+    t, work = TYPES[dtype], part(working(dtype))
     lanes = f.lanes(work)
-    outputs, inputs, inner, taps = _args(f)
+    outputs, inputs, inner, taps = (f.size(i) for i in range(4))
     out, src, index, weight = (f.data(i) for i in range(4))
     with f.loop(f.begin, f.end) as row:
         a, o = row.index / outputs, row.index % outputs
         here = f.offset(src, a * inputs * inner * t.bytes)
         there = f.offset(out, row.index * inner * t.bytes)
-
-        def block(at: Value, mask: Value | None) -> None:
-            with f.loop(f.i64(0), taps, 1, [f.const(work, 0, lanes)]) as tap:
-                entry = (tap.index * outputs + o) * 8
-                line = f.load(f.offset(index, entry), I64) * inner + at
-                w = f.splat(f.load(f.offset(weight, entry), F64).to(work), lanes)
-                x = f.load(f.offset(here, line * t.bytes), t, lanes, mask).to(work)
-                tap.carry = (f.fma(w, x, tap.carry[0]),)
-            f.store(f.offset(there, at * t.bytes), tap.carry[0].to(t), mask)
-
-        whole = inner - inner % lanes
-        with f.loop(f.i64(0), whole, lanes) as b:
-            block(b.index, None)
-        with f.when(whole < inner):
-            block(whole, f.first(inner - whole, lanes))
+        for at, count, mask in _runs(f, inner, lanes):
+            with f.loop(0, taps, carry=[f.const(work, 0, lanes)] * count) as tap:
+                entry = tap.index * outputs + o
+                line = f.offset(here, (f.load(f.offset(index, entry * 8), I64) * inner + at) * t.bytes)
+                w = f.splat(f.load(f.offset(weight, entry * work.bytes), work), lanes)
+                loads = [f.load(f.offset(line, i * lanes * t.bytes), t, lanes, mask).to(work) for i in range(count)]
+                tap.carry = tuple(f.fma(w, x, total) for x, total in zip(loads, tap.carry, strict=True))
+            for i, total in enumerate(tap.carry):
+                f.store(f.offset(there, (at + i * lanes) * t.bytes), total.to(t), mask)

@@ -11,6 +11,7 @@ import taeda
 from taeda import Tensor
 
 from .._core import Composite
+from .._core.conv import is_channels_last as _is_channels_last
 from ..ops import activation as _activation
 from ..ops import random as _random
 from ..ops import softmax as _softmax
@@ -93,7 +94,6 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.resample import affine_grid, grid_sample, interpolate
-from ..ops.shape import keep_channels_last as _keep_channels_last
 from ..ops.shape import pad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
@@ -408,6 +408,10 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 
 # ---- rearranging ----------------------------------------------------------------------------------------------------
+def _kept_format(input: Tensor) -> Any:
+    return taeda.preserve_format if _is_channels_last(input) else taeda.contiguous_format
+
+
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)``."""
     r = upscale_factor
@@ -425,10 +429,12 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     n = len(batch)
     if r == 1:  # nothing moves, and yet it is no view
-        return input.clone(memory_format=taeda.contiguous_format)
+        return input.clone(memory_format=_kept_format(input))
+    if _is_channels_last(input):  # the same on what lies in memory
+        x = input.permute(0, 2, 3, 1).reshape(*batch, h, w, c // (r * r), r, r)
+        return x.permute(0, 1, 4, 2, 5, 3).reshape(*batch, h * r, w * r, c // (r * r)).permute(0, 3, 1, 2)
     x = input.reshape(*batch, c // (r * r), r, r, h, w)
-    x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
-    return _keep_channels_last(x, input)
+    return x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -447,10 +453,12 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     n = len(batch)
     if r == 1:  # nothing moves, and yet it is no view
-        return input.clone(memory_format=taeda.contiguous_format)
+        return input.clone(memory_format=_kept_format(input))
+    if _is_channels_last(input):
+        x = input.permute(0, 2, 3, 1).reshape(*batch, h // r, r, w // r, r, c)
+        return x.permute(0, 1, 3, 5, 2, 4).reshape(*batch, h // r, w // r, c * r * r).permute(0, 3, 1, 2)
     x = input.reshape(*batch, c, h // r, r, w // r, r)
-    x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
-    return _keep_channels_last(x, input)
+    return x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -462,7 +470,11 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     c = input.size(1)
     if c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return _keep_channels_last(input.unflatten(1, (groups, c // groups)).transpose(1, 2).flatten(1, 2), input)
+    if _is_channels_last(input):
+        n = input.dim()
+        last = input.permute(0, *range(2, n), 1).unflatten(-1, (groups, c // groups))
+        return last.transpose(-1, -2).flatten(-2).permute(0, n - 1, *range(1, n - 1))
+    return input.unflatten(1, (groups, c // groups)).transpose(1, 2).flatten(1, 2)
 
 
 native_channel_shuffle = channel_shuffle

@@ -11,7 +11,7 @@ from .._core.conv import is_channels_last, keep_format
 from ..kernels import pool as kernels
 from ..kernels import pool_last
 from .reduction import extent
-from .shape import keep_channels_last
+from .resample import Line, resampled
 from .table import expect_tensors, primitive, with_out
 from .views import reshape
 
@@ -419,18 +419,17 @@ def _adaptive_avg(name, n, input, output_size):
         return input.mean(dims, keepdim=True)
     if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
         kernel = tuple(i // o for i, o in zip(space, size, strict=True))
-        return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
-    # A mean over a box is one mean per dimension, each a product with a small matrix.
-    from .creation import arange
-
-    x = input
-    for d, i, o in zip(dims, space, size, strict=True):
-        ends = arange(o + 1).unsqueeze(1) * i
-        low, high = ends[:-1] // max(o, 1), -(-ends[1:] // max(o, 1))
-        place = arange(i)
-        matrix = ((place >= low) & (place < high)).to(input.dtype) / (high - low)
-        x = (x.transpose(d, -1) @ matrix.t()).transpose(d, -1)
-    return keep_channels_last(x, input)
+        if kernel[-1] in kernels.STRIDES or is_channels_last(input):
+            return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
+        if n == 1:
+            return reshape(input, (*input.shape[:-1], *size, *kernel)).mean(-1)
+    if min(size) == 0:
+        return input.new_zeros((*input.shape[:-n], *size))
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'; convert with .float()")
+    # A mean over a box is one mean per dimension.
+    lines = [None if i == o else Line("area", i, o, 0.0, False, False) for i, o in zip(space, size, strict=True)]
+    return resampled(input, lines)
 
 
 def adaptive_avg_pool1d(input, output_size):

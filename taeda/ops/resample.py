@@ -1,7 +1,7 @@
 """Interpolation and sampling: interpolate, grid_sample, affine_grid.
 
-Interpolation is done one dimension at a time, the last first: each output is a short weighted sum of inputs
-(``taeda/kernels/resample.py``). The tables of weights depend on sizes alone and are kept.
+Each output of an interpolation is a short weighted sum of inputs (``taeda/kernels/resample.py``): of the last two dimensions
+at once, and of those before one at a time. The tables of weights depend on sizes alone and are kept.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import _core
@@ -114,15 +115,21 @@ def _fixed_point(index, weight, np):
     return np.trunc(weight * unit + np.copysign(0.5, weight)) / unit
 
 
+def _areas(line: Line, np):
+    """Equal taps of the windows of adaptive averages."""
+    o = np.arange(line.outputs)
+    first, stop = o * line.inputs // line.outputs, -(-(o + 1) * line.inputs // line.outputs)
+    taps = np.arange((stop - first).max(initial=1))[:, None]
+    return np.minimum(first + taps, stop - 1), np.where(taps < stop - first, 1 / (stop - first), 0.0)
+
+
 @functools.lru_cache(maxsize=256)
-def _table(line: Line) -> tuple[Tensor, Tensor, int]:
-    """Indices and weights, tap-major, and the number of taps."""
+def _taps(line: Line):
+    """Indices (int64) and weights (float64) of each tap of each output."""
     import numpy as np
 
-    from .exchange import from_numpy
-
     forward = line._replace(transposed=False)
-    index, weight = (_antialiased if line.antialias else _plain)(forward, np)
+    index, weight = (_areas if line.kind == "area" else _antialiased if line.antialias else _plain)(forward, np)
     weight = _fixed_point(index, weight, np) if line.fixed else weight
     if line.transposed:  # for each input, the outputs it went to
         taps, outputs = index.shape
@@ -132,12 +139,92 @@ def _table(line: Line) -> tuple[Tensor, Tensor, int]:
         order = np.lexsort((o, i))
         i, o, w = i[order], o[order], w[order]
         counts = np.bincount(i, minlength=line.inputs)
-        slot = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = np.cumsum(counts) - counts
+        slot = np.arange(len(i)) - np.repeat(starts, counts)
         n = max(int(counts.max(initial=0)), 1)
-        index, weight = np.zeros((n, line.inputs), np.int64), np.zeros((n, line.inputs))
+        # What is no tap has weight 0 and shows one that is: nothing else may turn a result into NaN.
+        index = np.where(counts, o[np.minimum(starts, len(o) - 1)], 0) * np.ones((n, 1), np.int64)
+        weight = np.zeros((n, line.inputs))
         index[slot, i], weight[slot, i] = o, w
-    index, weight = np.ascontiguousarray(index, np.int64), np.ascontiguousarray(weight, np.float64)
-    return from_numpy(index), from_numpy(weight), index.shape[0]
+    return np.ascontiguousarray(index, np.int64), np.ascontiguousarray(weight, np.float64)
+
+
+@functools.lru_cache(maxsize=256)
+def _table(line: Line, dtype: str = "float64") -> tuple[Tensor, Tensor, int]:
+    """Indices and weights (of ``dtype``), tap-major, and the number of taps."""
+    from .exchange import from_numpy
+
+    index, weight = _taps(line)
+    return from_numpy(index), from_numpy(weight.astype(dtype)), index.shape[0]
+
+
+class _Row(NamedTuple):
+    """What :func:`kernels.plane` knows of a row: tables, how many taps, registers of a piece and pieces, and which kernel."""
+
+    tables: tuple[Tensor, ...]
+    taps: int
+    registers: int
+    pieces: int
+    picks: bool
+
+
+@functools.lru_cache(maxsize=256)
+def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
+    """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
+    import numpy as np
+
+    from .exchange import from_numpy
+
+    width, item = target.host().vector_bytes, np.dtype(dtype).itemsize
+    lanes = width // item
+    index, weight = _taps(line)
+    taps, outputs = index.shape
+    registers = -(-outputs // lanes)
+    spare = registers * lanes - outputs
+    index, weight = (np.pad(x, ((0, 0), (0, spare)), "edge") for x in (index, weight))
+    index, weight = (x.reshape(taps, registers, lanes).transpose(1, 0, 2) for x in (index, weight))
+    starts, ends = index.min(2), index.max(2) + 1
+    places = index - starts[:, :, None]
+    picks = width == 64 and bool((ends - starts).max() <= 2 * lanes)
+    place_dtype = np.int64 if picks and item == 8 else np.int32
+    count, first, stop = registers, starts.min(1), ends.max(1)
+    if staged:  # as many registers in a piece as have their inputs within the buffer
+        room, count = kernels.STAGED // item, 0
+        while count < registers and all(
+            stop[i : i + count + 1].max() - first[i : i + count + 1].min() <= room
+            for i in range(0, registers, count + 1)
+        ):
+            count += 1
+        if not count:
+            return None
+    edges = range(0, registers, count)
+    spans = [(first[i : i + count].min(), stop[i : i + count].max()) for i in edges]
+    arrays = (
+        starts,
+        (places if picks else places * item).astype(place_dtype),
+        weight.astype(dtype),
+        np.array(spans, np.int64),
+    )
+    return _Row(tuple(from_numpy(np.ascontiguousarray(x)) for x in arrays), taps, count, len(edges), picks)
+
+
+_ONE = Line("nearest", 1, 1, 0.0, False, False)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_choice(line: Line) -> bool:
+    """Whether each output is one of the inputs."""
+    _, weight = _taps(line)
+    return len(weight) == 1 and bool((weight == 1).all())
+
+
+def _sides(line: Line) -> tuple[int, int]:
+    """How many go in and come out."""
+    return (line.outputs, line.inputs) if line.transposed else (line.inputs, line.outputs)
+
+
+def _dtype_of_weights(x: Tensor) -> str:
+    return kernels.working(x.dtype.name)
 
 
 @primitive(method=False, out=False, batch="along")
@@ -150,25 +237,96 @@ def resample(input, dim, line):
     return _along(input, dim, line)
 
 
+resample.vjp(input=lambda g, dim, line: resample(g, dim, line._replace(transposed=not line.transposed)))
+
+
 def _along(input, dim, line):
     x = input.contiguous()
     sizes = list(x.shape)
-    inputs, outputs = (line.outputs, line.inputs) if line.transposed else (line.inputs, line.outputs)
-    sizes[dim] = outputs
+    inner, before = math.prod(sizes[dim + 1 :]), math.prod(sizes[:dim])
+    inputs, sizes[dim] = _sides(line)
     result = _core.empty(sizes, x.dtype)
     if result.numel() == 0:
         return result
-    inner = math.prod(sizes[dim + 1 :])
-    before = math.prod(sizes[:dim])
-    index, weight, taps = _table(line)
-    kernel, rows, width = (kernels.last, before, outputs) if inner == 1 else (kernels.outer, before * outputs, inner)
-    address = kernel(x.dtype.name)
-    grain = max(1, 16384 // (width * taps))
-    _core.launch(address, (result, x, index, weight), (outputs, inputs, inner, taps), rows, grain)
+    if inner == 1:
+        return _of_planes(x.reshape(before, 1, inputs), _ONE, line).reshape(sizes)
+    index, weight, taps = _table(line, _dtype_of_weights(x))
+    rows, grain = before * sizes[dim], max(1, 16384 // (inner * taps))
+    address = kernels.outer(x.dtype.name)
+    _core.launch(address, (result, x, index, weight), (sizes[dim], inputs, inner, taps), rows, grain)
     return result
 
 
-resample.vjp(input=lambda g, dim, line: resample(g, dim, line._replace(transposed=not line.transposed)))
+@primitive(method=False, out=False, batch="fold")
+def resample_plane(input, across, along):
+    """The last two dimensions of ``input`` resampled, the rows as ``across`` says and what is in them as ``along``."""
+    if not is_channels_last(input):
+        return _of_planes(input.contiguous(), across, along)
+    n = input.dim()
+    x = input.permute(0, *range(2, n), 1).contiguous()
+    out = _of_pixels(x.reshape(-1, *x.shape[-3:]), across, along)
+    return out.reshape(*x.shape[:-3], *out.shape[1:]).permute(0, n - 1, *range(1, n - 1))
+
+
+resample_plane.vjp(
+    input=lambda g, across, along: resample_plane(
+        g, across._replace(transposed=not across.transposed), along._replace(transposed=not along.transposed)
+    )
+)
+
+
+def _of_planes(x, across, along):
+    """Contiguous planes."""
+    (in_h, out_h), (in_w, out_w) = _sides(across), _sides(along)
+    out = _core.empty((*x.shape[:-2], out_h, out_w), x.dtype)
+    if out.numel() == 0:
+        return out
+    dtype = _dtype_of_weights(x)
+    index, weight, taps = _table(across, dtype)
+    staged = dtype != x.dtype.name or not _is_choice(across)
+    row = _row(along, dtype, staged)
+    if row is None:  # rows that are much longer than what they become
+        if dtype != x.dtype.name:
+            return _of_planes(x.to(_core.dtype_by_name(dtype)), across, along).to(x.dtype)
+        return _of_planes(_along(x, x.dim() - 2, across), _ONE._replace(inputs=out_h, outputs=out_h), along)
+    address = kernels.plane(x.dtype.name, staged, row.picks)
+    args = (out_h, in_h, taps, out_w, in_w, row.taps, row.pieces, row.registers)
+    rows, work = out.numel() // out_w, taps * in_w + row.taps * out_w
+    _core.launch(address, (out, x, index, weight, *row.tables), args, rows, max(1, 32768 // work))
+    return out
+
+
+#: Of windows with more taps one dimension is resampled after the other.
+FEW_TAPS = 16
+
+
+def _of_pixels(x, across, along):
+    """Contiguous images with channels last."""
+    (in_h, out_h), (in_w, out_w) = _sides(across), _sides(along)
+    channels, dtype = x.shape[3], _dtype_of_weights(x)
+    out = _core.empty((x.shape[0], out_h, out_w, channels), x.dtype)
+    if out.numel() == 0:
+        return out
+    index_h, weight_h, taps_h = _table(across, dtype)
+    index_w, weight_w, taps_w = _table(along, dtype)
+    if taps_h * taps_w > FEW_TAPS:
+        return _along(_along(x, 1, across), 2, along)
+    taps = (taps_h, taps_w) if taps_h * taps_w <= 4 else (0, 0)
+    args = (out_h, in_h, taps_h, out_w, in_w, taps_w, channels)
+    grain = max(1, 32768 // (out_w * channels * taps_h * taps_w))
+    tensors = (out, x, index_h, weight_h, index_w, weight_w)
+    _core.launch(kernels.plane_last(x.dtype.name, taps), tensors, args, x.shape[0] * out_h, grain)
+    return out
+
+
+def resampled(input: Tensor, lines: Sequence[Line | None]) -> Tensor:
+    """The last dimensions of ``input`` resampled, each as its line says; None leaves one as it is."""
+    first = input.dim() - len(lines)
+    if len(lines) > 1 and lines[-2] and lines[-1]:
+        input, lines = resample_plane(input, lines[-2], lines[-1]), lines[:-2]
+    for d, line in reversed([*enumerate(lines)]):
+        input = resample(input, first + d, line) if line else input
+    return input
 
 
 # ---- interpolate ----------------------------------------------------------------------------------------------------------
@@ -275,7 +433,6 @@ def interpolate(
 
 def to_size(input, outputs, factors, mode, align_corners, antialias):
     """``input`` interpolated to ``outputs``, whose steps are by ``factors`` where these are not 0."""
-    n = input.dim() - 2
     kind = _KINDS.get(mode, mode)
     whole = not (input.dtype.is_floating_point or input.dtype.is_complex)
     if whole and (kind in ("linear", "cubic") and input.dtype is not _core.uint8):
@@ -283,21 +440,23 @@ def to_size(input, outputs, factors, mode, align_corners, antialias):
             f"interpolate: mode {mode!r} not implemented for {input.dtype}; convert to floating point"
         )
     fixed = whole and kind in ("linear", "cubic")  # then each dimension's result is rounded to 8 bits
-    result = input.to(_core.float64) if fixed else input
-    for d in reversed(range(n)):
-        double = result.dtype is _core.float64 and not kind.startswith("nearest")
-        line = Line(kind, input.shape[d + 2], outputs[d], factors[d], align_corners, antialias, double, fixed)
-        if line.inputs == line.outputs and (
-            factors[d] in (0.0, 1.0) or (kind.startswith("nearest") and factors[d] == 1.0)
-        ):
-            continue  # every kind is the identity then
-        if kind.startswith("nearest") and whole:
-            result = result.index_select(d + 2, _table(line)[0].view(-1))
-        else:
-            result = resample(result, d + 2, line)
-            result = result.add_(0.5).floor_().clamp_(0, 255) if fixed else result
-    if result is input:
+    double = (input.dtype is _core.float64 or fixed) and not kind.startswith("nearest")
+    lines = [
+        None  # every kind is the identity where nothing changes
+        if i == o and factor in (0.0, 1.0)
+        else Line(kind, i, o, factor, align_corners, antialias, double, fixed)
+        for i, o, factor in zip(input.shape[2:], outputs, factors, strict=True)
+    ]
+    if not any(lines):
         return input.clone()
+    if not whole:
+        return resampled(input, lines)
+    result = input.to(_core.float64) if fixed else input
+    for d, line in reversed([*enumerate(lines, 2)]):
+        if line and fixed:
+            result = resample(result, d, line).add_(0.5).floor_().clamp_(0, 255)
+        elif line:
+            result = result.index_select(d, _table(line)[0].view(-1))
     return result.to(input.dtype)
 
 

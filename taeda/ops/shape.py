@@ -244,29 +244,23 @@ def edge_pad_backward(input, pad, mode):
                 if shown.stride(d) == 0 and shown.shape[d] > 1:  # one slice is shown in several places
                     beside, shown = beside.sum(d, True), narrow(shown, d, 0, 1)
             shown.add_(beside)
-    return inside.contiguous()
+    last = is_channels_last(input)
+    return inside.contiguous(memory_format=_LAST[input.dim()]) if last else inside.contiguous()
 
 
 edge_pad.vjp(input=lambda g, pad, mode: edge_pad_backward(g, pad, mode))
 edge_pad_backward.vjp(input=lambda g, pad, mode: edge_pad(g, pad, mode))
 
 
-def _pad_channels_last(input, amounts, mode, value):
-    """The same with the dimensions in the order of memory, where the format is to be kept."""
-    n = input.dim()
-    if mode == "constant":
-        _padded(input.shape, amounts)  # says what is wrong
-        ordered = input.permute(0, *range(2, n), 1)
-        out = constant_pad_nd(ordered, (0, 0, *amounts), 0 if value is None else value)
-        return out.permute(0, n - 1, *range(1, n - 1))
-    return keep_channels_last(pad(input.contiguous(), amounts, mode, value), input)
+#: The format with channels last, by the number of dimensions.
+_LAST = {4: _core.channels_last, 5: _core.channels_last_3d}
 
 
 def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
     """``out`` with channels last in memory if ``like`` has them there."""
     if not is_channels_last(like):
         return out
-    return out.contiguous(memory_format=_core.channels_last if out.dim() == 4 else _core.channels_last_3d)
+    return out.contiguous(memory_format=_LAST[out.dim()])
 
 
 def pad(input, pad, mode="constant", value=None):
@@ -284,8 +278,6 @@ def pad(input, pad, mode="constant", value=None):
         what, kind, given = ("mode", "str", mode) if type(mode) is not str else ("pad", "a tuple of ints", pad)
         raise TypeError(f"pad(): argument {what!r} must be {kind}, not {type(given).__name__}")
     pad = _core.whole_numbers(pad, "pad", "pad")
-    if is_channels_last(input) and len(pad) <= 2 * (input.dim() - 2):
-        return _pad_channels_last(input, pad, mode, value)
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):

@@ -5,6 +5,7 @@ import pytest
 
 import taeda
 from taeda.nn import functional as F
+from taeda.ops import resample
 
 MODES = [
     ("nearest", 1),
@@ -48,6 +49,44 @@ def test_narrow_dtypes(mode, dtype):
     assert got.dtype is dtype
     tolerance = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 5e-2}[dtype.name]
     np.testing.assert_allclose(got.double().numpy(), want, rtol=tolerance, atol=tolerance)
+
+
+def by_taps(x, line, axis):
+    """``x`` resampled by the tables in float64."""
+    index, weight = resample._taps(line)
+    along = (len(weight), -1, *(1,) * (x.ndim - 1 - axis))
+    return sum(np.take(x, i, axis) * w for i, w in zip(index, weight.reshape(along), strict=True))
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.bfloat16])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("size", [(9, 30), (3, 9000), (20, 700), (5, 2), (8, 4500)])
+def test_planes(size, last, dtype):
+    """Rows that are put together whole, those that go by pieces, and those that are much longer than their results."""
+    x = draw(1, 3, 7, 4500).to(dtype)
+    x = x.contiguous(memory_format=taeda.channels_last) if last else x
+    near = {"float32": 1e-5, "float64": 1e-11, "bfloat16": 4e-2}[dtype.name]
+    for mode, kind in (("nearest", "nearest"), ("bilinear", "linear"), ("bicubic", "cubic"), ("area", "area")):
+        double = dtype is taeda.float64 and mode != "nearest"
+        sizes = zip((7, 4500), size, strict=True)
+        lines = [resample.Line(kind, i, o, 0.0, False, False, double) for i, o in sizes]
+        y = x.detach().clone().requires_grad_(True)
+        got = F.interpolate(y, size=size, mode=mode)
+        want = by_taps(by_taps(x.double().numpy(), lines[0], 2), lines[1], 3)
+        np.testing.assert_allclose(got.detach().double().numpy(), want, rtol=near, atol=near)
+        (g,) = taeda.autograd.grad(got, y, got.detach())
+        lines = [line._replace(transposed=True) for line in lines]
+        want = by_taps(by_taps(got.detach().double().numpy(), lines[0], 2), lines[1], 3)
+        np.testing.assert_allclose(g.double().numpy(), want, rtol=near, atol=near * np.abs(want).max())
+
+
+def test_what_is_not_finite_stays_where_it_is_seen():
+    x = taeda.zeros(1, 1, 4, 4).requires_grad_(True)
+    out = F.interpolate(x, size=(7, 9), mode="nearest")
+    g = taeda.zeros_like(out)
+    g[..., 0, 0] = float("inf")
+    (dx,) = taeda.autograd.grad(out, x, g)
+    assert dx[0, 0, 0, 0] == float("inf") and int(dx.isfinite().sum()) == 15
 
 
 def test_whole_numbers_and_views():
