@@ -8,7 +8,8 @@ so that the thousandth of them is as exact as the first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from . import scalar as s
@@ -112,20 +113,33 @@ def _unpack(state: State) -> list[Value]:
     return [v for x in state for v in ((x.re, x.im) if isinstance(x, Complex) else (x,))]
 
 
-def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str) -> None:
+def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backward: bool) -> None:
     """One contiguous row: several vectors at a time, which are scanned each for itself before they are joined.
 
     From one vector to the next goes a single combine, of the last lane of each in all lanes.
     """
-    f, lanes = row.f, row.schedule.lanes
+    f, lanes, n = row.f, row.schedule.lanes, row.schedule.n0
     init = scan.init(working)
     none = _constants(f, init, lanes)
+
+    def place(at: Value, count: Value | None) -> Value:
+        """Where the vector lies of which the scan makes its elements from ``at`` on."""
+        if not backward:
+            return at
+        first = n - at - lanes
+        return first if count is None else f.select(first > 0, first, 0)
+
+    def turned(values: list[Value]) -> list[Value]:
+        return [v.shuffle(range(lanes - 1, -1, -1)) for v in values] if backward and lanes > 1 else values
 
     def alone(at: Value, count: Value | None) -> list[Value]:
         """The vector at ``at``, scanned."""
         mask = None if count is None or lanes == 1 else f.first(count, lanes)
-        value = row.load(x, at, lanes, count if lanes > 1 else None, mask)
-        run = _unpack(scan.enter(value, f.splat(at, lanes) + f.iota(I64, lanes)))
+        value = row.load(x, place(at, count), lanes, count if lanes > 1 else None, mask)
+        run = turned(_unpack(scan.enter(value, f.splat(at, lanes) + f.iota(I64, lanes))))
+        if backward and mask is not None:  # what is no element comes first
+            (mask,) = turned([mask])
+            run = [f.select(mask, v, e) for v, e in zip(run, none, strict=True)]
         shift = 1
         while shift < lanes:  # lane i gets lanes i - shift and before; the first ones get the identity
             picks = [i - shift if i >= shift else lanes for i in range(lanes)]
@@ -139,28 +153,46 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str) -> No
 
     def put(at: Value, run: list[Value], count: Value | None) -> None:
         mask = None if count is None or lanes == 1 else f.first(count, lanes)
-        for i, y in zip(outs, scan.leave(f, _pack(init, run)), strict=True):
-            row.store(i, at, y, count if lanes > 1 else None, mask)
+        for i, y in zip(outs, scan.leave(f, _pack(init, turned(run))), strict=True):
+            row.store(i, place(at, count), y, count if lanes > 1 else None, mask)
+
+    def several(first: Value, carried: list[Value], vectors: int, whole: bool) -> list[Value]:
+        """Some vectors, after ``carried``, and what they carry on."""
+        places = [(at, None if whole else n - at) for at in (first + lanes * k for k in range(vectors))]
+        runs = [alone(*at) for at in places]
+        for at, run in zip(places, runs, strict=True):
+            put(at[0], join(carried, run), at[1])
+            carried = join(carried, [v.shuffle([lanes - 1] * lanes) if lanes > 1 else v for v in run])
+        return carried
 
     group = SCANNED if scan.cheap else 1
-    n = row.schedule.n0
     with f.loop(0, n - (lanes * group - 1), lanes * group, carry=none) as L:
-        places = [L.index + lanes * k for k in range(group)]
-        runs = [alone(at, None) for at in places]
-        carried = list(L.carry)
-        for at, run in zip(places, runs, strict=True):
-            put(at, join(carried, run), None)
-            carried = join(carried, [v.shuffle([lanes - 1] * lanes) if lanes > 1 else v for v in run])
-        L.carry = tuple(carried)
-    with f.loop(n & f.i64(-lanes * group), n, lanes, carry=L.carry) as L:
-        run = join(list(L.carry), alone(L.index, n - L.index))
-        put(L.index, run, n - L.index)
-        L.carry = tuple(v.shuffle([lanes - 1] * lanes) if lanes > 1 else v for v in run)
+        L.carry = tuple(several(L.index, list(L.carry), group, True))
+    rest, carried = n & f.i64(-lanes * group), list(L.carry)
+    if group == 1 or lanes == 1:
+        with f.loop(rest, n, lanes, carry=carried) as L:
+            L.carry = tuple(several(L.index, list(L.carry), 1, lanes == 1))
+        return
+    with f.when(n - rest > lanes):
+        several(rest, carried, group, False)
+    with f.when((n - rest <= lanes) & (rest < n)):
+        several(rest, carried, 1, False)
+
+
+@contextmanager
+def _from_the_end(row: Row) -> Iterator[None]:
+    """Column mode: rows run from their last element to the first."""
+    f, schedule = row.f, row.schedule
+    bases, strides = row.bases, schedule.strides
+    schedule.strides = [(f.i64(0) - s[0], *s[1:]) for s in strides]
+    row.bases = [f.offset(b, (schedule.n0 - 1) * s[0]) for b, s in zip(bases, strides, strict=True)]
+    yield
+    row.bases, schedule.strides = bases, strides
 
 
 @kernel
-def scan(f: Function, op: str, dtypes: tuple[str, ...], columns: bool) -> None:
-    """One scan over rows. Operands: the outputs (value, then position where there is one), the input."""
+def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns: bool) -> None:
+    """One scan over rows, or from their ends. Operands: the outputs (value, then position where there is one), the input."""
     rule = SCANS[op]
     outs = list(range(len(dtypes) - 1))
     x = len(outs)
@@ -169,14 +201,15 @@ def scan(f: Function, op: str, dtypes: tuple[str, ...], columns: bool) -> None:
 
     def body(row: Row) -> None:
         if not columns:
-            _scan_row(row, rule, x, outs, working)
+            _scan_row(row, rule, x, outs, working, backward)
             return
 
         def step(acc: State, v: Value, at: Value):
             state = rule.combine(f, acc, rule.enter(v, f.splat(at, v.lanes)))
             return state, rule.leave(f, state)
 
-        row.fold([x], rule.init(working), step, lambda a, b: a, outs, blocked=False, index=I64)
+        with _from_the_end(row) if backward else nullcontext():
+            row.fold([x], rule.init(working), step, lambda a, b: a, outs, blocked=False, index=I64)
 
     rowwise(f, body, operands, _widest(working, rule), columns=columns, tiles=(4,))
 

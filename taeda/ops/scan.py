@@ -7,11 +7,12 @@ from .._core.reduce import Rowwise
 from .table import OPS, composite, primitive, result_type
 
 
-def _scan(name: str, outs: str, wide: bool = True, floating: bool = False):
-    return Rowwise(name, "scan.scan", outs, "f", floating, wide, (name,), name in ("cummax", "cummin")).along
+def _scan(name: str, outs: str, wide: bool = True, floating: bool = False, backward: bool = False):
+    return Rowwise(name, "scan.scan", outs, "f", floating, wide, (name, backward), name in ("cummax", "cummin")).along
 
 
 _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")
+_cumsum_back = _scan("cumsum", "fs", backward=True)
 _cummax, _cummin = _scan("cummax", "fxfi"), _scan("cummin", "fxfi")
 _logcumsumexp = _scan("logcumsumexp", "fx", wide=False, floating=True)
 
@@ -19,9 +20,13 @@ CummaxResult = result_type("cummax", "values", "indices")
 CumminResult = result_type("cummin", "values", "indices")
 
 
-def _reverse_cumsum(x, dim):
+@primitive(method=False, out=False, batch="along")
+def _reverse_cumsum(input, dim):
     """Sums of each element and all after it."""
-    return x.flip(dim).cumsum(dim).flip(dim) if x.dim() else x
+    return _cumsum_back(input, dim)
+
+
+_reverse_cumsum.vjp(input=lambda g, dim: cumsum(g, dim))
 
 
 @primitive(inplace=True, out="any", batch="along")

@@ -63,7 +63,7 @@ def kernels(target):
         yield "search", search_sorted.text("float32", False, "int64", True, target=target)
         yield "masks", mask_positions.text(3, target=target)
         yield "masked items", mask_select.text(4, target=target)
-        yield "scan", scan.text("cumsum", ("float32", "float32"), False, target=target)
+        yield "scan", scan.text("cumsum", True, ("float32", "float32"), False, target=target)
         for dtype in ("uint8", "float16", "float32", "float64"):
             yield f"sort {dtype}", sort_rows.text(dtype, True, False, target=target)
             yield f"sort few {dtype}", sort_rows.text(dtype, False, True, target=target)

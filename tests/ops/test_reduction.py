@@ -163,3 +163,13 @@ def test_running_statistics():
     F.batch_norm(taeda.from_numpy(x), mean, var, training=True, momentum=0.3)
     np.testing.assert_allclose(mean.numpy(), 0.3 * x.mean((0, 2)))
     np.testing.assert_allclose(var.numpy(), 0.7 + 0.3 * x.var((0, 2), ddof=1))
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.complex64])
+@pytest.mark.parametrize("shape, dim", [((3, n), 1) for n in (1, 7, 9, 28, 33, 130)] + [((2, 9, 35), 1), ((40, 3), 0)])
+def test_gradient_of_running_sums(shape, dim, dtype):
+    """Sums from the end, in registers of which the last is not full."""
+    x = taeda.zeros(shape, dtype=dtype, requires_grad=True)
+    g = taeda.arange(1.0, x.numel() + 1).reshape(shape).to(dtype)
+    (got,) = taeda.autograd.grad(x.cumsum(dim), x, g)
+    assert got.tolist() == np.flip(np.cumsum(np.flip(g.numpy(), dim), dim), dim).tolist()
