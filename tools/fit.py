@@ -240,10 +240,32 @@ FITS = {
         0.0217,
         (1, None, None),
     ),
+    # exp(r) - 1 = r + r^2 p(r)
+    "EXPM1_SIXTEENTH": (
+        lambda r: (mp.expm1(r) - r) / r**2,
+        lambda r: r**2 / abs(mp.expm1(r)),
+        -0.0217,
+        0.0217,
+        (2, None, None),
+    ),
     # 2^r = 1 + r p(r)
     "EXP2": (lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.exp(r * LN2), -0.5005, 0.5005, (5, 10, 6)),
     # log(1 + r) = r + r^2 p(r)
     "LOG": (lambda r: (mp.log1p(r) - r) / r**2, lambda r: r**2 / mp.log1p(r), -0.25, 0.5, (9, 20, 12)),
+    "LOG_SIXTEENTH": (
+        lambda r: (mp.log1p(r) - r) / r**2,
+        lambda r: r**2 / abs(mp.log1p(r)),
+        -0.03126,
+        0.0625,
+        (3, None, None),
+    ),
+    "LOG1P_FIFTEENTH": (
+        lambda r: (mp.log1p(r) - r) / r**2,
+        lambda r: r**2 / abs(mp.log1p(r)),
+        -0.0313,
+        0.0334,
+        (2, None, None),
+    ),
     # atanh(s) = s + s^3 (1/3 + s^2 p(s^2)), where a pair of doubles carries the rest
     "ATANH": (
         even(lambda s: ((mp.atanh(s) - s) / s**3 - mp.mpf(1) / 3) / s**2),
@@ -343,7 +365,6 @@ PIECES = {
     "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 5, 0.0, 1.0),
     "TAIL_TIMES": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
     "TAIL_SLOPE": (tail_slope, lambda y: 1, 25 / 128, 4, 0.5, 0.0),
-    "LOG1P": (mp.log1p, lambda y: 1 / y, 1 / 31, 4, 0.0, None),
 }
 #: Those that are odd: the first piece is x + p(x).
 ODD = {"TANH", "ERF"}
@@ -360,7 +381,7 @@ def near_float32(function: Curve, x: float) -> mp.mpf:
         at = start + np.float32((i // 2 + i % 2) * (1 - 2 * (i % 2))) * step
         value = function(mp.mpf(float(at)))
         rounded = np.float32(float(value))
-        if abs(value - mp.mpf(float(rounded))) < mp.mpf(float(np.spacing(rounded))) / 512:
+        if abs(value - mp.mpf(float(rounded))) < mp.mpf(float(np.spacing(abs(rounded)))) / 512:
             return mp.mpf(float(at))
     raise ValueError(f"no such number near {x}")
 
@@ -416,6 +437,22 @@ def pieces(name: str) -> list[str]:
     return [*lines, ")", ""]
 
 
+def inverses(name: str, middles: list[float]) -> list[str]:
+    """For 16 pieces of a logarithm: float32 numbers near ``1 / middle`` and minus their logarithms, nearly float32 too."""
+    found = [mp.mpf(1) if x == 1 else near_float32(lambda y: -mp.log(y), 1 / x) for x in middles]
+    lines = [f"{name} = ("]
+    for numbers in (found, [-mp.log(x) for x in found]):
+        texts = [str(np.float32(float(x))) for x in numbers]
+        lines += ["    (", *(f"        {', '.join(texts[i : i + 8])}," for i in (0, 8)), "    ),"]
+    return [*lines, ")", ""]
+
+
+#: Where the pieces of log lie by the four highest bits of a mantissa in [0.75, 1.5): from 1 on sixteenths, below 1 half of
+#: that. The two at 1 leave it as it is. Those of ``log(1 + z)`` lie at fifteenths.
+LOG_MIDDLES = [1.0, *(1 + (i + 0.5) / 16 for i in range(1, 8)), *(0.75 + (i + 0.5) / 32 for i in range(7)), 1.0]
+LOG1P_MIDDLES = [1 + i / 15 for i in range(16)]
+
+
 def write_pieces(names: list[str]) -> None:
     """Fit the pieces of ``names`` and, where they are all there are, write their file."""
     lines = [
@@ -423,6 +460,9 @@ def write_pieces(names: list[str]) -> None:
         "",
         "# fmt: off",
         *(line for name in names for line in pieces(name)),
+        "# Inverses of the middles of pieces of a logarithm, and minus their logarithms.",
+        *inverses("LOG", LOG_MIDDLES),
+        *inverses("LOG1P", LOG1P_MIDDLES),
     ]
     if names == list(PIECES):
         (SCALAR / "piece_tables.py").write_text("\n".join(lines[:-1]) + "\n")

@@ -8,7 +8,9 @@ from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
-from .elementary import exp, sigmoid, sigmoid_backward, tanh
+from .comparison import gt
+from .elementary import exp, expm1, sigmoid, sigmoid_backward, tanh
+from .indexing import where
 from .pointwise import add, mul, mul_conj, neg, no_slope, pow, rsub, sub, times_itself, true_divide
 from .table import composite, pointwise
 
@@ -180,7 +182,7 @@ threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, thr
 @pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu")
 def elu_kernel(input, alpha, scale, input_scale):
     """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``."""
-    return s.select(input > 0, input * scale, s.expm1(input * input_scale) * (alpha * scale))
+    return s.select(input > 0, input * scale, s.expm1_negative(input * input_scale) * (alpha * scale))
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
@@ -220,6 +222,8 @@ def celu(input, alpha=1.0):
     """Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    if alpha < 0:  # the exponential grows below 0, where elu_kernel expects it to fall
+        return where(gt(input, 0), input, mul(expm1(mul(input, 1.0 / alpha)), alpha))
     return elu_kernel(input, float(alpha), 1.0, 1.0 / alpha)
 
 
@@ -228,6 +232,8 @@ def celu_(input, alpha=1.0):
     """In-place form of :func:`celu`."""
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    if alpha < 0:
+        return input.copy_(celu(input, alpha))
     return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0 / alpha)
 
 
@@ -257,8 +263,8 @@ def gelu(input, *, approximate="none"):
         approximate: ``"none"`` for the exact form, ``"tanh"`` for the approximation by a hyperbolic tangent.
     """
     if approximate == "tanh":
-        # (1 + tanh(u)) / 2 = sigmoid(2 u)
-        return s.gated(input, input * (input * input * (2 * 0.044715 * SQRT_2_OVER_PI) + 2 * SQRT_2_OVER_PI))
+        # (1 + tanh(u)) / 2 = sigmoid(2 u); where PyTorch's sum cancels, rough is still 1e4 times as exact
+        return s.gated(input, input * (input * input * (2 * 0.044715 * SQRT_2_OVER_PI) + 2 * SQRT_2_OVER_PI), True)
     if approximate != "none":
         raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
     return s.gelu(input)
@@ -350,7 +356,7 @@ def _mish_parts(x):
     ``x`` is held below 40, from where on that quotient is 1 and its derivative 0 whatever ``x`` they are multiplied by.
     """
     x = s.at_most(x, 40.0)
-    e = s.exp(x)
+    e = s.exp_negative(x)
     return x, e, e * (e + 2.0)
 
 

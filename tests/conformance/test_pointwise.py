@@ -341,6 +341,7 @@ def test_with_attributes(dtype):
         ("leaky_relu", 1, {"negative_slope": 0.3}),
         ("elu", 1, {"alpha": 0.7}),
         ("celu", 1, {"alpha": 0.7}),
+        ("celu", 1, {"alpha": -0.7}),
         ("gelu", 1, {"approximate": "tanh"}),
         ("softplus", 1, {"beta": 2, "threshold": 3}),
         ("hardshrink", 1, {"lambd": 1.0}),

@@ -84,7 +84,7 @@ UNARY = {
     "exp": (mp.exp, -1e4, 1e4, 1, 1),
     "exp2": (lambda x: mp.power(2, x), -1e4, 1e4, 1.5, 1.5),
     "expm1": (mp.expm1, -1e4, 1e4, 2, 2),
-    "log": (log_or_limit(mp.log), -INF, INF, 1, 1.5),
+    "log": (log_or_limit(mp.log), -INF, INF, 1.1, 1.5),
     "log2": (log_or_limit(lambda x: mp.log(x, 2)), 0, INF, 2, 2),
     "log10": (log_or_limit(mp.log10), 0, INF, 2, 2),
     "log1p": (mp.log1p, -1, INF, 1, 1.5),

@@ -56,7 +56,16 @@ from .bessel import (
 )
 from .complex_functions import hypot, polar, truth
 from .complexes import Complex
-from .exponential import log1p_of_exponential, log_sigmoid, logaddexp2, softplus, xlog1py, xlogy
+from .exponential import (
+    exp_negative,
+    expm1_negative,
+    log1p_of_exponential,
+    log_sigmoid,
+    logaddexp2,
+    softplus,
+    xlog1py,
+    xlogy,
+)
 from .gamma_ratios import igamma, igammac
 from .orthogonal import (
     chebyshev_t,
@@ -126,7 +135,7 @@ def _real_angle(x):
     return select(x != x, x, turned)
 
 
-gated = _either("gated", exponential.gated, lambda y, x: y * complex_functions.sigmoid(x))
+gated = _either("gated", exponential.gated, lambda y, x, rough=False: y * complex_functions.sigmoid(x))
 angle = _either("angle", _real_angle, complex_functions.angle)
 
 
