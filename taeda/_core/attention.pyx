@@ -3,47 +3,63 @@
 Tensors are ``[batch, heads, positions, numbers]`` with any strides.
 """
 
-from libc.stdint cimport int64_t
+from libc.math cimport ceil
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from .gemm cimport cast, run, tiles
+from . cimport atomics
+from .gemm cimport cast, grain_of, run, tiles
 from .pool cimport kernel_t
+from .random cimport BERNOULLI, Generator, enter, fill_memory, leave, which
 from .tensor cimport (
-    BF16, BOOL, F16, F32, F64, ITEMSIZE, Tensor, alias_tensor, contiguous_tensor, empty_tensor,
+    BF16, BOOL, F16, F32, F64, I32, ITEMSIZE, U8, Tensor, alias_tensor, contiguous_tensor, empty_tensor,
 )
 
+from .pool import get_num_threads
+
 cdef enum:
-    ARGS = 23
-    BACKWARD_ARGS = 35
+    ARGS = 28
+    BACKWARD_ARGS = 42
+    STATE = 624           # words of the generator's state
     QUERIES = 64          # of a block, as in the kernels
+    STACKED = 256         # numbers of a head for which a packed block lies in the stack
+    MARKS = 1 << 18       # bytes of a band's marks of what dropout keeps
     PIECE = 1 << 20       # multiplications worth a piece of their own
     NONE = 0              # kinds of mask
     BOOLEAN = 1
     ADDED = 2
 
 cdef list KINDS = ["none", "bool", "add"]
-cdef kernel_t[3][2] _forward   # by kind of mask; float32, float64
-cdef kernel_t[3][2] _backward
-cdef int64_t _most = 0         # numbers of a head that the kernels take
+cdef kernel_t[12] _forward     # by kind of mask; without and with dropout; float32, float64
+cdef kernel_t[12] _backward
+cdef kernel_t _checkpoints = NULL
 
 
-cdef kernel_t find(kernel_t* table, int kind, int code, str name) except NULL:
+cdef kernel_t find(kernel_t* table, int kind, bint dropped, int code, str name) except NULL:
     from ..kernels import attention
     assert len(attention.ATTENTION_ARGS) == ARGS and len(attention.BACKWARD_ARGS) == BACKWARD_ARGS
-    assert attention.QUERIES == QUERIES
+    assert attention.QUERIES == QUERIES and attention.MAX_HEAD == STACKED and attention.STATE == STATE
     cdef size_t address
-    cdef int at = 2 * kind + (code == F64)
+    cdef int at = 4 * kind + 2 * dropped + (code == F64)
     if table[at] == NULL:
-        address = getattr(attention, name)("float64" if code == F64 else "float32", KINDS[kind])
+        address = getattr(attention, name)("float64" if code == F64 else "float32", KINDS[kind], bool(dropped))
         table[at] = <kernel_t>address
     return table[at]
 
 
+cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
+    return (a + b - 1) // b
+
+
+include "slots.pxi"
+
+
 def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
     """Whether the kernels cover a call on plain tensors of four dimensions; then its arguments are right, too."""
-    global _most
-    cdef Tensor q, k, v
-    if not (type(query) is Tensor and type(key) is Tensor and type(value) is Tensor) or dropout > 0:
+    cdef Tensor q, k, v, m
+    cdef int d
+    cdef int64_t n
+    if not (type(query) is Tensor and type(key) is Tensor and type(value) is Tensor) or not (0 <= dropout < 1):
         return False
     q, k, v = <Tensor>query, <Tensor>key, <Tensor>value
     if q.nd != 4 or k.nd != 4 or v.nd != 4 or k.code != q.code or v.code != q.code:
@@ -59,12 +75,14 @@ def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
     if mask is not None:
         if type(mask) is not Tensor or causal or mask.requires_grad:
             return False
-        if (<Tensor>mask).code != BOOL and (<Tensor>mask).code != q.code:
+        m = <Tensor>mask
+        if m.nd > 4 or (m.code != BOOL and m.code != q.code):
             return False
-    if _most == 0:
-        from ..kernels import attention
-        _most = attention.MAX_HEAD
-    return q.sizes[3] <= _most and v.sizes[3] <= _most
+        for d in range(m.nd):  # from the last
+            n = k.sizes[2] if d == 0 else q.sizes[3 - d]
+            if m.sizes[m.nd - 1 - d] != n and m.sizes[m.nd - 1 - d] != 1:
+                return False
+    return q.sizes[3] > 0 and v.sizes[3] > 0
 
 
 cdef Tensor along(Tensor t, int code):
@@ -96,8 +114,10 @@ cdef Tensor spread(object mask, Tensor q, Tensor k):
     return t.expand((q.sizes[0], q.sizes[1], q.sizes[2], s))
 
 
-cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor mask, bint causal, double scale) noexcept:
-    """The arguments of both kernels; gives the kind of mask."""
+cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor mask, bint causal, double scale,
+                  double dropout, Tensor states, int64_t packed) noexcept:
+    """The arguments of both kernels; gives the kind of mask. ``packed``: bytes of packed keys and values in a slot."""
+    cdef double factor
     arg[0], arg[1], arg[2], arg[3] = q.sizes[2], k.sizes[2], q.sizes[3], v.sizes[3]
     arg[4], arg[5] = q.sizes[1], q.sizes[1] // k.sizes[1]
     put_strides(arg + 6, q)
@@ -110,26 +130,114 @@ cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor
         memset(arg + 18, 0, 3 * sizeof(int64_t))
     arg[21] = causal
     memcpy(arg + 22, &scale, sizeof(double))
+    memset(arg + 23, 0, 5 * sizeof(int64_t))
+    if states is not None:
+        factor = 1.0 / (1.0 - dropout)
+        arg[23] = (<int32_t*>states.ptr)[states.count - 1]
+        arg[24] = <int64_t>ceil((1.0 - dropout) * 9007199254740992.0)  # uniforms are multiples of 2**-53
+        memcpy(arg + 25, &factor, sizeof(double))
+        arg[26], arg[27] = packed, ceil_div(k.sizes[2], 64) * 64
     return NONE if mask is None else BOOLEAN if mask.code == BOOL else ADDED
+
+
+cdef Tensor draw(Tensor q, Tensor k):
+    """Take what dropout needs for every weight from the default generator: its states at each block of queries of each head.
+
+    Two words a weight, as ``bernoulli_`` takes them, of which only the state is made here. The last number is where in
+    the first state the first word is.
+    """
+    global _checkpoints
+    cdef Generator g = which(None)
+    cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2], last
+    cdef int64_t size = heads * blocks * STATE + 1
+    cdef int64_t* arg = [g.position, blocks, 2 * QUERIES * s, 2 * q.sizes[2] * s, 2 * heads * q.sizes[2] * s]
+    cdef char* ptr[2]
+    cdef Tensor states = empty_tensor(I32, 1, &size)
+    cdef size_t address
+    if _checkpoints == NULL:
+        from ..kernels import random
+
+        address = random.checkpoints()
+        _checkpoints = <kernel_t>address
+    enter(g)
+    arg[0] = g.position
+    (<int32_t*>states.ptr)[size - 1] = <int32_t>g.position
+    ptr[0], ptr[1] = states.ptr, <char*>g.state
+    with nogil:
+        _checkpoints(ptr, arg, 0, heads * blocks)
+    last = arg[0] + arg[4] - 1
+    g.position, g.fresh = last % STATE + 1, False
+    leave(g)
+    return states
+
+
+def kept(Tensor states, Tensor query, Tensor key, double dropout):
+    """What dropout multiplied the weights by, from what :func:`draw` kept."""
+    cdef Generator g = Generator()
+    cdef int64_t* sizes = [query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]]
+    cdef int code = F64 if query.code == F64 else F32
+    cdef Tensor out = empty_tensor(code, 4, sizes)
+    cdef double* p = [1.0 - dropout, 1.0 / (1.0 - dropout)]
+    memcpy(g.state, states.ptr, STATE * 4)
+    g.position, g.fresh = (<int32_t*>states.ptr)[states.count - 1] % STATE, False
+    fill_memory(g, BERNOULLI, code, out.ptr, out.count, (<int64_t*>p)[0], (<int64_t*>p)[1])
+    return out if code == query.code else out.to(query.dtype)
+
+
+cdef int64_t packed_bytes(int code, int64_t depth) except -1:
+    """Of a packed block of keys or values that does not lie in the stack."""
+    from ..kernels import attention, target
+
+    return attention.panel_bytes("float64" if code == F64 else "float32", depth, target.host().vector_bytes)
+
+
+cdef int launch(kernel_t fn, char** ptr, int pointers, int64_t* arg, int args, int64_t slot, int64_t tasks,
+                double work) except -1:
+    """Run; each thread with ``slot`` bytes of memory if the kernel asks for some."""
+    cdef Slots s
+    cdef Tensor memory
+    cdef int64_t each = <int64_t>(work / tasks)
+    if slot == 0:
+        run(fn, ptr, arg, tasks, max(PIECE // max(each, <int64_t>1), <int64_t>1), work)
+        return 0
+    memory = make_slots(&s, slot, tasks)
+    run_in_slots(&s, fn, ptr, pointers, arg, args, tasks, work)
+    return 0
 
 
 def attention(Tensor query, Tensor key, Tensor value, mask, bint causal, double scale):
     """Attention, and the logarithm of each row's sum of exponentials."""
+    return forward(query, key, value, mask, causal, scale, 0, None)
+
+
+def attention_dropout(Tensor query, Tensor key, Tensor value, mask, bint causal, double scale, double dropout):
+    """The same with weights dropped; with what :func:`draw` gives."""
+    cdef Tensor states = draw(query, key)
+    return (*forward(query, key, value, mask, causal, scale, dropout, states), states)
+
+
+cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint causal, double scale, double dropout,
+                   Tensor states):
     cdef int code = F64 if query.code == F64 else F32
     cdef Tensor q = along(query, code), k = along(key, code), v = along(value, code), m = None
-    cdef int64_t n = q.sizes[2], rows = min(n, <int64_t>QUERIES), each
+    cdef int64_t n = q.sizes[2], rows = min(n, <int64_t>QUERIES), each, slot
     cdef Tensor out = positions_first(code, q.sizes[0], q.sizes[1], n, v.sizes[3])
     cdef Tensor log = empty_tensor(code, 3, q.sizes)
     cdef int64_t arg[ARGS]
-    cdef char* ptr[7]
+    cdef char* ptr[9]
     if mask is not None:
         m = spread(mask if (<Tensor?>mask).code == BOOL else cast(mask, code), q, k)
-    cdef int kind = describe(arg, q, k, v, out, m, causal, scale)
+    slot = packed_bytes(code, q.sizes[3]) if q.sizes[3] > STACKED else 0
+    cdef int kind = describe(arg, q, k, v, out, m, causal, scale, dropout, states, slot)
     ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = out.ptr, log.ptr, q.ptr, k.ptr, v.ptr
-    ptr[5], ptr[6] = NULL if m is None else m.ptr, tiles(code)
+    ptr[5], ptr[6], ptr[7], ptr[8] = NULL if m is None else m.ptr, tiles(code), NULL, NULL
+    if states is not None:
+        ptr[7] = states.ptr
+        slot += QUERIES * arg[27]
     each = rows * k.sizes[2] * (q.sizes[3] + v.sizes[3])
-    cdef int64_t blocks = q.sizes[0] * q.sizes[1] * ((n + QUERIES - 1) // QUERIES)
-    run(find(&_forward[0][0], kind, code, "attention"), ptr, arg, blocks, max(PIECE // each, <int64_t>1), <double>each * blocks)
+    cdef int64_t blocks = q.sizes[0] * q.sizes[1] * ceil_div(n, QUERIES)
+    launch(find(_forward, kind, states is not None, code, "attention"), ptr, 8, arg, ARGS, slot, blocks,
+           <double>each * blocks)
     return (out if code == query.code else out.to(query.dtype)), log
 
 
@@ -163,7 +271,7 @@ cdef bint beside(Tensor q, Tensor k, Tensor v) noexcept:
 
 
 def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask, Tensor output, Tensor log, bint causal,
-                       double scale):
+                       double scale, double dropout=0, Tensor states=None):
     """Gradients of queries, keys and values.
 
     Where those are parts of one tensor, their gradients are parts of one in the same places, which a derivative that joins
@@ -173,9 +281,9 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
     cdef Tensor g = along(grad, code), q = along(query, code), k = along(key, code), v = along(value, code), m = None
     cdef Tensor o = along(output, code), dq, dk, dv, room
     cdef int64_t b = q.sizes[0], h = q.sizes[1], n = q.sizes[2], e = q.sizes[3], s = k.sizes[2], kh = k.sizes[1]
-    cdef int64_t ev = v.sizes[3], count = 3 * q.count, distance
+    cdef int64_t ev = v.sizes[3], count = 3 * q.count, distance, slot = 0
     cdef int64_t arg[BACKWARD_ARGS]
-    cdef char* ptr[12]
+    cdef char* ptr[14]
     if code == query.code and beside(q, k, v):
         distance = (k.ptr - q.ptr) // ITEMSIZE[code]
         room = empty_tensor(code, 1, &count)
@@ -190,17 +298,26 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
             dv.zero_()
     if mask is not None:
         m = spread(mask if (<Tensor?>mask).code == BOOL else cast(mask, code), q, k)
-    cdef int kind = describe(arg, q, k, v, o, m, causal, scale)
-    put_strides(arg + 23, g)
-    put_strides(arg + 26, dq)
-    put_strides(arg + 29, dk)
-    put_strides(arg + 32, dv)
+    if e > STACKED or ev > STACKED:
+        slot = packed_bytes(code, e) + packed_bytes(code, ev)
+    cdef int kind = describe(arg, q, k, v, o, m, causal, scale, dropout, states, slot)
+    put_strides(arg + 28, g)
+    put_strides(arg + 31, dq)
+    put_strides(arg + 34, dk)
+    put_strides(arg + 37, dv)
+    arg[40], arg[41] = n, h // kh
     room = empty_tensor(code, 3, q.sizes)
     ptr[0], ptr[1], ptr[2], ptr[3], ptr[4], ptr[5], ptr[6] = dq.ptr, dk.ptr, dv.ptr, room.ptr, q.ptr, k.ptr, v.ptr
     ptr[7], ptr[8], ptr[9], ptr[10], ptr[11] = NULL if m is None else m.ptr, o.ptr, g.ptr, log.ptr, tiles(code)
+    ptr[12] = ptr[13] = NULL
+    if states is not None:
+        # Keys are packed once for each band, whose marks should stay near.
+        arg[40], arg[41] = min(max(MARKS // (arg[27] * QUERIES), <int64_t>1) * QUERIES, ceil_div(n, QUERIES) * QUERIES), 1
+        ptr[12] = states.ptr
+        slot += arg[40] * arg[27]
     cdef int64_t each = n * s * (e + ev) * (h // kh)
-    run(find(&_backward[0][0], kind, code, "attention_backward"), ptr, arg, b * kh, max(PIECE // each, <int64_t>1),
-        <double>each * b * kh)
+    launch(find(_backward, kind, states is not None, code, "attention_backward"), ptr, 13, arg, BACKWARD_ARGS, slot, b * kh,
+           <double>each * b * kh)
     if code == query.code:
         return dq, dk, dv
     return tuple([x.to(query.dtype) for x in (dq, dk, dv)])

@@ -3,6 +3,7 @@
 cdef enum:
     MOST_SLOT = 1 << 23    # bytes that a kernel should ask for at most
     MOST_SLOT_ARGS = 64
+    MOST_SLOT_POINTERS = 16
 
 
 cdef struct Slots:
@@ -26,7 +27,7 @@ cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
 
 cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
     """The kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer; what it is given follows."""
-    cdef char* own[8]
+    cdef char* own[MOST_SLOT_POINTERS]
     cdef int64_t slot = 0, i
     for i in range(arg[2]):
         own[i] = ptr[2 + i]
@@ -39,17 +40,10 @@ cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) no
 
 cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
                        int64_t tasks, double work) noexcept:
-    cdef char* ptr[9]
+    cdef char* ptr[MOST_SLOT_POINTERS + 2]
     cdef int64_t more[MOST_SLOT_ARGS + 3]
     memcpy(ptr + 2, given, pointers * sizeof(char*))
     memcpy(more + 3, arg, args * 8)
     ptr[0], ptr[1] = <char*>fn, s.data
     more[0], more[1], more[2] = s.count, s.size, pointers
     run(in_slot, ptr, more, tasks, grain_of(work, tasks), work)
-
-
-cdef Tensor whole_planes(Tensor x):
-    """``x``, copied unless the rows of its images follow one another."""
-    if (x.strides[4] == 1 or x.sizes[4] == 1) and (x.strides[3] == x.sizes[4] or x.sizes[3] == 1):
-        return x
-    return contiguous_tensor(x)

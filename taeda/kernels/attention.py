@@ -13,8 +13,9 @@ import math
 from . import scalar as s
 from .build import kernel
 from .dot import fold, rows_at_once, sums_along
-from .gemm import Block, _pack_copy, _pack_transpose, smaller
+from .gemm import Block, _pack_copy, _pack_transpose, panel, smaller
 from .ir import BOOL, I64, PTR, TYPES, Function, Helper, Type, Value
+from .random import STATE, kept_rows
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
 QUERIES, KEYS = 64, 64
@@ -22,14 +23,17 @@ QUERIES, KEYS = 64, 64
 PIECE = 24
 #: Rows of a block of queries (as where one token follows another) that are not worth packing keys for.
 FEW_QUERIES = 4
-#: Most numbers per head that the kernels take: a packed block of keys is that deep.
+#: Most numbers per head for which a packed block of keys lies in the stack; else in the memory that the task is given.
 MAX_HEAD = 256
 
 #: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per head of
 #: keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention is causal.
-#: ``scale`` is a double.
+#: ``scale`` is a double. Dropout: ``position`` in the first state, the ``limit`` below which a weight is kept, the double
+#: ``factor`` of such weights; ``kept`` is where in the task's memory the marks of what is kept lie, behind packed keys (and
+#: values), ``pitch`` the distance of their rows.
 ATTENTION_ARGS = tuple(
-    "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale".split()
+    "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale "
+    "position limit factor kept pitch".split()
 )
 
 
@@ -48,10 +52,15 @@ class _Tiles:
     def scratch(self, rows: int, columns: int) -> Value:
         return self.f.scratch(rows * columns * self.t.bytes)
 
-    def panel(self, depth: int) -> Value:
-        """Room for every panel of a packed block of ``KEYS`` columns."""
+    def panel(self, depth: Value, room: Value) -> Value:
+        """Room for every panel of a packed block of ``KEYS`` columns: ``room`` where it is too deep for the stack."""
         panels = -(-KEYS // self.width)
-        return self.scratch((depth + self.lanes) * panels, self.width)
+        return self.f.select(depth > MAX_HEAD, room, self.scratch((MAX_HEAD + self.lanes) * panels, self.width))
+
+    def beyond_stack(self, depth: Value) -> Value:
+        """:func:`panel_bytes` of a block."""
+        row = -(-KEYS // self.width) * self.width * self.t.bytes
+        return self.f.select(depth > MAX_HEAD, (depth + self.lanes) * row, 0)
 
     def pack_turned(self, to: Value, source: Value, stride: Value, depth: Value, columns: Value) -> None:
         """Pack the transpose of ``columns`` rows of ``depth`` numbers."""
@@ -114,8 +123,54 @@ class _Tiles:
             self.block.multiply(a, at, P.index, columns, m, f.i64(0))
 
 
-def _sizes(f: Function) -> dict[str, Value]:
-    return {name: f.size(i) for i, name in enumerate(ATTENTION_ARGS)}
+def panel_bytes(dtype: str, depth: int, vector_bytes: int) -> int:
+    """Of a packed block of keys with so many numbers, where it does not lie in the stack."""
+    item = TYPES[dtype].bytes
+    width = panel(dtype, vector_bytes)
+    return (depth + vector_bytes // item) * -(-KEYS // width) * width * item if depth > MAX_HEAD else 0
+
+
+def _sizes(f: Function, names: tuple[str, ...]) -> dict[str, Value]:
+    return {name: f.size(i) for i, name in enumerate(names)}
+
+
+def _factors(f: Function, t: Type) -> Value:
+    """The scale and dropout's factor, as two numbers in the stack."""
+    at = f.scratch(16)
+    for i, name in enumerate(("scale", "factor")):
+        f.store(f.offset(at, i * t.bytes), f.scalar(ATTENTION_ARGS.index(name), t))
+    return at
+
+
+class _Dropout:
+    """Which weights dropout keeps, drawn again from saved states of the generator, a block of queries at a time."""
+
+    def __init__(self, f: Function, g: dict[str, Value], states: Value, room: Value):
+        self.f, self.g, self.states, self.marks = f, g, states, f.offset(room, g["kept"])
+        self.rows = kept_rows(f)
+
+    def draw(self, head: Value, start: Value, count: Value, row: Value) -> None:
+        """Mark those of ``count`` queries of a head from ``start`` on; ``row`` is where their marks begin."""
+        f, g = self.f, self.g
+        block = head * ((g["l"] + (QUERIES - 1)) / QUERIES) + start / QUERIES
+        position = (g["position"] + (head * g["l"] + start) * g["s"] * 2) % STATE
+        causal = g["causal"] != 0
+        f.call(
+            self.rows, f.offset(self.marks, row * g["pitch"]), g["pitch"], f.offset(self.states, block * (4 * STATE)), position,
+            g["limit"], count, g["s"], f.select(causal, start + 1, g["s"]), causal.to(I64),
+        )  # fmt: skip
+
+    def at(self, row: Value, key: Value) -> Value:
+        """The marks of a query from ``key`` on."""
+        return self.f.offset(self.marks, row * self.g["pitch"] + key)
+
+
+def _kept(f: Function, x: Value, marks: Value | None, factors: Value) -> Value:
+    """Weights, or their gradients, after dropout."""
+    if marks is None:
+        return x
+    kept, factor = f.load(marks, BOOL, x.lanes), f.load(f.offset(factors, x.type.bytes), x.type)
+    return f.select(kept, x * factor, f.const(x.type, 0, x.lanes))
 
 
 def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, keys: Value) -> Value:
@@ -159,18 +214,18 @@ def _top(f: Function, a: Value, b: Value) -> Value:
     return f.select(b > a, b, a)
 
 
-def _softmax(f: Function, t: Type, kind: str) -> Helper:
-    """``softmax(scores, mask, sums, out, visible, keys, ev, first, scale)``: one row of a block of scores.
+def _softmax(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
+    """``softmax(scores, mask, sums, out, visible, keys, ev, first, factors, marks)``: one row of a block of scores.
 
     The scores become exponentials above the row's running maximum; ``sums`` holds that maximum and the running sum, and
-    what the row of ``out`` has so far is brought to the new maximum.
+    what the row of ``out`` has so far is brought to the new maximum. Dropout comes after the sum.
     """
 
-    h = f.helper("softmax_row", PTR, PTR, PTR, PTR, I64, I64, I64, I64, PTR)
-    scores, mask_row, sums, out, visible, keys, ev, first, scale_at = h.params
+    h = f.helper("softmax_row", PTR, PTR, PTR, PTR, I64, I64, I64, I64, PTR, PTR)
+    scores, mask_row, sums, out, visible, keys, ev, first, factors, marks = h.params
     lanes, item = h.lanes(t), t.bytes
     mask_item = 1 if kind == "bool" else item
-    scale = h.load(scale_at, t)
+    scale = h.load(factors, t)
     low = h.const(t, -math.inf, lanes)
 
     def score(i: Value) -> Value:
@@ -197,7 +252,7 @@ def _softmax(f: Function, t: Type, kind: str) -> Helper:
         at = h.offset(scores, L.index * item)
         x = h.load(at, t, lanes)
         e = h.select(x == -math.inf, zero, s.exp(x - base))
-        h.store(at, e)
+        h.store(at, _kept(h, e, h.offset(marks, L.index) if dropped else None, factors))
         L.carry = [L.carry[0] + e]
     total = L.carry[0].reduce(lambda a, b: a + b)
     with h.branch(first != 0) as B:
@@ -213,23 +268,22 @@ def _softmax(f: Function, t: Type, kind: str) -> Helper:
 
 
 @kernel
-def attention(f: Function, dtype: str, kind: str) -> None:
+def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     """Output and log of the sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
 
-    Pointers: output, log-sums ``[b, heads, l]`` (contiguous), queries, keys, values, mask and
-    ``gemm.panel_product``. The innermost strides are the
-    item size.
+    Pointers: output, log-sums ``[b, heads, l]`` (contiguous), queries, keys, values, mask, ``gemm.panel_product``, the states
+    of dropout, and the task's memory. The innermost strides are the item size.
     """
     t = TYPES[dtype]
-    g = _sizes(f)
+    g = _sizes(f, ATTENTION_ARGS)
     tiles = _Tiles(f, t, f.data(6))
-    softmax = _softmax(f, t, kind)
+    softmax = _softmax(f, t, kind, dropped)
+    dropout = _Dropout(f, g, f.data(7), f.data(8)) if dropped else None
     item, lanes = t.bytes, tiles.lanes
-    scores, keys_turned = tiles.scratch(QUERIES, KEYS), tiles.panel(MAX_HEAD)
+    scores, keys_turned = tiles.scratch(QUERIES, KEYS), tiles.panel(g["e"], f.data(8))
     room = tiles.scratch(KEYS, tiles.width)
     sums = tiles.scratch(QUERIES, 2)
-    scale_at = f.scratch(8)
-    f.store(scale_at, f.scalar(len(ATTENTION_ARGS) - 1, t))
+    factors = _factors(f, t)
     blocks = (g["l"] + QUERIES - 1) / QUERIES
 
     def operands(head: Value, start: Value) -> tuple[Value, Value, Value]:
@@ -250,6 +304,8 @@ def attention(f: Function, dtype: str, kind: str) -> None:
         out = f.offset(f.data(0), b * g["o_b"] + h * g["o_h"] + start * g["o_l"])
         mask = f.offset(f.data(5), b * g["m_b"] + h * g["m_h"] + start * g["m_l"])
         end = f.select(g["causal"] != 0, smaller(f, start + rows, g["s"]), g["s"])
+        if dropout is not None:
+            dropout.draw(head, start, rows, f.i64(0))
         with f.loop(0, end, KEYS) as K:
             keys = smaller(f, end - K.index, KEYS)
             first = K.index == 0
@@ -285,7 +341,8 @@ def attention(f: Function, dtype: str, kind: str) -> None:
                         seen,
                         g["ev"],
                         first.to(I64),
-                        scale_at,
+                        factors,
+                        mask if dropout is None else dropout.at(row, K.index),
                     )
                 tiles.add_product(
                     first, into, g["o_l"], scores, tiles.row, tiles.item, count, seen, values, g["v_s"], g["ev"], room
@@ -303,20 +360,21 @@ def attention(f: Function, dtype: str, kind: str) -> None:
 
 
 #: The strides of ``attention_backward`` after :data:`ATTENTION_ARGS`: of the gradients of output, queries, keys and values.
-BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_s dv_b dv_h dv_s".split())
+#: Queries are done in bands of ``band``, ``together`` of the heads that share keys at a time.
+BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_s dv_b dv_h dv_s band together".split())
 
 
-def _weights(f: Function, t: Type, kind: str) -> Helper:
-    """``weights(scores, grads, mask, log, delta, visible, keys, scale)``: one row of a block.
+def _weights(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
+    """``weights(scores, grads, mask, log, delta, visible, keys, factors, marks)``: one row of a block.
 
-    ``scores`` become the weights, ``grads`` (of the weights) the gradients of the scores before scaling.
+    ``scores`` become the weights, after dropout, ``grads`` (of those) the gradients of the scores before scaling.
     """
 
-    h = f.helper("weights_row", PTR, PTR, PTR, PTR, PTR, I64, I64, PTR)
-    scores, grads, mask_row, log_at, delta_at, visible, keys, scale_at = h.params
+    h = f.helper("weights_row", PTR, PTR, PTR, PTR, PTR, I64, I64, PTR, PTR)
+    scores, grads, mask_row, log_at, delta_at, visible, keys, factors, marks = h.params
     lanes, item = h.lanes(t), t.bytes
     mask_item = 1 if kind == "bool" else item
-    scale, log, delta = h.load(scale_at, t), h.load(log_at, t), h.load(delta_at, t)
+    scale, log, delta = h.load(factors, t), h.load(log_at, t), h.load(delta_at, t)
     zero = h.const(t, 0, lanes)
     with h.loop(0, keys, lanes) as L:
         i = L.index
@@ -324,30 +382,33 @@ def _weights(f: Function, t: Type, kind: str) -> Helper:
         left = h.first(visible - i, lanes)
         x = _score(h, t, kind, scale, at, h.offset(mask_row, i * mask_item), left)
         weight = h.select((x == -math.inf) | (h.splat(log, lanes) == math.inf), zero, s.exp(x - log))
-        h.store(at, weight)
-        grad = weight * (h.load(grad_at, t, lanes) - delta) * scale
+        mark = h.offset(marks, i) if dropped else None
+        h.store(at, _kept(h, weight, mark, factors))
+        grad = weight * (_kept(h, h.load(grad_at, t, lanes), mark, factors) - delta) * scale
         h.store(grad_at, h.select(left, grad, zero))
     return h
 
 
 @kernel
-def attention_backward(f: Function, dtype: str, kind: str) -> None:
+def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     """Gradients of queries, keys and values. The range counts batches times heads of keys.
 
     Pointers: dq, dk, dv, room for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient,
-    log-sums and ``gemm.panel_product``.
+    log-sums, ``gemm.panel_product``, the states of dropout, and the task's memory.
     """
     t = TYPES[dtype]
-    g = {name: f.size(i) for i, name in enumerate(BACKWARD_ARGS)}
+    g = _sizes(f, BACKWARD_ARGS)
     tiles = _Tiles(f, t, f.data(11))
-    weigh = _weights(f, t, kind)
+    weigh = _weights(f, t, kind, dropped)
+    dropout = _Dropout(f, g, f.data(12), f.data(13)) if dropped else None
     item = t.bytes
     scores, grads = tiles.scratch(QUERIES, KEYS), tiles.scratch(QUERIES, KEYS)
-    keys_turned, values_turned = tiles.panel(MAX_HEAD), tiles.panel(MAX_HEAD)
+    keys_turned = tiles.panel(g["e"], f.data(13))
+    values_turned = tiles.panel(g["ev"], f.offset(f.data(13), tiles.beyond_stack(g["e"])))
     room = tiles.scratch(QUERIES, tiles.width)
-    scale_at = f.scratch(8)
-    f.store(scale_at, f.scalar(len(ATTENTION_ARGS) - 1, t))
+    factors = _factors(f, t)
     key_heads = g["heads"] / g["shared"]
+    causal = g["causal"] != 0
 
     def at(i: int, name: str, b: Value, h: Value, position: Value, p: str = "l") -> Value:
         return f.offset(f.data(i), b * g[f"{name}_b"] + h * g[f"{name}_h"] + position * g[f"{name}_{p}"])
@@ -355,10 +416,11 @@ def attention_backward(f: Function, dtype: str, kind: str) -> None:
     zero = f.i64(0)
     with f.loop(f.begin, f.end) as T:
         b, kh = T.index / key_heads, T.index % key_heads
+        first_head = kh * g["shared"]
         next_task = smaller(f, T.index + 1, f.end - 1)
         after_keys = next_task / key_heads, next_task % key_heads, zero
         after = after_keys[0], after_keys[1] * g["shared"], zero
-        with f.loop(kh * g["shared"], (kh + 1) * g["shared"]) as H:
+        with f.loop(first_head, first_head + g["shared"]) as H:
             h = H.index
             _delta(
                 f,
@@ -368,68 +430,74 @@ def attention_backward(f: Function, dtype: str, kind: str) -> None:
                 at(8, "o", b, h, zero),
                 f.offset(f.data(3), (b * g["heads"] + h) * g["l"] * item),
             )
-        with f.loop(0, g["s"], KEYS) as K:
-            keys = smaller(f, g["s"] - K.index, KEYS)
-            k, v = at(5, "k", b, kh, K.index, "s"), at(6, "v", b, kh, K.index, "s")
-            dk, dv = at(1, "dk", b, kh, K.index, "s"), at(2, "dv", b, kh, K.index, "s")
-            tiles.pack_turned(keys_turned, k, g["k_s"], g["e"], keys)
-            tiles.pack_turned(values_turned, v, g["v_s"], g["ev"], keys)
-            begin = f.select(g["causal"] != 0, K.index / QUERIES * QUERIES, zero)
-            with f.loop(zero, g["shared"]) as H, f.loop(begin, g["l"], QUERIES) as Q:
-                h, start = kh * g["shared"] + H.index, Q.index
-                rows = smaller(f, g["l"] - start, QUERIES)
-                step = _pieces(f, g, start, rows, K.index, keys)
-                pieces = (rows + step - 1) / step
-                mask = f.offset(at(7, "m", b, h, start), K.index * (1 if kind == "bool" else item))
-                flat = ((b * g["heads"] + h) * g["l"] + start) * item
-                more, deeper = start + QUERIES < g["l"], K.index + KEYS < g["s"]
-                coming = [
-                    (f.select(more, at(4, "q", b, h, start + QUERIES), at(4, "q", *after)), g["q_l"], g["e"]),
-                    (f.select(more, at(9, "g", b, h, start + QUERIES), at(9, "g", *after)), g["g_l"], g["ev"]),
-                    (at(8, "o", *after), g["o_l"], g["ev"]),
-                    (f.select(deeper, f.offset(k, g["k_s"] * KEYS), at(5, "k", *after_keys, "s")), g["k_s"], g["e"]),
-                    (f.select(deeper, f.offset(v, g["v_s"] * KEYS), at(6, "v", *after_keys, "s")), g["v_s"], g["ev"]),
-                ]
-                with f.loop(0, pieces) as P:
-                    # The last one first: it sees every key, and may set what the others add to.
-                    fresh = (H.index == 0) & (start == begin) & (P.index == 0)
-                    top = (pieces - 1 - P.index) * step
-                    count = smaller(f, rows - top, step)
-                    seen = f.select(fresh, keys, _seen(f, g, start + top + count, K.index, keys))
-                    q, grad, dq = (at(i, name, b, h, start + top) for i, name in ((4, "q"), (9, "g"), (0, "dq")))
-                    tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_turned, seen)
-                    tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_turned, seen)
-                    with f.loop(0, count) as R:
-                        row = top + R.index
-                        _ask(f, t, coming, row)
-                        f.call(
-                            weigh,
-                            f.offset(scores, R.index * tiles.row),
-                            f.offset(grads, R.index * tiles.row),
-                            f.offset(mask, row * g["m_l"]),
-                            f.offset(f.data(10), flat + row * item),
-                            f.offset(f.data(3), flat + row * item),
-                            _visible(f, g, start + row, K.index, keys),
-                            seen,
-                            scale_at,
-                        )
-                    add = tiles.add_product
-                    add(fresh, dv, g["dv_s"], scores, tiles.item, tiles.row, seen, count, grad, g["g_l"], g["ev"], room)
-                    add(fresh, dk, g["dk_s"], grads, tiles.item, tiles.row, seen, count, q, g["q_l"], g["e"], room)
-                    add(
-                        K.index == 0,
-                        dq,
-                        g["dq_l"],
-                        grads,
-                        tiles.row,
-                        tiles.item,
-                        count,
-                        seen,
-                        k,
-                        g["k_s"],
-                        g["e"],
-                        room,
-                    )
+        with (
+            f.loop(0, g["l"], g["band"]) as B,
+            f.loop(first_head, first_head + g["shared"], g["together"]) as G,
+        ):
+            stop = smaller(f, g["l"], B.index + g["band"])
+            if dropout is not None:  # one head together
+                with f.loop(B.index, stop, QUERIES) as Q:
+                    count = smaller(f, stop - Q.index, QUERIES)
+                    dropout.draw(b * g["heads"] + G.index, Q.index, count, Q.index - B.index)
+            with f.loop(0, f.select(causal, smaller(f, g["s"], stop), g["s"]), KEYS) as K:
+                keys = smaller(f, g["s"] - K.index, KEYS)
+                k, v = at(5, "k", b, kh, K.index, "s"), at(6, "v", b, kh, K.index, "s")
+                dk, dv = at(1, "dk", b, kh, K.index, "s"), at(2, "dv", b, kh, K.index, "s")
+                tiles.pack_turned(keys_turned, k, g["k_s"], g["e"], keys)
+                tiles.pack_turned(values_turned, v, g["v_s"], g["ev"], keys)
+                origin = f.select(causal, K.index / QUERIES * QUERIES, zero)  # the first block that sees these keys
+                begin = f.select(origin > B.index, origin, B.index)
+                with f.loop(zero, g["together"]) as H, f.loop(begin, stop, QUERIES) as Q:
+                    h, start = G.index + H.index, Q.index
+                    rows = smaller(f, g["l"] - start, QUERIES)
+                    step = _pieces(f, g, start, rows, K.index, keys)
+                    pieces = (rows + step - 1) / step
+                    mask = f.offset(at(7, "m", b, h, start), K.index * (1 if kind == "bool" else item))
+                    flat = ((b * g["heads"] + h) * g["l"] + start) * item
+                    more, deeper = start + QUERIES < g["l"], K.index + KEYS < g["s"]
+                    coming = [
+                        (f.select(more, at(4, "q", b, h, start + QUERIES), at(4, "q", *after)), g["q_l"], g["e"]),
+                        (f.select(more, at(9, "g", b, h, start + QUERIES), at(9, "g", *after)), g["g_l"], g["ev"]),
+                        (at(8, "o", *after), g["o_l"], g["ev"]),
+                        (
+                            f.select(deeper, f.offset(k, g["k_s"] * KEYS), at(5, "k", *after_keys, "s")),
+                            g["k_s"],
+                            g["e"],
+                        ),
+                        (
+                            f.select(deeper, f.offset(v, g["v_s"] * KEYS), at(6, "v", *after_keys, "s")),
+                            g["v_s"],
+                            g["ev"],
+                        ),
+                    ]
+                    with f.loop(0, pieces) as P:
+                        # The last one first: it sees every key, and may set what the others add to.
+                        fresh = (h == first_head) & (start == origin) & (P.index == 0)
+                        top = (pieces - 1 - P.index) * step
+                        count = smaller(f, rows - top, step)
+                        seen = f.select(fresh, keys, _seen(f, g, start + top + count, K.index, keys))
+                        q, grad, dq = (at(i, name, b, h, start + top) for i, name in ((4, "q"), (9, "g"), (0, "dq")))
+                        tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_turned, seen)
+                        tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_turned, seen)
+                        with f.loop(0, count) as R:
+                            row = top + R.index
+                            _ask(f, t, coming, row)
+                            f.call(
+                                weigh,
+                                f.offset(scores, R.index * tiles.row),
+                                f.offset(grads, R.index * tiles.row),
+                                f.offset(mask, row * g["m_l"]),
+                                f.offset(f.data(10), flat + row * item),
+                                f.offset(f.data(3), flat + row * item),
+                                _visible(f, g, start + row, K.index, keys),
+                                seen,
+                                factors,
+                                mask if dropout is None else dropout.at(start - B.index + row, K.index),
+                            )
+                        add, row, one = tiles.add_product, tiles.row, tiles.item
+                        add(fresh, dv, g["dv_s"], scores, one, row, seen, count, grad, g["g_l"], g["ev"], room)
+                        add(fresh, dk, g["dk_s"], grads, one, row, seen, count, q, g["q_l"], g["e"], room)
+                        add(K.index == 0, dq, g["dq_l"], grads, row, one, count, seen, k, g["k_s"], g["e"], room)
 
 
 def _delta(f: Function, t: Type, g: dict[str, Value], grad: Value, out: Value, to: Value) -> None:

@@ -12,7 +12,7 @@ import math
 
 from . import scalar as s
 from .build import kernel
-from .ir import F32, F64, I64, TYPES, U32, U64, Function, Type, Value
+from .ir import F32, F64, I64, PTR, TYPES, U8, U32, U64, Function, Helper, Type, Value
 from .scalar import tables
 
 STATE = 624
@@ -73,6 +73,99 @@ def words(f: Function) -> None:
         with f.loop(whole, count) as K:
             f.store(f.offset(target, K.index * 4), _temper(f.load(f.offset(source, K.index * 4), U32)))
         L.carry = (made + count, position + count)
+
+
+def _twister(f: Function) -> Helper:
+    """``twist(state)``"""
+    h = f.helper("twist", PTR)
+    _twist(h, h.params[0])
+    return h
+
+
+@kernel
+def checkpoints(f: Function) -> None:
+    """States from which blocks of the stream can be drawn again: ``ptr = [out, state]``, one state a step of the range.
+
+    ``arg = [position, inner, inner words, outer words, words]``: block ``i`` begins ``i / inner * outer words + i % inner *
+    inner words`` after the position, which is word ``(position + that) % 624`` of its state. At the end ``state`` is the
+    one that has the last of all ``words``. Each state is made from the one before: the range is for one thread.
+    """
+    out, state, lanes = f.data(0), f.data(1), f.lanes(U32)
+    position, inner, inner_words, outer_words, words = (f.size(i) for i in range(5))
+    twist = _twister(f)
+
+    def advance(first: Value, to: Value) -> Value:
+        """From the state that begins with word ``first`` to the one that has ``to``; gives its first word."""
+        count = (to - first) / STATE
+        with f.loop(0, count):
+            f.call(twist, state)
+        return first + count * STATE
+
+    with f.loop(f.begin, f.end, carry=[f.i64(0)]) as T:
+        first = advance(T.carry[0], position + T.index / inner * outer_words + T.index % inner * inner_words)
+        to = f.offset(out, T.index * (4 * STATE))
+        with f.loop(0, STATE, lanes) as L:
+            left = f.first(STATE - L.index, lanes)
+            f.store(f.offset(to, L.index * 4), f.load(f.offset(state, L.index * 4), U32, lanes, left), left)
+        T.carry = [first]
+    advance(T.carry[0], position + words - 1)
+
+
+_KEPT_AT_A_TIME = 1024
+
+
+def kept_rows(f: Function) -> Helper:
+    """``kept(out, pitch, state, position, limit, rows, columns, upto, more)``: which elements of a block dropout keeps.
+
+    Bytes that are not 0 where an element's uniform float64, from its two words as :func:`bernoulli` reads them, is below
+    ``limit * 2**-53``. The block has ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a multiple of 64), of which row
+    ``i`` gets the first ``upto + i * more``, none past ``columns``; the words of the others are passed over.
+    """
+    h = f.helper("kept_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64)
+    out, pitch, saved, position, limit, rows, columns, upto, more = h.params
+    twist, state, words = _twister(f), h.scratch(4 * STATE), h.scratch(8 * _KEPT_AT_A_TIME)
+    lanes = h.lanes(U32)
+    with h.loop(0, STATE, lanes) as L:
+        left = h.first(STATE - L.index, lanes)
+        h.store(h.offset(state, L.index * 4), h.load(h.offset(saved, L.index * 4), U32, lanes, left), left)
+
+    def draw(count: Value, position: Value) -> Value:
+        """``count`` tempered words; gives the position after them, 624 for the end of a state."""
+        with h.while_([h.i64(0), position]) as L:
+            made, at = L.carry
+            L.test(made < count)
+            used_up = at >= STATE
+            with h.when(used_up):
+                h.call(twist, state)
+            at = h.select(used_up, at - STATE, at)
+            left, rest = count - made, STATE - at
+            now = h.select(left < rest, left, rest)
+            source, target = h.offset(state, at * 4), h.offset(words, made * 4)
+            with h.loop(0, now, lanes) as K:
+                some = h.first(now - K.index, lanes)
+                tempered = _temper(h.load(h.offset(source, K.index * 4), U32, lanes, some))
+                h.store(h.offset(target, K.index * 4), tempered, some)
+            L.carry = (made + now, at + now)
+        return L.carry[1]
+
+    pairs = h.lanes(U64)
+    with h.loop(0, rows, carry=[position]) as R:
+        row, upto_here = h.offset(out, R.index * pitch), upto + R.index * more
+        end = h.select(upto_here < columns, upto_here, columns)
+        with h.loop(0, end, _KEPT_AT_A_TIME, carry=[R.carry[0]]) as C:
+            left = end - C.index
+            count = h.select(left < _KEPT_AT_A_TIME, left, _KEPT_AT_A_TIME)
+            C.carry = [draw(count * 2, C.carry[0])]
+            with h.loop(0, count, pairs) as L:
+                wide = _wide(h.load(h.offset(words, L.index * 8), U64, pairs)) & ((1 << 53) - 1)
+                h.store(h.offset(row, C.index + L.index), (wide.bits(I64) < limit).to(U8))
+        # The words between this row's last and the next row's first.
+        after = C.carry[0] + (columns - end) * 2
+        turns = h.select(after > STATE, (after - 1) / STATE, 0)
+        with h.loop(0, turns):
+            h.call(twist, state)
+        R.carry = [after - turns * STATE]
+    return h
 
 
 # ---- words to numbers ------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ import math
 from .. import _core
 from .._core import Tensor, bool_
 from .._core import attention as core
-from ..kernels import attention as kernels
 from . import flops
 from .table import composite, primitive
+from .views import broadcast_shapes
 
 _FUSED = ("float32", "float64", "float16", "bfloat16")
 
@@ -64,23 +64,49 @@ def _attention(query, key, value, mask, causal, scale):
     outputs=("query_grad", "key_grad", "value_grad"),
     flops=flops.attention_backward,
 )
-def _attention_backward(grad, query, key, value, mask, out, log, causal, scale):
+def _attention_backward(grad, query, key, value, mask, out, log, causal, scale, dropout=0.0, states=None):
     """Gradients of :func:`_attention` by its kernel. Not differentiable: see ``_attention_gradients``."""
+
+
+@primitive(
+    core.attention_dropout,
+    method=False,
+    out=False,
+    outputs=("out", "log", "states"),
+    differentiable=[0],
+    node="ScaledDotProductFlashAttentionForCpu",
+    flops=flops.attention,
+)
+def _attention_dropout(query, key, value, mask, causal, scale, dropout):
+    """:func:`_attention` with weights dropped, and the generator's states from which they can be drawn again."""
 
 
 @_attention.vjp_all("query", "key", "value")
 def _attention_gradients(g, query, key, value, mask, causal, scale, out, log):
     if not _core.is_grad_enabled():
         return _attention_backward(g, query, key, value, mask, out, log, causal, scale)
-    # A derivative of the derivative is wanted: the same in public ops.
+    return _gradients_in_ops(g, query, key, value, mask, causal, scale, None)
+
+
+@_attention_dropout.vjp_all("query", "key", "value")
+def _attention_dropout_gradients(g, query, key, value, mask, causal, scale, dropout, out, log, states):
+    if not _core.is_grad_enabled():
+        return _attention_backward(g, query, key, value, mask, out, log, causal, scale, dropout, states)
+    return _gradients_in_ops(g, query, key, value, mask, causal, scale, core.kept(states, query, key, dropout))
+
+
+def _gradients_in_ops(g, query, key, value, mask, causal, scale, kept):
+    """The gradients in public ops, for a derivative of the derivative; ``kept`` is what dropout multiplied by."""
     shared = query.shape[1] // key.shape[1]
     k, v = key, value
     if shared > 1:
         k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
-    weights = _weights(query, k, mask, causal, scale)
+    weights = dropped = _weights(query, k, mask, causal, scale)
     dw = g @ v.transpose(-2, -1)
+    if kept is not None:
+        dropped, dw = weights * kept, dw * kept
     ds = weights * (dw - (dw * weights).sum(-1, keepdim=True)) * scale
-    dk, dv = ds.transpose(-2, -1) @ query, weights.transpose(-2, -1) @ g
+    dk, dv = ds.transpose(-2, -1) @ query, dropped.transpose(-2, -1) @ g
     if shared > 1:
         dk, dv = (x.unflatten(1, (-1, shared)).sum(2) for x in (dk, dv))
     return ds @ k, dk, dv
@@ -107,18 +133,38 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
     return weights
 
 
-def _fits(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> bool:
-    """Whether the fused op covers the call."""
-    if dropout_p > 0.0 or query.dtype.name not in _FUSED or not 2 <= query.dim() <= 4:
-        return False
-    if key.dim() != query.dim() or value.dim() != query.dim() or (mask is not None and mask.requires_grad):
-        return False
-    if key.shape[:-1] != value.shape[:-1] or query.shape[:-3] != key.shape[:-3]:
-        return False
-    heads = (query.shape[-3], key.shape[-3]) if query.dim() > 2 else (1, 1)
-    if not query.numel() or not key.numel() or not value.numel() or heads[0] % heads[1]:
-        return False
-    return max(query.shape[-1], value.shape[-1]) <= kernels.MAX_HEAD
+def _fused(query, key, value, mask, dropout, causal, scale):
+    if dropout > 0:
+        return _attention_dropout(query, key, value, mask, causal, scale, dropout)[0]
+    return _attention(query, key, value, mask, causal, scale)[0]
+
+
+def _leading(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, gqa: bool):
+    """The sizes before ``[heads, positions, numbers]`` (heads not with ``gqa``) to which the fused op may expand its operands.
+
+    None where it does not cover the call: then the definition does, which also says what is wrong with one.
+    """
+    if not 0 <= dropout < 1 or query.dtype.name not in _FUSED or (mask is not None and mask.requires_grad):
+        return None
+    if not query.numel() or not key.numel() or not value.numel():
+        return None
+    kept = -3 if gqa else -2
+    try:
+        scores = broadcast_shapes(query.shape[:kept], key.shape[:kept])
+        lead = broadcast_shapes(scores, value.shape[:kept])
+    except RuntimeError:
+        return None
+    if (gqa and key.shape[-3] != value.shape[-3]) or (
+        dropout > 0 and scores != lead
+    ):  # a weight is dropped for all values
+        return None
+    if mask is not None:
+        whole = (*lead, *query.shape[kept:-1], key.shape[-2])
+        if mask.dim() > min(len(whole), 4 if len(whole) == 4 else 3):
+            return None
+        if any(m not in (1, n) for m, n in zip(mask.shape[::-1], whole[::-1], strict=False)):
+            return None
+    return lead
 
 
 @composite(method=False)
@@ -143,7 +189,7 @@ def scaled_dot_product_attention(
     """
     if core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
-        return _attention(query, key, value, attn_mask, is_causal, scale)[0]
+        return _fused(query, key, value, attn_mask, dropout_p, is_causal, scale)
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         heads = query.shape[-3]
@@ -153,12 +199,16 @@ def scaled_dot_product_attention(
                 f"got {key.shape[-3]}, {value.shape[-3]} and {heads}"
             )
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale  # without features all scores are 0
-    if _fits(query, key, value, attn_mask, dropout_p) and (enable_gqa or query.shape[:-2] == key.shape[:-2]):
-        if query.dim() == 4:
-            return _attention(query, key, value, attn_mask, is_causal, scale)[0]
-        lead = (None,) * (4 - query.dim())
-        out = _attention(query[lead], key[lead], value[lead], attn_mask, is_causal, scale)[0]
-        return out[(0,) * len(lead)]
+    lead = _leading(query, key, value, attn_mask, dropout_p, enable_gqa)
+    if lead is not None:
+        kept = -3 if enable_gqa else -2
+        query, key, value = (x.expand(*lead, *x.shape[kept:]) for x in (query, key, value))
+        shape = query.shape[:-2]
+        if query.dim() > 4:
+            query, key, value = (x.flatten(0, -4) for x in (query, key, value))
+        first = (None,) * (4 - query.dim())
+        out = _fused(query[first], key[first], value[first], attn_mask, dropout_p, is_causal, scale)
+        return out.view(*shape, *out.shape[-2:])
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     dtype = query.dtype

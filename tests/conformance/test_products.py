@@ -290,6 +290,27 @@ def test_attention(options):
     gradients("attention", call, q, k, v, second=True)
 
 
+@pytest.mark.parametrize("before", [0, 1, 700])
+@pytest.mark.parametrize("sizes", [(2, 4, 2, 5, 6, 8, 7), (1, 2, 2, 70, 130, 16, 16), (1, 2, 1, 3, 9, 8, 260)])
+@pytest.mark.parametrize("kind", ["plain", "causal", "mask"])
+def test_attention_with_dropout(kind, sizes, before):
+    """The weights that PyTorch drops from the same seed, wherever its generator stands, and what it draws next."""
+    b, h, kh, n, s, e, ev = sizes
+    q, k, v = rand(b, h, n, e), rand(b, kh, s, e), rand(b, kh, s, ev)
+    mask = torch.rand(b, 1, n, s, generator=GENERATOR) > 0.3
+
+    def call(T, *x):
+        T.manual_seed(3)
+        T.rand(before)  # an odd number of words is drawn before
+        options = {"is_causal": True} if kind == "causal" else {}
+        if kind == "mask":
+            options["attn_mask"] = mask if T is torch else T.from_numpy(mask.numpy())
+        return T.nn.functional.scaled_dot_product_attention(*x, dropout_p=0.3, enable_gqa=h != kh, **options)
+
+    compare("dropout", lambda T, *x: (call(T, *x), T.rand(3)), q, k, v)
+    gradients("dropout", call, q, k, v, second=n < 10)
+
+
 def test_attention_masks():
     """Bool masks (a row that sees nothing is 0), masks of numbers, grouped heads."""
     q, k, v = rand(2, 4, 5, 8), rand(2, 4, 6, 8), rand(2, 4, 6, 7)

@@ -52,10 +52,12 @@ def test_attention():
         (1, 4, 2, 25, 25, 8, 8),
         (1, 2, 1, 40, 65, 8, 20),
         (1, 2, 2, 130, 40, 20, 8),
+        (1, 2, 1, 70, 130, 300, 270),
     ],
 )
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
 @pytest.mark.parametrize("kind", ["plain", "causal", "bool", "numbers"])
-def test_blocks(dtype, sizes, kind):
+def test_blocks(dtype, sizes, kind, dropout):
     """Several blocks of queries and keys, and short last ones: the fused op against the same in public ops."""
     taeda.manual_seed(0)
     b, h, kh, n, s, e, ev = sizes
@@ -67,7 +69,8 @@ def test_blocks(dtype, sizes, kind):
     elif kind == "numbers":
         mask = taeda.randn(n, s, dtype=dtype)
     causal = kind == "causal"
-    out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=True)
+    taeda.manual_seed(1)
+    out = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal=causal, enable_gqa=True)
     wide_k, wide_v = (x.repeat_interleave(h // kh, 1) for x in (k, v))
     scores = q @ wide_k.mT / e**0.5
     if causal:
@@ -77,7 +80,8 @@ def test_blocks(dtype, sizes, kind):
     weights = scores.softmax(-1)
     if kind == "bool":
         weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    want = weights @ wide_v
+    taeda.manual_seed(1)
+    want = F.dropout(weights, dropout) @ wide_v
     g = taeda.randn(*out.shape, dtype=dtype)
     tolerance = 1e-4 if dtype == taeda.float32 else 1e-10
     assert np.allclose(out.detach().numpy(), want.detach().numpy(), atol=tolerance)
@@ -136,7 +140,8 @@ def test_errors(call, says):
         call(taeda.rand(2, 4, 6, 8))
 
 
-def test_threads_do_not_change_a_bit():
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_threads_do_not_change_a_bit(dropout):
     """Forward and gradients."""
     taeda.manual_seed(0)
     before = taeda.get_num_threads()
@@ -145,7 +150,8 @@ def test_threads_do_not_change_a_bit():
     try:
         for n in (1, 2, 3):
             taeda.set_num_threads(n)
-            out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            taeda.manual_seed(0)
+            out = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
             results.append([out, *taeda.autograd.grad(out.sum(), (q, k, v))])
     finally:
         taeda.set_num_threads(before)
@@ -192,19 +198,33 @@ def test_gradients_of_one_tensor(layout):
     assert np.allclose(got.numpy(), x.grad.numpy(), atol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"is_causal": True}, {}, {"mask": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"is_causal": True},
+        {},
+        {"mask": True},
+        {"dropout_p": 0.1},
+        {"size": 260},
+        {"lead": (2, 1)},
+        {"enable_gqa": True},
+    ],
+)
 def test_memory_is_linear_in_positions(options):
     """Forward and backward hold no matrix of scores: four times the positions take four times the memory."""
 
     def peak(n):
         taeda.manual_seed(0)
-        q, k, v = (taeda.randn(1, 2, n, 16).requires_grad_() for _ in range(3))
+        lead, size = options.get("lead", (1,)), options.get("size", 16)
+        heads = (2, 1, 1) if "enable_gqa" in options else (2, 2, 2)
+        q, k, v = (taeda.randn(*lead, h, n, size).requires_grad_() for h in heads)
         mask = taeda.rand(n) > 0.5 if "mask" in options else None  # of the keys, the same for every query
+        passed = {name: x for name, x in options.items() if name not in ("mask", "lead", "size")}
         before = memory.memory_stats()["allocated"]
         memory.reset_peak_memory_stats()
-        F.scaled_dot_product_attention(q, k, v, mask, is_causal="is_causal" in options).sum().backward()
+        F.scaled_dot_product_attention(q, k, v, mask, **passed).sum().backward()
         return memory.memory_stats()["peak_allocated"] - before
 
     peak(64)  # what is made once
     few, many = peak(512), peak(2048)
-    assert many < 4.5 * few and many < 2048 * 2048 * 4
+    assert many < 4.5 * few and many < 2048 * 2048 * 4 * max(options.get("size", 0) // 100, 1)
