@@ -197,20 +197,22 @@ def calls(layer: Layer, images: int, dtype: str, last: bool) -> dict[str, tuple[
     return found
 
 
-def in_turns(pair: list[Callable[[], Any]], rounds: int, seconds: float) -> list[float]:
+def in_turns(
+    pair: list[Callable[[], Any]], rounds: int, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Seconds per call of each framework, of its fastest turn; a turn is about ``seconds`` long."""
     repeats, best = [], [math.inf, math.inf]
     for call in pair:
         call()
-        start = time.perf_counter()
+        start = clock()
         call()
-        repeats.append(max(1, round(seconds / (time.perf_counter() - start))))
+        repeats.append(max(1, round(seconds / (clock() - start))))
     for _ in range(rounds):
         for i, (call, repeat) in enumerate(zip(pair, repeats, strict=True)):
-            start = time.perf_counter()
+            start = clock()
             for _ in range(repeat):
                 call()
-            best[i] = min(best[i], (time.perf_counter() - start) / repeat)
+            best[i] = min(best[i], (clock() - start) / repeat)
     return best
 
 
@@ -246,6 +248,8 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     taeda.set_num_threads(args.threads)
     torch.set_num_threads(args.threads)
+    # On one thread, what others take of the processor meanwhile does not count.
+    clock = time.thread_time if args.threads == 1 else time.perf_counter
     peak = taeda.profiler.measure_floors().flops
     print(
         f"{'of torch, and per cent of ' + format(peak / 1e9, '.0f') + ' GFLOP/s':64s}"
@@ -261,7 +265,7 @@ def main(arguments: list[str] | None = None) -> None:
                 taken = [peak_bytes(call, i == 1) / 2**20 for i, call in enumerate(pair)]
                 cells.append(f"{taken[0]:6.1f} /{taken[1]:6.1f}")
             else:
-                best, theirs = in_turns(pair, args.rounds, args.seconds)
+                best, theirs = in_turns(pair, args.rounds, args.seconds, clock)
                 ratios.append(best / theirs)
                 cells.append(f"{best / theirs:7.2f} {100 * work / best / peak:5.0f}%")
         print(f"{layer.label:64s}" + "".join(f"{cell:>14}" for cell in cells), flush=True)

@@ -2,7 +2,7 @@
 
 cdef enum:
     MOST_SLOT = 1 << 23    # bytes that a kernel should ask for at most
-    MOST_SLOT_ARGS = 64
+    MOST_SLOT_ARGS = 72
     MOST_SLOT_POINTERS = 16
 
 

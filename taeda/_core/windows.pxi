@@ -1,9 +1,15 @@
 # Launcher of kernels/conv_windows.py: convolution with channels along the registers.
 
 cdef enum:
-    WINDOWS_ARGS = 60
-    WINDOWS_WEIGHT_ARGS = 62
-    TABLE_ROWS = 24            # tables are padded to a multiple of this, as in the kernels
+    WINDOWS_ARGS = 67
+    WINDOWS_WEIGHT_ARGS = 69
+    AT_TABLES = 45             # of the arguments
+    AT_VOLUMES = 52
+    AT_OWN = 64                # those that only one of the kernels has
+    TABLE_ROWS = 24            # sums have room for a multiple of this, as in the kernels
+    TILE_HEAD = 9              # what comes before the rows of a tile, as in the kernels
+    RUN_ITEMS = 4              # of a run
+    WIDEST_PANEL = 64
     ROUND_CHANNELS = 16        # more channels than this are rounded up to it
     PLANAR_CHANNELS = 4        # with more of a group, runs of one channel's taps would be too short
     PHASES = 64                # of a stride, at most
@@ -17,6 +23,8 @@ cdef kernel_t _window_weights[NDTYPES]
 cdef kernel_t _conv_windows[NDTYPES]
 cdef kernel_t _windows_gradient[NDTYPES]
 cdef kernel_t _pair_rows[NDTYPES]
+cdef int64_t NOWHERE = <int64_t>1 << 40   # a place beyond all bounds
+cdef int64_t _tile_heights[NDTYPES][WIDEST_PANEL + 1]   # by columns of a panel; 0 if not known yet
 
 cdef struct Volume:            # a block of the input laid out; sizes in bytes
     int64_t pitch, row, slice, image, length, plane
@@ -27,11 +35,17 @@ cdef struct Windows:           # how the output falls into blocks: images, depth
     int64_t extent[4]          # what a block reads of the input
     int64_t blocks, cc, unit
     int64_t pixels, pixel_rows # output positions of a block, and rows of them
-    int64_t runs, rows         # lengths of the tables
+    int64_t runs, rows         # of a window; of the sums, whole tiles
+    int64_t tables[7]          # arguments from AT_TABLES on
     int64_t bytes, turned      # of the volume, and of what is turned for it
     bint planar                # channels lie one after the other, each with all its pixels
     Volume volume[2]           # of a whole panel of channels, and of the last
     int64_t channels[2]
+
+
+cdef struct Place:             # of a row of a tile: in the volume, its byte there, and which of the sums it is
+    int64_t at[3]
+    int64_t byte, index
 
 
 cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
@@ -39,10 +53,19 @@ cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
     cdef size_t address
     if table[code] == NULL:
         assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
-        assert conv_windows.ROWS == TABLE_ROWS and conv_windows.PIECE == PIECE
+        assert conv_windows.ROWS == TABLE_ROWS and len(conv_windows.TILE) == TILE_HEAD and len(conv_windows.RUN) == RUN_ITEMS
+        assert conv_windows.PIECE == PIECE
         address = getattr(conv_windows, name)(NAMES[code])
         table[code] = <kernel_t>address
     return table[code]
+
+
+cdef int64_t tile_height(int code, int64_t columns) except -1:
+    """Rows of the tile that is used for a panel of so many columns."""
+    if _tile_heights[code][columns] == 0:
+        from ..kernels import conv_windows
+        _tile_heights[code][columns] = conv_windows.height(NAMES[code], columns)
+    return _tile_heights[code][columns]
 
 
 # ---- sizes --------------------------------------------------------------------------------------------------------------
@@ -97,60 +120,194 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
     return w
 
 
-cdef int64_t tap_place(Geometry* g, Volume* v, int64_t tap) noexcept:
-    """Byte of a tap in the volume, from the first."""
-    cdef int64_t z = tap // (g.k[1] * g.k[2]), y = tap // g.k[2] % g.k[1], x = tap % g.k[2]
-    return z * abs(g.d[0]) * v.slice + y * abs(g.d[1]) * v.row + x * abs(g.d[2]) * v.pitch
-
-
-cdef int64_t* pixel_places(Geometry* g, Windows* w, Volume* v, bint each, int64_t* out) noexcept:
-    """Where the windows of a block's output positions begin: of ``each``, or of the first in a row."""
-    cdef int64_t n, z, y, x
-    for n in range(w.b[0]):
-        for z in range(w.b[1]):
-            for y in range(w.b[2]):
-                for x in range(w.b[3] if each else 1):
-                    out[0] = n * v.image + z * g.s[0] * v.slice + y * g.s[1] * v.row + x * g.s[2] * v.pitch
-                    out += 1
-    return out
-
-
-cdef int64_t* tap_places(Geometry* g, Windows* w, int panel, bint each, int64_t item, int64_t* out) noexcept:
-    """Where the taps' runs begin; of ``each`` (channel, tap) or of what follows in memory."""
-    cdef Volume* v = &w.volume[panel]
-    cdef int64_t tap, channel, step = 1 if each else run_taps(g)
-    for channel in range(w.channels[panel] if each or w.planar else 1):
-        for tap in range(0, g.taps, step):
-            out[0] = tap_place(g, v, tap) + channel * (v.plane if w.planar else item)
-            out += 1
-    return out
-
-
 cdef inline int64_t run_taps(Geometry* g) noexcept:
     """Taps of a run: those along a row follow each other unless they are dilated."""
     return g.k[2] if abs(g.d[2]) == 1 else 1
 
 
-cdef Tensor window_tables(Geometry* g, Windows* w, bint gradient, int64_t item):
-    """Rows and runs of a whole panel, then those of the last. Rows past the end are the first one again."""
-    cdef int64_t rows, panel, i, size
+# ---- tables -------------------------------------------------------------------------------------------------------------
+
+cdef inline int64_t before_first(Geometry* g, int n) noexcept:
+    """Padding before the image, for taps in the order of their places: negative dilation turns them round."""
+    return g.p[n] + (max(g.k[n] - 1, <int64_t>0) * -g.d[n] if g.d[n] < 0 else 0)
+
+
+cdef inline void tap_at(Geometry* g, int64_t tap, int64_t* at) noexcept:
+    """The place of a tap in its window."""
+    at[0] = tap // (g.k[1] * g.k[2]) * abs(g.d[0])
+    at[1] = tap // g.k[2] % g.k[1] * abs(g.d[1])
+    at[2] = tap % g.k[2] * abs(g.d[2])
+
+
+cdef inline int64_t volume_byte(Volume* v, const int64_t* at) noexcept:
+    return at[0] * v.slice + at[1] * v.row + at[2] * v.pitch
+
+
+cdef bint meets_padding(Geometry* g) noexcept:
+    cdef int n
+    for n in range(3):
+        if before_first(g, n) > 0 or (g.o[n] - 1) * g.s[n] + (g.k[n] - 1) * abs(g.d[n]) - before_first(g, n) >= g.i[n]:
+            return True
+    return False
+
+
+cdef int64_t pixel_rows(Geometry* g, Windows* w, Volume* v, bint sorted, int64_t height, Place* out) noexcept:
+    """Where the windows of a block's output positions begin. ``sorted`` by the row of the image that they are in."""
+    cdef int64_t n, z, y, x, i, j, many, count = 0, images = w.b[0]
+    # Of many images those at the same place make a tile; of a few, a row does.
+    cdef bint place_first = images >= height
+    if not sorted:
+        many = 1
+    else:
+        many, images = images, 1
+    for n in range(images):
+        for z in range(w.b[1]):
+            for y in range(w.b[2]):
+                for i in range(w.b[3] if place_first else many):
+                    for j in range(many if place_first else w.b[3]):
+                        x = i if place_first else j
+                        out.at[0], out.at[1], out.at[2] = z * g.s[0], y * g.s[1], x * g.s[2]
+                        out.index = n + (j if place_first else i)
+                        out.byte = volume_byte(v, out.at) + out.index * v.image
+                        out.index = ((out.index * w.b[1] + z) * w.b[2] + y) * w.b[3] + x
+                        out, count = out + 1, count + 1
+    return count
+
+
+cdef int64_t tap_rows(Geometry* g, Windows* w, int64_t channels, Volume* v, int64_t item, Place* out) noexcept:
+    """Where ``(c, tap)`` begin: for planar volumes in this order, else taps first, so that a tile has one tap."""
+    cdef int64_t channel, tap, i, count = channels * g.taps
+    for i in range(count):
+        channel, tap = (i // g.taps, i % g.taps) if w.planar else (i % channels, i // channels)
+        tap_at(g, tap, out.at)
+        out.byte = volume_byte(v, out.at) + channel * (v.plane if w.planar else item)
+        out.index = channel * g.taps + tap
+        out += 1
+    return count
+
+
+cdef int64_t direct_rows(Geometry* g, int64_t channels, Tensor x, Place* out) noexcept:
+    """Where ``(c, tap)`` begin in an image that is read in place."""
+    cdef int64_t item = ITEMSIZE[x.code], pixel = item * (x.strides[4] if channels_last(x) else 1), i
+    cdef int64_t at[3]
+    for i in range(channels * g.taps):
+        tap_at(g, i % g.taps, at)
+        out.byte = i // g.taps * x.strides[1] * item + at[0] * x.strides[2] * item + (at[1] * g.i[2] + at[2]) * pixel
+        out.index = i
+        out += 1
+    return channels * g.taps
+
+
+cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t count, int64_t height, bint bounded, int64_t sums,
+                          int64_t items, int64_t every, int64_t step, int64_t skip, int64_t* out) noexcept:
+    """Tiles of the first ``count`` of ``rows``, whose runs have ``items`` ``every`` so many columns, ``step`` bytes apart.
+
+    ``sums`` and ``skip`` are the bytes of a row of the sums, and of the right operand per item. Rows past the end repeat
+    the tile's first. Without bounds, all runs are whole.
+    """
+    cdef int64_t start, i, n, low, high, first = before_first(g, 2)
+    cdef const Place* row
+    for start in range(0, count, height):
+        for n in range(3):
+            low = high = rows[start].at[n]
+            for i in range(start + 1, min(start + height, count)):
+                low, high = min(low, rows[i].at[n]), max(high, rows[i].at[n])
+            # The columns of a run that is more than a tap are told by where it begins and ends.
+            if not bounded or n == 2 and items != 1:
+                out[2 * n], out[2 * n + 1] = -NOWHERE, NOWHERE
+            else:
+                out[2 * n], out[2 * n + 1] = low, high
+        out[6], out[7], out[8] = 0, NOWHERE, 0
+        if bounded and items > 1 and w.n[3] == 1:
+            # Column low + i * every of the volume is at or past first, or the other is before the end of the image.
+            i = max(ceil_div(max(first - high, <int64_t>0), every), <int64_t>0)
+            n = min(ceil_div(max(first + g.i[2] - low, <int64_t>0), every), items)
+            i = min(i, n)
+            out[6], out[7], out[8] = i * step, n * step, i * skip
+        out += TILE_HEAD
+        for i in range(start, start + height):
+            row = rows + (i if i < count else start)
+            out[0], out[1] = row.byte, (row.index if i < count else i) * sums
+            out += 2
+    return out
+
+
+cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, bint gradient, Tensor direct, int64_t item, int64_t* out) noexcept:
+    """Where runs begin: of a window's taps, or of a block's output positions, in a volume or in the image ``direct``."""
+    cdef Volume* v = &w.volume[panel]
+    cdef int64_t channel, tap, n, z, y, line
+    cdef int64_t at[3]
+    if not gradient:
+        for channel in range(w.channels[panel] if w.planar else 1):
+            for tap in range(0, g.taps, run_taps(g)):
+                tap_at(g, tap, at)
+                out[0] = volume_byte(v, at) + channel * v.plane
+                out[1], out[2], out[3] = at[0], at[1], at[2]
+                out += RUN_ITEMS
+        return out
+    for n in range(w.b[0]):
+        for z in range(w.b[1]):
+            for y in range(w.b[2]):
+                at[0], at[1], at[2] = z * g.s[0], y * g.s[1], 0
+                if direct is None:
+                    out[0] = volume_byte(v, at) + n * v.image
+                else:
+                    line = g.i[2] * (direct.strides[4] if channels_last(direct) else 1)
+                    out[0] = (n * direct.strides[0] + at[0] * direct.strides[2] + at[1] * line) * item
+                out[1], out[2], out[3] = at[0], at[1], at[2]
+                out += RUN_ITEMS
+    return out
+
+
+cdef Tensor window_tables(Geometry* g, Windows* w, int code, int64_t m, bint gradient, Tensor direct):
+    """Tables of tiles and runs, see kernels/conv_windows.py; ``direct`` is an image that is read in place, or None.
+
+    Of whole panels of ``m`` outputs and the last, in volumes of a whole panel of inputs and of the last: once where they
+    are alike.
+    """
+    cdef Blocks b = blocks(code)
+    cdef int64_t item = ITEMSIZE[code], sums = b.panel * item, panel, n, count, size, columns, pitch, least = TABLE_ROWS
+    cdef int64_t heights[2]
     cdef int64_t* out
-    cdef int64_t* end
+    cdef Place* rows
+    cdef Tensor places, table
+    # Without padding the order of memory is the best.
+    cdef bint sorted = not gradient and w.b[0] > 1 and meets_padding(g)
+    for n in range(2):
+        columns = min(m, b.panel) if n == 0 else m - (ceil_div(m, b.panel) - 1) * b.panel
+        heights[n] = tile_height(code, columns)
+        least = min(least, heights[n])
     w.runs = w.pixel_rows if gradient else g.taps // run_taps(g) * (w.channels[0] if w.planar else 1)
-    rows = w.channels[0] * g.taps if gradient else w.pixels
-    w.rows = ceil_div(rows, TABLE_ROWS) * TABLE_ROWS
-    size = 2 * (w.rows + w.runs)
-    cdef Tensor table = empty_tensor(I64, 1, &size)
-    memset(table.ptr, 0, size * 8)
+    count = w.channels[0] * g.taps if gradient else w.pixels
+    w.rows = ceil_div(count, TABLE_ROWS) * TABLE_ROWS
+    size = w.rows * sizeof(Place)
+    places = working(size)
+    rows = <Place*>places.ptr
+    size = 2 * w.runs * RUN_ITEMS + 4 * (w.rows // least) * (TILE_HEAD + 2 * least)
+    table = empty_tensor(I64, 1, &size)
     out = <int64_t*>table.ptr
     for panel in range(2):
-        if gradient:
-            tap_places(g, w, panel, True, item, out)
-            pixel_places(g, w, &w.volume[panel], False, out + w.rows)
-        else:
-            pixel_places(g, w, &w.volume[panel], True, out)
-            tap_places(g, w, panel, False, item, out + w.rows)
-        out += w.rows + w.runs
+        if panel == 1 and w.channels[1] == w.channels[0]:
+            w.tables[2], w.tables[3], w.tables[5] = w.tables[0], w.tables[1], w.tables[4]
+            break
+        pitch = w.volume[panel].pitch
+        w.tables[4 + panel] = (out - <int64_t*>table.ptr) * 8
+        out = write_runs(g, w, panel, gradient, direct, item, out)
+        for n in range(2):
+            if n == 1 and heights[1] == heights[0]:
+                w.tables[2 * panel + 1] = w.tables[2 * panel]
+                break
+            w.tables[2 * panel + n] = (out - <int64_t*>table.ptr) * 8
+            if not gradient:
+                count = pixel_rows(g, w, &w.volume[panel], sorted, heights[n], rows)
+                out = write_tiles(g, w, rows, count, heights[n], True, sums, run_taps(g), 1, pitch, pitch // item * sums, out)
+                continue
+            if direct is None:
+                count = tap_rows(g, w, w.channels[panel], &w.volume[panel], item, rows)
+            else:
+                count = direct_rows(g, w.channels[panel], direct, rows)
+            out = write_tiles(g, w, rows, count, heights[n], direct is None, sums, w.b[3], g.s[2], g.s[2] * pitch, sums, out)
+    w.tables[6] = w.pixels if sorted else 0
     return table
 
 
@@ -191,8 +348,7 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
     arg[0], arg[1], arg[2], arg[3] = y.sizes[1] // groups, x.sizes[1] // groups, groups, x.sizes[0]
     for n in range(3):
         arg[4 + n], arg[7 + n], arg[10 + n] = g.i[n], g.o[n], g.s[n]
-        # Output o meets tap k at o s - p + k d; where d is negative, the taps are turned round.
-        arg[13 + n] = g.p[n] + (max(g.k[n] - 1, <int64_t>0) * -g.d[n] if g.d[n] < 0 else 0)
+        arg[13 + n] = before_first(g, n)  # output o meets tap k at o s - p + k d
         arg[16 + n] = (g.k[n] - 1) * abs(g.d[n])
         arg[23 + n] = w.n[1 + n]
     for n in range(4):
@@ -203,9 +359,9 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
     arg[36], arg[37], arg[38] = channels_last(x), channels_last(y), g.taps
     arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), to_item * (y.strides[4] if arg[37] else 1)
     arg[42], arg[43], arg[44] = w.rows, w.runs, w.planar
+    memcpy(arg + AT_TABLES, w.tables, sizeof(w.tables))
     for n in range(2):
-        arg[45 + 6 * n], arg[46 + 6 * n], arg[47 + 6 * n] = w.volume[n].pitch, w.volume[n].row, w.volume[n].slice
-        arg[48 + 6 * n], arg[49 + 6 * n], arg[50 + 6 * n] = w.volume[n].image, w.volume[n].length, w.volume[n].plane
+        memcpy(arg + AT_VOLUMES + 6 * n, &w.volume[n], sizeof(Volume))
 
 
 # ---- weights ------------------------------------------------------------------------------------------------------------
@@ -282,7 +438,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     pixels = min(max(SUMS // m, <int64_t>96), <int64_t>768)
     pixels = max(min(pixels, images * g.pixels * groups // 8), <int64_t>48)
     cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
-    cdef Tensor tables = window_tables(g, &w, False, item), memory
+    cdef Tensor tables = window_tables(g, &w, code, m, False, None), memory
     each = panels
     if w.blocks * groups < FEW_BLOCKS:
         each = ceil_div(panels, ceil_div(<int64_t>FEW_BLOCKS, w.blocks * groups))
@@ -290,7 +446,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     windows_shape(g, &w, x, out, groups, arg)
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    arg[57], arg[58], arg[59] = max(3 * b.depth // w.volume[0].length, 1), w_g, bias is not None
+    arg[AT_OWN], arg[AT_OWN + 1], arg[AT_OWN + 2] = max(3 * b.depth // w.volume[0].length, 1), w_g, bias is not None
     memory = make_slots(&slots, arg[41] + w.turned, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, packed, tables.ptr
     ptr[3] = out.ptr if bias is None else bias.ptr
@@ -314,33 +470,6 @@ cdef Tensor in_one_row(Tensor x):
     return alias_tensor(x, 5, sizes, strides, 0)
 
 
-cdef Tensor direct_tables(Geometry* g, Windows* w, Tensor x):
-    """:func:`window_tables` of a gradient whose rows and runs lie in the image itself."""
-    cdef int64_t item = ITEMSIZE[x.code], pixel = item * (x.strides[4] if channels_last(x) else 1), line = g.i[2] * pixel
-    cdef int64_t slice = x.strides[2] * item, size, panel, i, n, z, y, tap
-    cdef int64_t* out
-    w.runs = w.pixel_rows
-    w.rows = ceil_div(w.channels[0] * g.taps, TABLE_ROWS) * TABLE_ROWS
-    size = 2 * (w.rows + w.runs)
-    cdef Tensor table = empty_tensor(I64, 1, &size)
-    memset(table.ptr, 0, size * 8)
-    out = <int64_t*>table.ptr
-    for panel in range(2):
-        for i in range(w.channels[panel]):
-            for tap in range(g.taps):
-                z, y, n = tap // (g.k[1] * g.k[2]), tap // g.k[2] % g.k[1], tap % g.k[2]
-                out[i * g.taps + tap] = (i * x.strides[1] * item + z * g.d[0] * slice + y * g.d[1] * line
-                                         + n * g.d[2] * pixel)
-        i = w.rows
-        for n in range(w.b[0]):
-            for z in range(w.b[1]):
-                for y in range(w.b[2]):
-                    out[i] = n * x.strides[0] * item + z * g.s[0] * slice + y * g.s[1] * line
-                    i += 1
-        out += w.rows + w.runs
-    return table
-
-
 cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint words=False):
     """Gradient of the weights ``[part, group * m, c, tap]``; ``words`` of :func:`image_words` give float32."""
     # Windows without padding need not be laid out: those of a 1x1 kernel without stride are one row of pixels.
@@ -355,6 +484,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cdef int code = x.code
     cdef Blocks b = blocks(code)
     cdef int64_t arg[WINDOWS_WEIGHT_ARGS]
+    cdef int64_t* own
     cdef int64_t sizes[4]
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t panels = ceil_div(m, b.panel), tasks, parts, each, cc, c_panels, step
@@ -365,7 +495,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct)
-    cdef Tensor tables = direct_tables(g, &w, x) if direct else window_tables(g, &w, True, item), memory
+    cdef Tensor tables = window_tables(g, &w, code, m, True, x if direct else None), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
     each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))
@@ -378,9 +508,9 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     windows_shape(g, &w, x, y, groups, arg)
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    arg[57], arg[58], arg[59], arg[60] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item
-    arg[61] = direct
-    memory = make_slots(&slots, arg[59] + (w.pixels + 16) * b.panel * item, tasks * parts)
+    own = arg + AT_OWN
+    own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item, direct
+    memory = make_slots(&slots, own[2] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tables.ptr
     run_in_slots(&slots, find_windows(_windows_gradient, BF16 if words else code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,
                  tasks * parts, work)

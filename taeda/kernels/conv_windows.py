@@ -8,6 +8,9 @@ channels; the gradient of the weights is (c, tap) by positions times positions b
 the tables' parts exchanged. Images may have channels last in memory, or first: these are turned in squares, or laid
 out as they are where there are few channels (*planar*: runs are then taps of one channel).
 
+What a tile meets in the padding alone it leaves out: whole runs, and the beginning and end of each. So positions are sorted,
+where a block has several images, by the row they are in; the tables tell for each row of a tile where its sums belong.
+
 Three spatial dimensions cover one and two. What a task works on lies in its *slot*, as in :mod:`taeda.kernels.winograd`.
 
 bfloat16 is done by words, pairs of what is summed, which one instruction multiplies and sums in float32 (the engine ``dot``
@@ -26,17 +29,27 @@ from .images import row_bytes, to_channels, to_pixels
 from .ir import F32, I64, PTR, TYPES, U16, U32, Function, Helper, Type, Value
 from .pool import larger
 from .short_gemm import dot, interleaved
+from .target import host
 
 #: Channels are those of a group: ``m`` outputs from ``c``. Sizes of input and output, stride, padding (of which some may be
 #: negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most ``b``
 #: output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut, all before
 #: it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides of image, channel, depth and pixel; whether
 #: channels are last in memory. A task does ``panels`` panels of output channels; where its sums and turned pixels lie in
-#: the slot, which the volume begins. ``rows`` and ``runs`` are the lengths of the tables.
+#: the slot, which the volume begins. ``rows`` are those that the sums have room for, ``runs`` those of a window. Tables of
+#: tiles, for volumes of a whole panel of channels and of the last, each for whole panels of outputs and for the last, and
+#: of runs begin at ``tiles00`` and so on. If positions are sorted, ``all`` is their number, else 0.
 SHAPE = tuple(
     "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
-    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows runs planar".split()
+    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows runs planar "
+    "tiles00 tiles01 tiles10 tiles11 runs0 runs1 all".split()
 )
+#: What the table of tiles has before the rows of each: the least and greatest place in the volume that its rows begin at,
+#: by dimension (those it does not matter for are beyond any bounds); of its runs the bytes from the first item that meets the
+#: image to past the last, and the bytes of the right operand before it. A row is the byte where it begins and that of its sums.
+TILE = tuple("z_low z_high y_low y_high x_low x_high begin end skip".split())
+#: An entry of the table of runs: the byte where it begins, and its place.
+RUN = tuple("at z y x".split())
 #: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a run.
 VOLUME = tuple("pitch row slice image length plane".split())
 
@@ -62,13 +75,29 @@ def tile_rows(vectors: int, vector_bytes: int, half: bool) -> int:
     return 12 if half else whole.rows if vectors == whole.vectors else 8
 
 
-#: Tables are padded to whole tiles, whose heights this is a multiple of.
+#: Sums have room for whole tiles, whose heights this is a multiple of.
 ROWS = 24
 
 
 def _item(dtype: str) -> Type:
     """What is laid out and multiplied: words of two bfloat16 count as float32."""
     return F32 if dtype == "bfloat16" else TYPES[dtype]
+
+
+def _shapes(vector_bytes: int, lanes: int) -> list[tuple[int, int]]:
+    """Vectors and lanes of the tiles, widest first."""
+    shapes = [(v, lanes) for v in tile_shape(vector_bytes).widths]
+    if vector_bytes == 64:  # half a register: two are multiplied in the time of a whole one, or nothing is lost
+        shapes.append((1, lanes // 2))
+    return shapes
+
+
+def height(dtype: str, columns: int) -> int:
+    """Rows of the tile for a panel of so many columns on this machine."""
+    vector_bytes = host().vector_bytes
+    lanes = vector_bytes // _item(dtype).bytes
+    vectors, some = [shape for shape in _shapes(vector_bytes, lanes) if shape[0] * shape[1] >= columns][-1]
+    return tile_rows(vectors, vector_bytes, some < lanes)
 
 
 def _whole(channels: Value, unit: Value) -> Value:
@@ -89,24 +118,37 @@ def _add_product(f: Function, dtype: str, acc: Value, a: Value, b: Value) -> Val
 
 # ---- the tile -----------------------------------------------------------------------------------------------------------
 def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
-    """``tiles(a, rows, count, runs, some, length, a_k, b, c, d, d_m)``: ``count`` rows of sums, so many vectors wide.
+    """``tiles(a, tiles, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m)``: ``count`` rows of sums, so many vectors wide.
 
-    Row ``i`` of the left operand begins at ``a + rows[i]`` and has ``some`` runs from ``runs`` on, of ``length`` bytes in
-    steps of ``a_k``. Rows of ``b`` and ``c`` follow each other by panels. Whole tiles are written.
+    The left operand begins at ``a``; its rows and its ``some`` runs, of ``length`` bytes in steps of ``a_k``, are found in the
+    tables (:data:`TILE`, :data:`RUN`). Those that meet nothing within ``bounds``, the first place of the image in the volume and
+    the last of each dimension, are left out. Rows of ``b`` and ``c`` follow each other by panels, runs of ``b`` at ``b_run``
+    bytes. Whole tiles are written.
     """
     t = _item(dtype)
-    h = f.helper(f"tiles_{vectors}x{lanes}", PTR, PTR, I64, PTR, I64, I64, I64, PTR, PTR, PTR, I64)
-    a, table, count, runs, some, length, a_k, b, c, d, d_m = h.params
+    h = f.helper(f"tiles_{vectors}x{lanes}", PTR, PTR, I64, PTR, I64, PTR, I64, I64, PTR, I64, PTR, PTR, I64)
+    a, table, count, runs, some, bounds, length, a_k, b, b_run, c, d, d_m = h.params
     pitch, rows = row_bytes(h), tile_rows(vectors, h.vector_bytes, lanes < h.lanes(t))
     zero = h.const(t, 0, lanes)
+    limits = [h.load(h.offset(bounds, 8 * i), I64) for i in range(6)]
+    apart = d_m != 0
     with h.loop(0, count, rows) as T:
-        at = h.offset(table, T.index * 8)
-        starts = [h.offset(a, h.load(h.offset(at, 8 * i), I64)) for i in range(rows)]
-        with h.loop(0, some, carry=[b, *[zero] * (rows * vectors)]) as R:
-            at_b, *acc = R.carry
-            shift = h.load(h.offset(runs, R.index * 8), I64)
+        entry = h.offset(table, T.index / rows * (8 * (len(TILE) + 2 * rows)))
+        tile = dict(zip(TILE, _numbers(h, entry, len(TILE)), strict=True))
+        places = h.offset(entry, 8 * len(TILE))
+        starts = [h.offset(a, h.load(h.offset(places, 16 * i), I64)) for i in range(rows)]
+        lows = [limits[2 * i] - tile[n + "_high"] for i, n in enumerate("zyx")]
+        highs = [limits[2 * i + 1] - tile[n + "_low"] for i, n in enumerate("zyx")]
+        end = smaller(h, tile["end"], length)
+        first = h.offset(b, tile["skip"])
+        with h.loop(0, some, carry=[zero] * (rows * vectors)) as R:
+            shift, *place = _numbers(h, h.offset(runs, R.index * (8 * len(RUN))), len(RUN))
+            outside = h.i64(0)  # negative where a dimension is
+            for at, low, high in zip(place, lows, highs, strict=True):
+                outside = outside | (at - low) | (high - at)
             sources = [h.offset(s, shift) for s in starts]
-            with h.loop(0, length, a_k, carry=[at_b, *acc]) as K:
+            stop = h.select(outside < 0, tile["begin"], end)
+            with h.loop(tile["begin"], stop, a_k, carry=[h.offset(first, R.index * b_run), *R.carry]) as K:
                 at_b, *acc = K.carry
                 row = [h.load(h.offset(at_b, v * lanes * t.bytes), t, lanes) for v in range(vectors)]
                 for i, source in enumerate(sources):
@@ -114,14 +156,19 @@ def _tiles(f: Function, dtype: str, vectors: int, lanes: int) -> Helper:
                     for v in range(vectors):
                         acc[i * vectors + v] = _add_product(h, dtype, acc[i * vectors + v], row[v], x)
                 K.carry = [h.offset(at_b, pitch), *acc]
-            R.carry = K.carry
-        to, add = h.offset(c, T.index * pitch), h.offset(d, T.index * d_m)
+            R.carry = K.carry[1:]
         for i in range(rows):
+            to = h.load(h.offset(places, 16 * i + 8), I64)
+            add = h.select(apart, to, h.i64(0))
             for v in range(vectors):
-                place = v * lanes * t.bytes
-                before = h.load(h.offset(h.offset(add, d_m * i), place), t, lanes)
-                h.store(h.offset(to, i * pitch + place), R.carry[1 + i * vectors + v] + before)
+                place_of = v * lanes * t.bytes
+                before = h.load(h.offset(h.offset(d, add), place_of), t, lanes)
+                h.store(h.offset(h.offset(c, to), place_of), R.carry[i * vectors + v] + before)
     return h
+
+
+def _numbers(f: Function, pointer: Value, count: int) -> list[Value]:
+    return [f.load(f.offset(pointer, 8 * i), I64) for i in range(count)]
 
 
 class _Tiles:
@@ -129,10 +176,7 @@ class _Tiles:
 
     def __init__(self, f: Function, dtype: str):
         self.f, lanes = f, f.lanes(_item(dtype))
-        shapes = [(v, lanes) for v in tile_shape(f.vector_bytes).widths]
-        if f.vector_bytes == 64:  # half a register: two are multiplied in the time of a whole one, or nothing is lost
-            shapes.append((1, lanes // 2))
-        self.helpers = [(v * lanes, _tiles(f, dtype, v, lanes)) for v, lanes in shapes]
+        self.helpers = [(v * some, _tiles(f, dtype, v, some)) for v, some in _shapes(f.vector_bytes, lanes)]
 
     def call(self, columns: Value, *args: Value) -> None:
         f, widths = self.f, [width for width, _ in self.helpers]
@@ -173,6 +217,16 @@ class _Volume:
     def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper):
         self.f, self.t, self.g, self.turn = f, t, g, turn
         self.copy = self._copy()
+        self.limits = f.scratch(6 * 8)
+
+    def bounds(self, p: _Place) -> Value:
+        """The first place and the last of the volume that lie in the image, by dimension."""
+        f, g = self.f, self.g
+        for i, n in enumerate("zyx"):
+            first = g["p" + n] - p.first[1 + i] * g["s" + n]
+            f.store(f.offset(self.limits, 16 * i), first)
+            f.store(f.offset(self.limits, 16 * i + 8), first + g["i" + "dhw"[i]] - 1)
+        return self.limits
 
     def _copy(self) -> Helper:
         """``copy(to, row, source, pitch, line, rows, low, high, size, first, last, channels, step)``: rows of columns.
@@ -242,10 +296,11 @@ def _volume(f: Function, g: dict[str, Value], last: Value) -> dict[str, Value]:
     return {x: f.select(last, g[x + "1"], g[x + "0"]) for x in VOLUME}
 
 
-def _tables(f: Function, g: dict[str, Value], tables: Value, last: Value) -> tuple[Value, Value]:
-    """Where rows and runs begin in this panel's volume."""
-    rows = f.offset(tables, f.select(last, (g["rows"] + g["runs"]) * 8, f.i64(0)))
-    return rows, f.offset(rows, g["rows"] * 8)
+def _tables(f: Function, g: dict[str, Value], tables: Value, last: Value) -> tuple[Value, Value, Value]:
+    """The tiles of this panel's volume, for a whole panel of outputs and for the last, and its runs."""
+    names = (("tiles00", "tiles10"), ("tiles01", "tiles11"), ("runs0", "runs1"))
+    whole, narrow, runs = (f.offset(tables, f.select(last, g[b], g[a])) for a, b in names)
+    return whole, narrow, runs
 
 
 def _copy_pixels(f: Function, t: Type, to_type: Type) -> Helper:
@@ -370,6 +425,7 @@ def conv_windows(f: Function, dtype: str) -> None:
         rest, panel = T.index / ranges, T.index % ranges * g["panels"]
         block, group = rest / g["groups"], rest % g["groups"]
         p, last = _place(f, g, block), smaller(f, panel + g["panels"], m_panels)
+        bounds, count = volume.bounds(p), f.select(g["all"] != 0, g["all"], p.pixels)
         x = f.offset(f.data(1), group * g["c"] * g["x_c"])
         w = f.offset(f.data(2), group * g["w_g"])
         bias = f.offset(f.data(3), group * g["m"] * t.bytes)
@@ -377,7 +433,7 @@ def conv_windows(f: Function, dtype: str) -> None:
             channels = smaller(f, g["c"] - C.index * width, width)
             final = C.index + 1 == c_panels
             v = _volume(f, g, final)
-            rows, runs = _tables(f, g, f.data(4), final)
+            whole, narrow, runs = _tables(f, g, f.data(4), final)
             volume.lay(a, pixels, p, f.offset(x, C.index * width * g["x_c"]), channels, v)
             with f.loop(0, g["runs"], g["tr"]) as K, f.loop(panel, last) as P:
                 m = smaller(f, g["m"] - P.index * width, width)
@@ -390,8 +446,8 @@ def conv_windows(f: Function, dtype: str) -> None:
                 d, d_m = f.select(starts, level, at_c), f.select(starts, zero, pitch)
                 b = f.offset(w, ((P.index * c_panels + C.index) * g["taps"] * deep + K.index * v["length"]) * pitch)
                 some = smaller(f, g["runs"] - K.index, g["tr"])
-                tiles.call(m, a, rows, p.pixels, f.offset(runs, K.index * 8), some, v["length"] * t.bytes,
-                           f.i64(t.bytes), b, at_c, d, d_m)  # fmt: skip
+                tiles.call(m, a, f.select(m < width, narrow, whole), count, f.offset(runs, K.index * (8 * len(RUN))), some,
+                           bounds, v["length"] * t.bytes, f.i64(t.bytes), b, v["length"] * pitch, at_c, d, d_m)  # fmt: skip
         y = f.offset(f.data(0), group * g["m"] * g["y_c"] + (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
         with f.loop(panel, last) as P, f.loop(0, p.count[0]) as N, f.loop(0, p.count[1]) as Z:
             m = smaller(f, g["m"] - P.index * width, width)
@@ -433,7 +489,7 @@ def windows_gradient(f: Function, dtype: str) -> None:
         x = f.offset(f.data(1), (group * g["c"] + c) * g["x_c"])
         grad = f.offset(f.data(2), (group * g["m"] + m) * g["y_c"])
         v = _volume(f, g, final)
-        rows, runs = _tables(f, g, f.data(3), final)
+        whole, narrow, runs = _tables(f, g, f.data(3), final)
         with f.loop(begin, smaller(f, begin + g["run"], g["blocks"])) as R:
             p = _place(f, g, R.index)
             with f.when(~direct):
@@ -442,6 +498,7 @@ def windows_gradient(f: Function, dtype: str) -> None:
             in_place = f.offset(x, p.first[0] * g["x_n"] + p.first[1] * g["sz"] * g["x_z"] + line * g["x_p"])
             at_x = f.select(direct, in_place, a)
             at_y = f.offset(grad, (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
+            bounds = volume.bounds(p)
             with f.loop(0, some, width) as P:
                 those = smaller(f, some - P.index, width)
                 with f.loop(0, p.count[0]) as N, f.loop(0, p.count[1]) as Z:
@@ -455,8 +512,9 @@ def windows_gradient(f: Function, dtype: str) -> None:
                 at_c = f.offset(sums, P.index / width * size)
                 d, d_m = f.select(R.index == begin, none, at_c), f.select(R.index == begin, zero, pitch)
                 step = g["sx"] * f.select(direct, g["x_p"], v["pitch"])
-                tiles.call(those, at_x, rows, channels * taps, runs, p.count[0] * p.count[1] * p.count[2],
-                           p.count[3] * step, step, y, at_c, d, d_m)  # fmt: skip
+                tiles.call(those, at_x, f.select(those < width, narrow, whole), channels * taps, runs,
+                           p.count[0] * p.count[1] * p.count[2], bounds, p.count[3] * step, step, y, p.count[3] * pitch,
+                           at_c, d, d_m)  # fmt: skip
         w_m = g["c"] * taps * t.bytes
         to = f.offset(f.data(0), part * g["c_p"] + (group * g["m"] + m) * w_m + c * taps * t.bytes)
         with f.loop(0, some, width) as P:
