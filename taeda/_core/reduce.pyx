@@ -26,10 +26,11 @@ from .tensor cimport (
 cdef enum:
     MAXSTATES = 4
     ROW_CHUNK = 65536     # elements of a row reduction between two merges
+    ACROSS = 512          # the same where a row has several runs, which are read as they lie in memory
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
     COLUMN_LEAST = 64
-    WIDEST = 256          # units of the widest tile, LONG_TILES in kernels/rowwise.py
+    WIDEST = 1024         # units of the widest tile, LONG_TILES in kernels/rowwise.py
     PIECE = 65536         # elements worth a piece of their own on the thread pool
     FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 
@@ -386,7 +387,7 @@ cdef class Reducer:
         """One state per chunk and row, then the merge."""
         cdef bint across = l.n1 > 1          # chunks of the outer loop of the row, not of the inner
         cdef int64_t length = l.n1 if across else l.n0
-        cdef int64_t per = limit // l.n0 if across else limit
+        cdef int64_t per = ACROSS // l.n0 if across else limit
         cdef int64_t count = l.n0 * l.n1, m = l.a * l.b
         if per < 1:
             per = 1

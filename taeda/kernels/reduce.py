@@ -154,8 +154,8 @@ def _root(f: Function, state: State, n: Value) -> State:
 REDUCTIONS["sum"] = _sum()
 REDUCTIONS["mean"] = _sum(finish=lambda f, state, n: (state[0] / n,))
 REDUCTIONS["nansum"] = _sum(_no_nan)
-REDUCTIONS["norm1"] = _sum(lambda x: (magnitude(x),), lambda d: (real(d),), working=_ordinary, tiles=(8,))
-REDUCTIONS["norm2"] = _sum(lambda x: (square(x),), lambda d: (real(d),), working=_ordinary, finish=_root, tiles=(8,))
+REDUCTIONS["norm1"] = _sum(lambda x: (magnitude(x),), lambda d: (real(d),), working=_ordinary)
+REDUCTIONS["norm2"] = _sum(lambda x: (square(x),), lambda d: (real(d),), working=_ordinary, finish=_root)
 REDUCTIONS["sumsq"] = _sum(lambda x: (square(x),), lambda d: (real(d),), working=_ordinary)
 REDUCTIONS["count_nonzero"] = _sum(lambda x: ((x != 0).to(I64),), lambda d: ("int64",), working=_ordinary, tiles=(8,))
 REDUCTIONS["norm0"] = _sum(lambda x: ((x != 0).to(I64),), lambda d: ("int64",), working=_ordinary, tiles=(8,))
@@ -214,7 +214,7 @@ def _extreme(*choices: tuple[Callable, Callable], mapping=lambda x: x, dtype_of=
     def merge(f: Function, a: State, b: State) -> State:
         return tuple(choose(f, p, q) for p, q, (choose, _) in zip(a, b, choices, strict=True))
 
-    return Reduction(states, lambda d: (dtype_of(d),) * len(choices), merge, working=_ordinary, tiles=(FRONT, 8))
+    return Reduction(states, lambda d: (dtype_of(d),) * len(choices), merge, working=_ordinary)
 
 
 REDUCTIONS["amax"] = _extreme((greater, lowest))
@@ -431,7 +431,7 @@ def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, l
         for i, x in enumerate(state):
             row.put(i, x)
 
-    tiles = (1,) if mode[1] == "v" else reduction.tiles[-1:] if is_complex(working) else reduction.tiles
+    tiles = (1,) if mode[1] == "v" else (min(8, reduction.tiles[0]),) if is_complex(working) else reduction.tiles
     tiles = tuple(size for size in tiles if size < FRONT or levels == 1)
     rowwise(f, body, operands, lane_type(op, working), columns=mode[0] == "c", levels=levels, tiles=tiles)
 

@@ -27,11 +27,18 @@ BLOCK = 16
 #: Tiles of column mode for light bodies. The memory system wants long runs, and most of all rows to their end, so that
 #: memory is read from front to back: on 4096 x 2048 float32, summing over dimension 0 takes 2.1 ms with runs of 4096 bytes
 #: and 0.9 with the 8192 that a row has (Zen 4, one core).
-LONG_TILES = (256, 128, 32, 8)
+LONG_TILES = (1024, 128, 64, 32, 8, 4, 2)
 #: Of this tile and what is left of it down to FRONT_LEAST, sums live in memory, and each row is read to the tile's end before
 #: the next, where the rows have more bytes than FRONT_BYTES: 2048 x 4096 takes 1.3 ms so and 2.9 by tiles of 128, 25088 x 256
 #: 0.6 and 1.9. Of what is in the cache, registers are faster by a fifth.
-FRONT, FRONT_LEAST, FRONT_BYTES = 256, 16, 1 << 21
+FRONT, FRONT_LEAST, FRONT_BYTES = 1024, 16, 1 << 21
+#: Rows that are added to sums in memory at once where they have more bytes than WIDE_ROW: 1024 x 8192 float64 takes 2.5 ms
+#: so and 4.1 row by row. Of shorter ones several in a page are several streams for the processor's prefetching: 65536 x 128
+#: float64 takes 12 ms so and 2.2 row by row.
+ROWS, WIDE_ROW = 4, 8192
+
+#: Of so few rows all are read side by side, a few registers of each: 8 of 1M float32 take 1.4 ms so and 2.6 by long runs.
+FEW, NARROW = 16, 8
 
 Number = Value | Complex
 State = tuple[Number, ...]
@@ -429,11 +436,14 @@ class FrontRow(Row):
 
         n0, stride = self.schedule.n0, self.schedule.strides[source][0]
 
-        def take(row: Value) -> Callable[[Value], None]:
+        def take(row: Value, count: int) -> Callable[[Value], None]:
+            """Add ``count`` rows: so often less are sums loaded and stored."""
+
             def fn(i: Value) -> None:
-                at = f.offset(row, i * self.schedule.operands[source].bytes)
-                x = self._load(source, at, lanes, None, None)
-                store(levels[0], i, step(load(levels[0], i), x))
+                at, acc = f.offset(row, i * self.schedule.operands[source].bytes), load(levels[0], i)
+                for k in range(count):
+                    acc = step(acc, self._load(source, f.offset(at, stride * k), lanes, None, None))
+                store(levels[0], i, acc)
 
             return fn
 
@@ -447,10 +457,13 @@ class FrontRow(Row):
 
         def blocks(first: Value, end: Value, depth: int) -> None:
             """The rows from ``first`` on: into the sums of level ``depth``."""
+            if not depth:
+                some = f.select(stride > WIDE_ROW, first + ((end - first) & -ROWS), first)
+                for start, stop, count in ((first, some, ROWS), (some, end, 1)):
+                    with f.loop(start, stop, count) as L:
+                        each_vector(take(f.offset(self.bases[source], L.index * stride), count))
+                return
             with f.loop(first, end, BLOCK**depth) as L:
-                if not depth:
-                    each_vector(take(f.offset(self.bases[source], L.index * stride)))
-                    return
                 last = L.index + BLOCK**depth
                 blocks(L.index, f.select(last < end, last, end), depth - 1)
                 each_vector(lift(depth))
@@ -624,6 +637,8 @@ class Schedule:
                     fits = (size >= FRONT_LEAST) & (self.n0 * self.strides[-1][0] > FRONT_BYTES)
                 else:
                     fits = (u + tile <= whole) & (at + tile <= f.end) & pending
+                if tile > NARROW:
+                    fits = fits & (self.n0 > FEW)
                 step, pending = f.select(fits, size, step), pending & ~fits
                 with f.when(fits):
                     if tile < FRONT:

@@ -173,3 +173,23 @@ def test_gradient_of_running_sums(shape, dim, dtype):
     g = taeda.arange(1.0, x.numel() + 1).reshape(shape).to(dtype)
     (got,) = taeda.autograd.grad(x.cumsum(dim), x, g)
     assert got.tolist() == np.flip(np.cumsum(np.flip(g.numpy(), dim), dim), dim).tolist()
+
+
+@pytest.mark.parametrize("name", ["sum", "amax"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "shape, dim",
+    [((8, 70000), 0), ((17, 33000), 0), ((603, 2100), 0), ((70, 9001), 0), ((3000, 300), 0), ((2, 5000, 64), 1)]
+    + [((2, 5000, 37), 1), ((300, 9, 701), (0, 2)), ((40, 5, 4000), (0, 2))],
+)
+def test_far_rows(shape, dim, dtype, name, threads):
+    """Few rows and many, narrow ones and wide, of which sums are in registers or in memory, and rows of several runs."""
+    x = draw(*shape, dtype=dtype)
+    got = []
+    for n in (1, 2, 4):
+        threads(n)
+        got.append(getattr(taeda.from_numpy(x), name)(dim).numpy())
+    want = getattr(np, name)(x.astype("float64"), dim)
+    near = 1e-12 if dtype == "float64" else 2e-6
+    np.testing.assert_allclose(got[0], want, rtol=near, atol=near * 40)
+    assert all((g == got[0]).all() for g in got)
