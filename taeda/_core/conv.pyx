@@ -14,7 +14,7 @@ from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, grain_of
 from .memory cimport allocate, release
 from .pool cimport kernel_t
 from .tensor cimport (
-    BF16, BOOL, F32, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
+    BF16, BOOL, F32, F64, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
 )
 
 from .pool import get_num_threads
@@ -23,6 +23,7 @@ from .tensor import DTYPE_NAMES
 cdef enum:
     GEOMETRY = 22
     CONV_ARGS = 43
+    INTERLEAVE_ARGS = 6
     WEIGHT_ARGS = 40
     PACKED = 2
     TASK = 1 << 19
@@ -30,6 +31,7 @@ cdef enum:
 
 cdef kernel_t _conv[NDTYPES]
 cdef kernel_t _weight[NDTYPES]
+cdef kernel_t _interleave[NDTYPES]
 cdef int64_t _unfold_rows, _unfold_pixels
 cdef tuple NAMES = DTYPE_NAMES
 
@@ -47,6 +49,7 @@ cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
     global _unfold_rows, _unfold_pixels
     from ..kernels import conv
     assert len(conv.CONV_ARGS) == CONV_ARGS and len(conv.WEIGHT_ARGS) == WEIGHT_ARGS
+    assert len(conv.INTERLEAVE_ARGS) == INTERLEAVE_ARGS
     _unfold_rows, _unfold_pixels = conv.UNFOLD_ROWS, conv.UNFOLD_PIXELS
     cdef size_t address = getattr(conv, name)(NAMES[code])
     table[code] = <kernel_t>address
@@ -585,10 +588,10 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef int64_t first[3]
     cdef int64_t every[3]
     cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], offset, k, phases = 1, index
-    cdef Tensor x, w, out, part, turned
+    cdef Tensor x, w, out, part, turned, columns = None
     cdef Tensor w5 = spatial(weight, 2), packed = None
     cdef Packed places
-    cdef bint words, direct, last = is_last(grad) or is_last(weight), turned_in = False
+    cdef bint words, paired, direct, last = is_last(grad) or is_last(weight), turned_in = False
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -626,6 +629,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     if phases > 1 and not last and not words and turns_last(&whole, x, m, c):  # the phases go straight to their places
         last = turned_in = True
         x, out = to_last(x), empty_last(inner, 5, sizes)
+    # Even and odd columns of the result are put there together: alone they would be written one by one.
+    paired = whole.s[2] == 2 and whole.i[2] > 1 and not last and not is_depthwise(m, c)
     for index in range(phases):
         phase[0] = index // (whole.s[1] * whole.s[2])
         phase[1], phase[2] = index // whole.s[2] % whole.s[1], index % whole.s[2]
@@ -674,7 +679,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             copy_into(out, part)
         elif g.taps == 1 and whole.taps == 1 and pointwise(&g, x, part, m):
             as_product(&g, x, w, bias, part, groups, True)
-        elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c):
+        elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c, phases == 1):
             if packed is None:
                 packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
                                         is_planar(x, m), &places)
@@ -682,9 +687,30 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         else:
             turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
             convolve(&g, x, turned, bias, part, groups)
-        if not direct:
+        if paired and phase[2] == 0:
+            columns = part
+        elif paired:
+            sizes[4], strides[4] = whole.i[2], out.strides[4]
+            interleave(alias_tensor(out, 5, sizes, strides, offset - out.strides[4]), columns, part)
+        elif not direct:
             copy_into(alias_tensor(out, 5, sizes, strides, offset), part)
     return back(contiguous_tensor(out) if turned_in else out, grad.code, nd)
+
+
+cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except -1:
+    """Into ``out [n, c, z, y, x]``, whose rows may be apart, from its even columns and its odd ones, both contiguous."""
+    cdef int code = F32 if ITEMSIZE[out.code] == 4 else F64 if ITEMSIZE[out.code] == 8 else I16
+    cdef int64_t item = ITEMSIZE[code], planes = out.sizes[0] * out.sizes[1] * out.sizes[2]
+    cdef int64_t arg[INTERLEAVE_ARGS]
+    cdef char* ptr[3]
+    cdef kernel_t fn = _interleave[code]
+    if fn == NULL:
+        fn = find(_interleave, code, "interleave")
+    arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
+    arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
+    ptr[0], ptr[1], ptr[2] = out.ptr, even_columns.ptr, odd_columns.ptr
+    run(fn, ptr, arg, planes, grain_of(<double>out.count, planes), <double>out.count)
+    return 0
 
 
 cdef Tensor turned_weights(Tensor w, int code, int64_t groups, int64_t m, int64_t c, Geometry* whole, int64_t* first,

@@ -311,12 +311,13 @@ cdef Tensor window_tables(Geometry* g, Windows* w, int code, int64_t m, bint gra
     return table
 
 
-cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept:
+cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int64_t m, bint alone=False) noexcept:
     """Whether there is enough to do to repay the packing, and channels fill the registers.
 
-    The phases of a gradient (whose dilation is negative) are laid out one by one: few outputs do not repay that.
+    The phases of a gradient (whose dilation is negative) are laid out one by one unless there is one ``alone``: few outputs
+    do not repay that.
     """
-    return m >= (5 if g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
+    return m >= (5 if alone or g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
 
 
 cdef bint reads_points(Geometry* g) noexcept:

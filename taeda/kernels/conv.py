@@ -33,6 +33,10 @@ WEIGHT_ARGS = GEOMETRY + tuple(
     "images groups m channels x_n x_g g_n g_g g_m c_p c_g c_r parts run nc cc tt pixels".split()
 )
 
+#: Of ``interleave``: sizes of a plane of the result, whose rows are ``y_h`` bytes apart, as planes are ``y_d`` and images of
+#: ``depth`` planes ``y_c``.
+INTERLEAVE_ARGS = tuple("depth height width y_c y_d y_h".split())
+
 UNFOLD_ROWS = 192  # most rows (c, tap) that a task of ``conv_weight`` unfolds
 UNFOLD_PIXELS = 128  # pixels of a block of its sum
 
@@ -189,3 +193,33 @@ def conv_weight(f: Function, dtype: str) -> None:
                 columns = smaller(f, n - P.index, width)
                 f.call(turn, buffer, f.offset(at_g, P.index * g["g_m"]), g["g_m"], depth, columns)
                 block.multiply(slab, buffer, P.index, columns, channels * some, none)
+
+
+@kernel
+def interleave(f: Function, dtype: str) -> None:
+    """Rows from those of their even columns and of their odd ones, which are contiguous; see :data:`INTERLEAVE_ARGS`.
+
+    Pointers: result, even and odd columns. The range counts planes.
+    """
+    t = TYPES[dtype]
+    depth, height, width, y_c, y_d, y_h = (f.size(i) for i in range(len(INTERLEAVE_ARGS)))
+    lanes = f.lanes(t)
+    counts = (width + 1) / 2, width / 2
+    order = [i // 2 + lanes * (i % 2) for i in range(2 * lanes)]
+    with f.loop(f.begin, f.end) as T:
+        plane = f.offset(f.data(0), T.index / depth * y_c + T.index % depth * y_d)
+        sources = [f.offset(f.data(1 + i), T.index * height * count * t.bytes) for i, count in enumerate(counts)]
+        with f.loop(0, height, carry=[plane, *sources]) as Y:
+            to, *rows = Y.carry
+            with f.loop(0, counts[0], lanes) as X:
+                at = X.index * t.bytes
+                both = [
+                    f.load(f.offset(row, at), t, lanes, f.first(count - X.index, lanes))
+                    for row, count in zip(rows, counts, strict=True)
+                ]
+                for i in range(2):
+                    start = X.index * 2 + i * lanes
+                    mixed = both[0].shuffle(order[i * lanes : (i + 1) * lanes], both[1])
+                    f.store(f.offset(to, start * t.bytes), mixed, f.first(width - start, lanes))
+            ends = [f.offset(row, count * t.bytes) for row, count in zip(rows, counts, strict=True)]
+            Y.carry = [f.offset(to, y_h), *ends]
