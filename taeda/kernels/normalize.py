@@ -12,13 +12,15 @@ left out, the mode and levels of the row-wise schedule, and ``affine``, how weig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from .build import kernel
 from .ir import F64, I64, Function, Value
+from .pipeline import Stage, pipeline
 from .pointwise import part
 from .reduce import add, compute
-from .rowwise import Group, Operand, Row, Schedule, rowwise
+from .rowwise import Group, Kept, Operand, Row, Schedule, State, rowwise
 
 Dtypes = tuple[str | None, ...]
 
@@ -45,12 +47,12 @@ def _mean(row: Row, x: int, dtype: str) -> Value:
     return row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + v,), add)[0] / row.size.to(part(dtype))
 
 
-def _variance(row: Row, x: int, dtype: str, mean: Value, stream: bool = False) -> Value:
+def _variance(row: Row, x: int, dtype: str, mean: Value) -> Value:
     def step(acc, v):
         d = v - mean
         return (row.f.fma(d, d, acc[0]),)
 
-    return row.fold([x], [(dtype, 0.0)], step, add, fetch=[] if stream else [x])[0] / row.size.to(part(dtype))
+    return row.fold([x], [(dtype, 0.0)], step, add)[0] / row.size.to(part(dtype))
 
 
 def _inverse_root(f: Function, variance: Value, eps: Value) -> Value:
@@ -75,25 +77,66 @@ def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value
     row.each([x, *given], [y], fn, fetch=[y])
 
 
-def _group_statistics(group: Group, x: int, dtype: str, eps: Value, centred: bool) -> tuple[Callable | None, Callable]:
-    """The mean (None unless ``centred``) and the inverse deviation of each row, by its number in the group."""
-    f, t = group.f, part(dtype)
-    n, mean = group.schedule.n0.to(t), None
-    if centred:
-        (total,) = group.fold([x], [(dtype, 0.0)], lambda r: lambda acc, v: (acc[0] + v,))
-        mean = group.keep(total / n)
+class _Sums:
+    """All sums over a row that a norm needs, in one pass: of squares, and for the gradient of ``g * weight * x``.
 
-    def square(r: Value) -> Callable:
-        m = None if mean is None else mean(r)
+    What is ``centred`` sums differences from the row's first element, and the mean comes out as well. These sums lose digits
+    where that element is far from the mean: then they are taken again, from the mean, while the row is near.
+    """
 
-        def step(acc, v):
-            d = v if m is None else v - m
-            return (f.fma(d, d, acc[0]),)
+    def __init__(
+        self, schedule: Schedule, x: int, dtype: str, centred: bool, g: int | None = None, weight: Sequence[int] = ()
+    ):
+        self.f, self.x, self.dtype, self.centred, self.weight = schedule.f, x, dtype, centred, weight
+        self.n = schedule.n0.to(part(dtype))
+        self.ins = [x] if g is None else [x, g, *weight]
+        self.products = 1 if g is None else 2
+        self.init = [(dtype, 0.0)] * (self.products * (2 if centred else 1))
 
-        return step
+    def begin(self, row: Row) -> tuple[Value, ...]:
+        return (row.load(self.x, self.f.i64(0), 1),) if self.centred else ()
 
-    (total,) = group.fold([x], [(dtype, 0.0)], square, fetch=[x])
-    return mean, group.keep(_inverse_root(f, total / n, eps))
+    def step(self, known: Sequence[Value], acc: State, x: Value, *more: Value) -> State:
+        """Squares, products with the gradient, differences, gradients: those of them that there are."""
+        d = x - known[0] if known else x
+        sums = [self.f.fma(d, d, acc[0])]
+        g = more[0] * more[1] if self.weight else more[0] if more else None
+        if g is not None:
+            sums.append(self.f.fma(g, d, acc[1]))
+        if self.centred:
+            sums.append(acc[self.products] + d)
+        if self.centred and g is not None:
+            sums.append(acc[3] + g)
+        return tuple(sums)
+
+    def settle(self, row: Row, known: Sequence[Value], means: Sequence[Value]) -> Sequence[Value]:
+        """Mean square, mean product and the mean, those that there are, from the sums divided by the row's size."""
+        if not self.centred:
+            return means
+        f, square, away = self.f, means[0], means[self.products]
+        square = square - away * away
+        products = [dot - away * level for dot, level in zip(means[1:2], means[3:], strict=False)]
+        poor = f.select(square > away * away * 0.25, f.i64(0), 1)
+        with f.loop(0, poor, carry=[square, *products, known[0] + away]) as L:
+            mean = _mean(row, self.x, self.dtype)
+            init = [(self.dtype, 0.0)] * self.products
+            again = row.fold(
+                self.ins, init, lambda acc, *xs: self.step((mean,), (*acc, mean, mean), *xs)[: len(acc)], add
+            )
+            L.carry = (*(total / self.n for total in again), mean)
+        return L.carry
+
+    def of_group(self, group: Group, unroll: int) -> list[Kept]:
+        """:meth:`settle` for each row; for the gradient the mean of ``g * weight`` comes last."""
+        totals = group.fold(self.ins, self.init, lambda r: partial(self.step, self.begin(group.row(r))), unroll=unroll)
+        kept = [group.keep(total / self.n) for total in totals]
+        if self.centred:
+            with self.f.loop(0, group.count) as L:
+                row = group.row(L.index)
+                settled = self.settle(row, self.begin(row), [place(L.index) for place in kept])
+                for place, x in zip(kept, settled, strict=False):
+                    place.put(L.index, x)
+        return kept
 
 
 def _normalize_rows(f: Function, dtypes: Dtypes, letters: str, centred: bool, stream: bool) -> None:
@@ -103,34 +146,35 @@ def _normalize_rows(f: Function, dtypes: Dtypes, letters: str, centred: bool, st
     schedule = Schedule(f, _operands(dtypes, False, letters, "c", working, stream), t, False, 1)
     eps = schedule.param(0, F64).to(t)
     given = _given(dtypes, *range(2, len(dtypes)))
-    # What is stored past the cache leaves the memory time to fetch the next row meanwhile: 4096 x 2048 takes 2.2 ms so and
-    # 2.6 where the pass before fetches it.
-    fetch = [1] if stream else [0]
+    sums = _Sums(schedule, 1, working, centred)
 
-    def normal(v: Value, mean: Value | None, rstd: Value, more: Sequence[Value]) -> Value:
-        return _affine(f, (v if mean is None else v - mean) * rstd, given, more)
+    def normal(known: Sequence[Value], acc: State, v: Value, *more: Value) -> tuple[State, tuple[Value]]:
+        rstd, *mean = known
+        return (), (_affine(f, (v - mean[0] if mean else v) * rstd, given, more),)
 
     def together(group: Group) -> None:
-        mean, rstd = _group_statistics(group, 1, working, eps, centred)
+        square, *mean = sums.of_group(group, 4)
+        rstd = group.keep(_inverse_root(f, square.all(), eps))
+        known = [rstd, *mean]
+        group.each(
+            [1, *given],
+            [0],
+            lambda r: lambda *xs: normal([x(r) for x in known], (), *xs)[1],
+            fetch=[1] if stream else [0],
+        )
 
-        def fn(r: Value) -> Callable:
-            m, scale = None if mean is None else mean(r), rstd(r)
-            return lambda v, *more: normal(v, m, scale, more)
+    def finish(row: Row, known: Sequence[Value], totals: State) -> tuple[Value, ...]:
+        square, *mean = sums.settle(row, known, [total / sums.n for total in totals])
+        return _inverse_root(f, square, eps), *mean
 
-        group.each([1, *given], [0], fn, fetch=fetch)
-
-    def one(row: Row) -> None:
-        mean = _mean(row, 1, working) if centred else None
-        if mean is None:
-            rstd = _inverse_norm(row, 1, working, stream)
-        else:
-            rstd = _inverse_root(f, _variance(row, 1, working, mean, stream), eps)
-        row.each([1, *given], [0], lambda v, *more: normal(v, mean, rstd, more), fetch=fetch)
-
+    stages = [
+        Stage(sums.ins, sums.step, sums.init, begin=sums.begin, finish=finish),
+        Stage([1, *given], normal, outs=[0]),
+    ]
     with f.branch(schedule.n0 * t.bytes <= SHORT) as B:
         schedule.groups(together, f.begin, f.end, schedule.n0 * t.bytes)
         B.otherwise()
-        schedule.rows(one)
+        pipeline(schedule, stages, f.begin, f.end, fresh=[1] if stream else None)
     if stream:
         f.fence()
 
@@ -249,11 +293,10 @@ def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, sta
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)
 
 
-def _inverse_norm(row: Row, x: int, dtype: str, stream: bool = False) -> Value:
+def _inverse_norm(row: Row, x: int, dtype: str) -> Value:
     """``1 / sqrt(mean(x ** 2) + eps)``."""
     f, t = row.f, part(dtype)
-    fetch = [] if stream else [x]
-    (square,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (f.fma(v, v, acc[0]),), add, fetch=fetch)
+    (square,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (f.fma(v, v, acc[0]),), add)
     return _inverse_root(f, square / row.size.to(t), row.schedule.param(0, F64).to(t))
 
 
@@ -289,45 +332,39 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
     eps = schedule.param(0, F64).to(t)
     rows, most = schedule.param(1, I64), schedule.param(2, I64)
     affine, weight = _given(dtypes, 1, 2), _given(dtypes, 5)
-
+    sums = _Sums(schedule, 3, working, centred, 4, weight)
     zero = f.const(t, 0.0)
 
-    def gradients(group: Group) -> None:
-        n = schedule.n0.to(t)
-        mean, rstd = _group_statistics(group, 3, working, eps, centred)
+    def facts(square: Value, dot: Value, level: Value | None) -> list[Value]:
+        """What is stored is ``g * w * rstd + (x - mean) * slope + level``."""
+        rstd = _inverse_root(f, square, eps)
+        slope = rstd * rstd * rstd * -dot
+        return [rstd, slope] if level is None else [rstd, slope, rstd * -level]
 
-        def normal(r: Value) -> Callable:
-            m, scale = None if mean is None else mean(r), rstd(r)
-            return lambda x: (x if m is None else x - m) * scale
+    def gradient(known: Sequence[Value], x: Value, g: Value, w: Sequence[Value]) -> tuple[Value, ...]:
+        """The input's gradient, and two factors of the weight's."""
+        rstd, slope, *centre = known
+        d = x - centre[1] if centred else x
+        dx = f.fma(d, slope, centre[0]) if centred else d * slope
+        scaled = g * rstd
+        return f.fma(scaled, w[0], dx) if w else dx + scaled, scaled, d
 
-        def step(r: Value) -> Callable:
-            unit = normal(r)
-
-            def add(acc, g, x, *w):
-                g = g * w[0] if w else g
-                return (f.fma(g, unit(x), acc[0]), acc[1] + g) if centred else (f.fma(g, unit(x), acc[0]),)
-
-            return add
-
-        sums = group.fold([4, 3, *weight], [(working, 0.0)] * (2 if centred else 1), step, unroll=4)
-        slope, *level = (group.keep(x / n) for x in sums)
+    def together(group: Group) -> None:
+        square, dot, *rest = sums.of_group(group, 2)
+        known = [group.keep(x) for x in facts(square.all(), dot.all(), rest[1].all() if centred else None)] + rest[:1]
 
         def strip(at: Value, lanes: int, mask: Value | None) -> None:
             """Some columns of all rows: the gradients of weight and bias add up in registers."""
             count = None if mask is None else schedule.n0 - at
             first = group.row(f.i64(0))
-            w = first.load(5, at, lanes, count, mask) if weight else None
+            w = [first.load(i, at, lanes, count, mask) for i in weight]
             before = [first.load(i, at, lanes, count, mask) for i in affine]
             with f.loop(0, group.count, carry=before) as R:
-                r = R.index
-                row, unit = group.row(r), normal(r)
-                g, x = (row.load(i, at, lanes, count, mask) for i in (4, 3))
-                if mask is None:
-                    row.prefetch((3, 4), at, lanes)
-                u = unit(x)
-                dx = (g if w is None else g * w) - u * slope(r)
-                row.store(0, at, (dx - level[0](r) if centred else dx) * rstd(r), count, mask)
-                R.carry = [f.fma(g, u, v) if i == 1 else v + g for i, v in zip(affine, R.carry, strict=True)]
+                row = group.row(R.index)
+                x, g = (row.load(i, at, lanes, count, mask) for i in (3, 4))
+                dx, *factors = gradient([x(R.index) for x in known], x, g, w)
+                row.store(0, at, dx, count, mask)
+                R.carry = [f.fma(*factors, v) if i == 1 else v + g for i, v in zip(affine, R.carry, strict=True)]
             for i, v in zip(affine, R.carry, strict=True):
                 first.store(i, at, v, count, mask)
 
@@ -338,13 +375,31 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
         with f.loop(whole, schedule.n0, schedule.lanes) as L:
             strip(L.index, schedule.lanes, f.first(schedule.n0 - L.index, schedule.lanes))
 
+    def finish(row: Row, known: Sequence[Value], totals: State) -> list[Value]:
+        means = [total / sums.n for total in totals]
+        square, dot, *mean = sums.settle(row, known, means)
+        return [*facts(square, dot, means[3] if centred else None), *mean]
+
+    def stored(known: Sequence[Value], acc: State, x: Value, g: Value, *more: Value) -> tuple[State, tuple]:
+        w, before = more[: len(weight)], more[len(weight) :]
+        dx, *factors = gradient(known, x, g, w)
+        return (), (dx, *(f.fma(*factors, v) if i == 1 else v + g for i, v in zip(affine, before, strict=True)))
+
+    stages = [
+        Stage(sums.ins, sums.step, sums.init, begin=sums.begin, finish=finish),
+        Stage([3, 4, *weight, *affine], stored, outs=[0, *affine]),
+    ]
     with f.loop(f.begin, f.end) as B:
         first = B.index * most
         last = f.select(first + most < rows, first + most, rows)
-        shared = schedule.bases(B.index, f.i64(0))
+        bases = schedule.bases(B.index, f.i64(0))
+        shared = {i: bases[i] for i in affine}
         if affine:
-            Row(schedule, B.index, shared, schedule.lanes, None).each([], affine, lambda: (zero,) * len(affine))
-        schedule.groups(gradients, first, last, schedule.n0 * (2 * t.bytes), {i: shared[i] for i in affine})
+            Row(schedule, B.index, bases, schedule.lanes, None).each([], affine, lambda: (zero,) * len(affine))
+        with f.branch(schedule.n0 * t.bytes <= SHORT) as length:
+            schedule.groups(together, first, last, schedule.n0 * (2 * t.bytes), shared)
+            length.otherwise()
+            pipeline(schedule, stages, first, last, shared=shared, unroll=2, fresh=[3, 4] if stream else None)
     if stream:
         f.fence()
 

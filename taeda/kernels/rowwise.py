@@ -551,17 +551,36 @@ class Group:
             size = half
         return rows[0]
 
-    def keep(self, x: Value) -> Callable[[Value], Value]:
-        """Put away one value per row; what is given back finds that of a row."""
-        f, t = self.f, x.type
-        place = f.scratch(self.schedule.lanes * t.bytes)
-        f.store(place, x)
-        return lambda r: f.load(f.offset(place, r * t.bytes), t)
+    def keep(self, x: Value) -> Kept:
+        """Put away one value per row."""
+        kept = Kept(self.f, x.type, x.lanes, self.f.scratch(x.lanes * x.type.bytes))
+        self.f.store(kept.place, x)
+        return kept
 
     def each(self, ins: Sequence[int], outs: Sequence[int], fn: Callable, fetch: Sequence[int] = ()) -> None:
         """Store ``fn(r)(*xs)`` for every element of every row."""
         with self.f.loop(0, self.count) as L:
             self.row(L.index).each(ins, outs, fn(L.index), fetch=fetch)
+
+
+@dataclass
+class Kept:
+    """One value per row of a group, in memory: called with a row's number in the group it gives that of the row."""
+
+    f: Function
+    type: Type
+    lanes: int
+    place: Value
+
+    def __call__(self, r: Value) -> Value:
+        return self.f.load(self.f.offset(self.place, r * self.type.bytes), self.type)
+
+    def put(self, r: Value, x: Value) -> None:
+        self.f.store(self.f.offset(self.place, r * self.type.bytes), x)
+
+    def all(self) -> Value:
+        """A lane per row."""
+        return self.f.load(self.place, self.type, self.lanes)
 
 
 class Schedule:

@@ -103,9 +103,13 @@ def test_pooling(name):
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [33, 1024])
-def test_norms_of_rows(width):
+@pytest.mark.parametrize("first", [None, 1e4])
+@pytest.mark.parametrize("width", [33, 1024, 2001])
+def test_norms_of_rows(width, first):
+    """Also with a first element, from which differences are summed, that is far from the others."""
     x, w, b = randn(40, width) * 3 + 1, randn(width), randn(width, seed=1)
+    if first is not None:
+        x[::2, 0] = first
     check(_with_gradients(lambda T, x, w, b: T.nn.functional.layer_norm(x, (width,), w, b)), x, w, b)
     check(_with_gradients(lambda T, x, w: T.nn.functional.rms_norm(x, (width,), w)), x, w)
 
