@@ -7,7 +7,8 @@ it: a few ns, and no page fault, which on large buffers would cost more than the
 Where blocks come from:
 
 - small (up to 4 KiB): carved out of 64 KiB slabs of one class each;
-- medium (up to 1 MiB): the C library;
+- up to 32 KiB: the C library;
+- medium (below 2 MiB): arenas of huge pages (``arena.pxi``) where the system has them, else the C library;
 - large: mapped from the system, aligned to huge pages.
 
 Idle memory is bounded in two ways. The cache never holds more than its limit (a quarter of the machine by default).
@@ -22,7 +23,7 @@ nanoseconds, except while the system is asked for more.
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
 
@@ -33,6 +34,9 @@ cdef extern from *:
         return VirtualAlloc(NULL, (SIZE_T)n, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
       }
       static void taeda_unmap(void* p, int64_t n) { (void)n; VirtualFree(p, 0, MEM_RELEASE); }
+      #define TAEDA_ARENAS 0
+      static void* taeda_map_arena(int64_t n, int64_t plain) { (void)n; (void)plain; return NULL; }
+      static void taeda_forget(void* p, int64_t n) { (void)p; (void)n; }
       #include <malloc.h>
       #define taeda_aligned(n, alignment) _aligned_malloc((size_t)(n), (size_t)(alignment))
       #define taeda_aligned_free(p) _aligned_free(p)
@@ -49,21 +53,39 @@ cdef extern from *:
       #endif
       #define TAEDA_HUGE ((int64_t)1 << 21)
       static void taeda_unmap(void* p, int64_t n) { munmap(p, (size_t)n); }
-      static void* taeda_map(int64_t n) {
-        int64_t extra = n >= TAEDA_HUGE ? TAEDA_HUGE : 0;
+      static char* taeda_map_at(int64_t n, int64_t extra) {  /* `extra`: what to align to, or 0 */
         char* p = mmap(NULL, (size_t)(n + extra), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED) return NULL;
         if (extra) {
-          int64_t head = (int64_t)((-(uintptr_t)p) & (uintptr_t)(TAEDA_HUGE - 1));
+          int64_t head = (int64_t)((-(uintptr_t)p) & (uintptr_t)(extra - 1));
           if (head) munmap(p, (size_t)head);
           if (extra - head) munmap(p + head + n, (size_t)(extra - head));
           p += head;
-      #ifdef MADV_HUGEPAGE
-          madvise(p, (size_t)n, MADV_HUGEPAGE);
-      #endif
         }
         return p;
       }
+      static void taeda_advise(char* p, int64_t n) {
+      #ifdef MADV_HUGEPAGE
+        if (p != NULL && n >= TAEDA_HUGE) madvise(p, (size_t)n, MADV_HUGEPAGE);
+      #endif
+      }
+      static void* taeda_map(int64_t n) {
+        char* p = taeda_map_at(n, n >= TAEDA_HUGE ? TAEDA_HUGE : 0);
+        taeda_advise(p, n);
+        return p;
+      }
+      static void* taeda_map_arena(int64_t n, int64_t plain) {
+        char* p = taeda_map_at(n, n);
+        if (p != NULL) taeda_advise(p + plain, n - plain);
+        return p;
+      }
+      #if defined(MADV_HUGEPAGE) && defined(MADV_DONTNEED)
+        #define TAEDA_ARENAS 1
+        static void taeda_forget(void* p, int64_t n) { madvise(p, (size_t)n, MADV_DONTNEED); }
+      #else
+        #define TAEDA_ARENAS 0
+        static void taeda_forget(void* p, int64_t n) { (void)p; (void)n; }
+      #endif
     #endif
     #if defined(_MSC_VER) && !defined(__clang__)
       #include <intrin.h>
@@ -74,6 +96,10 @@ cdef extern from *:
     """
     void* taeda_map(int64_t nbytes) noexcept nogil
     void taeda_unmap(void* p, int64_t nbytes) noexcept nogil
+    bint ARENAS "TAEDA_ARENAS"
+    # Aligned to its size; huge pages after the first `plain` bytes.
+    void* taeda_map_arena(int64_t nbytes, int64_t plain) noexcept nogil
+    void taeda_forget(void* p, int64_t nbytes) noexcept nogil          # the pages may go; they read as 0
     void* taeda_aligned(int64_t nbytes, int64_t alignment) noexcept nogil
     void taeda_aligned_free(void* p) noexcept nogil
     int taeda_log2(unsigned long long x) noexcept nogil
@@ -81,7 +107,8 @@ cdef extern from *:
 cdef enum:
     CLASSES = 448             # up to 2**63 bytes
     SMALL_CLASSES = 32        # up to 4 KiB
-    MEDIUM_CLASSES = 96       # up to 1 MiB
+    HEAP_CLASSES = 56         # up to 32 KiB
+    MEDIUM_CLASSES = 103      # below 2 MiB
     SLAB = 65536
     FLOOR = 64 << 20          # see "Idle memory" above
 
@@ -173,21 +200,41 @@ cdef inline void drop() noexcept nogil:
 
 
 # ---- the system ------------------------------------------------------------------------------------------------------
+cdef inline void reserve(int64_t nbytes) noexcept nogil:
+    stats.reserved += nbytes
+    stats.system_allocations += 1
+    if stats.reserved > stats.peak_reserved:
+        stats.peak_reserved = stats.reserved
+
+
+cdef inline void unreserve(int64_t nbytes) noexcept nogil:
+    stats.reserved -= nbytes
+    stats.system_releases += 1
+
+
+include "arena.pxi"
+
+
+cdef inline bint in_arena(int index) noexcept nogil:
+    return ARENAS and HEAP_CLASSES <= index < MEDIUM_CLASSES
+
+
 cdef void* system_new(int index) noexcept nogil:
-    """One block of a medium or large class, counted as reserved."""
+    """One block of a class above the small ones, counted as reserved."""
     cdef int64_t size = bins[index].size
+    if in_arena(index):
+        return arena_new(size)
     cdef void* data = taeda_aligned(size, 64) if index < MEDIUM_CLASSES else taeda_map(size)
     if data != NULL:
-        stats.reserved += size
-        stats.system_allocations += 1
-        if stats.reserved > stats.peak_reserved:
-            stats.peak_reserved = stats.reserved
+        reserve(size)
     return data
 
 
 cdef void system_free(int index, void* data) noexcept nogil:
-    stats.reserved -= bins[index].size
-    stats.system_releases += 1
+    if in_arena(index):
+        arena_free(data, bins[index].size)
+        return
+    unreserve(bins[index].size)
     if index < MEDIUM_CLASSES:
         taeda_aligned_free(data)
     else:
@@ -237,8 +284,8 @@ cdef void trim(int64_t wanted) noexcept nogil:
     cdef int64_t excess
     cdef int i, oldest
     bound += FLOOR + bound // 8
-    while stats.reserved + wanted > bound:
-        excess = stats.reserved + wanted - bound
+    while stats.reserved - arena_spare + wanted > bound:
+        excess = stats.reserved - arena_spare + wanted - bound
         oldest = -1
         for i in range(SMALL_CLASSES, CLASSES):
             if bins[i].cached and (oldest < 0 or bins[i].used < bins[oldest].used):
@@ -275,8 +322,7 @@ cdef void empty_slabs(int index) noexcept nogil:
                 bin.fresh = bin.end = NULL
             chain[0] = slab.next
             taeda_aligned_free(slab)
-            stats.reserved -= SLAB
-            stats.system_releases += 1
+            unreserve(SLAB)
         else:
             slab.free = 0
             chain = &slab.next
@@ -305,10 +351,7 @@ cdef void* carve(Bin* bin) noexcept nogil:
         bin.slabs = slab
         bin.fresh = <char*>slab + 64
         bin.end = <char*>slab + SLAB
-        stats.reserved += SLAB
-        stats.system_allocations += 1
-        if stats.reserved > stats.peak_reserved:
-            stats.peak_reserved = stats.reserved
+        reserve(SLAB)
     block = bin.fresh
     bin.fresh = block + bin.size
     return block

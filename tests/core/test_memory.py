@@ -1,5 +1,6 @@
 """The caching allocator and Storage."""
 
+import random
 import threading
 import weakref
 
@@ -77,6 +78,32 @@ def test_out_of_memory_fails_at_once_and_leaves_the_program_usable():
     assert memory._storage(1000).nbytes() == 1000
 
 
+def test_medium_blocks_do_not_overlap_and_their_pages_are_given_back():
+    """Blocks of some tens of KiB to 2 MiB share huge pages: many of every size, taken and freed in any order."""
+    memory.empty_cache()
+    before = memory.memory_stats()["reserved"]
+    order, held = random.Random(0), []
+    for turn in range(3):
+        for i in range(300):
+            size = int(2 ** order.uniform(15, 21))
+            storage = memory._storage(size)
+            storage.fill_(i % 251)
+            held.append((storage, i % 251))
+        order.shuffle(held)
+        for storage, value in held:
+            assert bytes(memoryview(storage)[:: max(len(storage) // 7, 1)]).count(value) >= 7
+            assert storage[0] == storage[len(storage) - 1] == value
+        if turn == 0:  # nothing was cached: what is held beyond the blocks are ends of pages
+            stats = memory.memory_stats()
+            assert stats["cached"] < stats["allocated"] // 8 + (4 << 20)
+        del held[turn * 100 :], storage
+        if turn == 1:
+            memory.empty_cache()
+    held.clear()
+    memory.empty_cache()
+    assert memory.memory_stats()["reserved"] <= before
+
+
 def test_negative_sizes_are_refused():
     with pytest.raises(RuntimeError, match="at least 0 bytes, got -1"):
         memory._storage(-1)
@@ -101,7 +128,7 @@ def test_cache_limit():
     try:
         memory.set_cache_limit(4 << 20)
         base = memory.memory_stats()["reserved"]
-        held = [memory._storage(1 << 20) for _ in range(32)]
+        held = [memory._storage(2 << 20) for _ in range(16)]
         del held
         assert memory.memory_stats()["reserved"] - base <= 4 << 20
         memory.set_cache_limit(0)
