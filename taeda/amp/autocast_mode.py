@@ -41,8 +41,8 @@ FLOAT32 = frozenset(
     "fft_rfft2 fft_irfft2 fft_rfftn fft_irfftn fft_hfft fft_ihfft".split()
 )
 
-#: Computed in the widest floating-point dtype among the arguments.
-WIDEST = frozenset("cat concat concatenate stack index_copy".split())
+#: Computed in the widest floating-point dtype among the arguments. Gates come from products, states from the caller.
+WIDEST = frozenset("cat concat concatenate stack index_copy _lstm_cell _gru_cell".split())
 
 _state = threading.local()
 
@@ -76,6 +76,10 @@ class _Autocast:
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         name = op.name
+        if (
+            name == "_recurrent_layer"
+        ):  # as PyTorch's CPU kernels: LSTM and RNN wholly in half precision, a GRU's state wide
+            name = "stack" if args[0] == "GRU" else "lstm"
         if name in LOWER:
             return op(*self._cast(args, self.dtype), **self._cast(kwargs, self.dtype))
         if name in FLOAT32:

@@ -10,12 +10,17 @@ import taeda  # noqa: E402
 
 
 def dtypes(fn):
-    """The dtype that ``fn(framework)`` has in each framework."""
-    return [str(fn(t).dtype).split(".")[-1] for t in (torch, taeda)]
+    """The dtypes of what ``fn(framework)`` gives in each framework."""
+    return [[str(x.dtype).split(".")[-1] for x in _flat(fn(t))] for t in (torch, taeda)]
 
 
 def _f(t):
     return t.nn.functional
+
+
+def _flat(out):
+    """The tensors of a result."""
+    return [x for part in out for x in _flat(part)] if isinstance(out, tuple) else [out]
 
 
 CALLS = {
@@ -42,6 +47,15 @@ CALLS = {
     "gelu of a product": lambda t: _f(t).gelu(t.ones(2, 2) @ t.ones(2, 2)),
     "add": lambda t: t.ones(2, dtype=t.bfloat16) + t.ones(2),
     "integers": lambda t: t.ones(2, dtype=t.int64) + 1,
+    "LSTM": lambda t: t.nn.LSTM(2, 3, 2, bidirectional=True)(t.ones(4, 1, 2)),
+    "LSTM with a state": lambda t: t.nn.LSTM(2, 3)(t.ones(4, 1, 2), (t.ones(1, 1, 3), t.ones(1, 1, 3))),
+    "LSTM of half": lambda t: t.nn.LSTM(2, 3)(t.ones(4, 1, 2, dtype=t.bfloat16)),
+    "LSTM with projections": lambda t: t.nn.LSTM(2, 3, proj_size=2)(t.ones(4, 1, 2)),
+    "GRU": lambda t: t.nn.GRU(2, 3)(t.ones(4, 1, 2)),
+    "RNN": lambda t: t.nn.RNN(2, 3)(t.ones(4, 1, 2), t.ones(1, 1, 3)),
+    "LSTMCell": lambda t: t.nn.LSTMCell(2, 3)(t.ones(1, 2)),
+    "GRUCell": lambda t: t.nn.GRUCell(2, 3)(t.ones(1, 2)),
+    "RNNCell": lambda t: t.nn.RNNCell(2, 3)(t.ones(1, 2)),
 }
 
 

@@ -142,7 +142,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless ``input`` has the right dtype, dimensions and width."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype:
+        if input.dtype != weight.dtype and not taeda.is_autocast_enabled("cpu"):
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
