@@ -437,7 +437,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     cdef char* ptr[5]
     # Blocks whose sums stay in the second-level cache, and enough of them.
     pixels = min(max(SUMS // m, <int64_t>96), <int64_t>768)
-    pixels = max(min(pixels, images * g.pixels * groups // 8), <int64_t>48)
+    pixels = max(min(pixels, images * g.pixels * groups // (2 if m * c * g.taps * item > LARGE_WEIGHTS else 8)), <int64_t>48)
     cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
     cdef Tensor tables = window_tables(g, &w, code, m, False, None), memory
     each = panels
