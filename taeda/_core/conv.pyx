@@ -513,7 +513,7 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
     for n in range(3):
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
-    if input.code == BF16 and weight.code == BF16:
+    if ITEMSIZE[input.code] == 2 and weight.code == input.code and inner == F32:
         out = word_outputs(g, nd, input, weight, bias, groups)
         if out is not None:
             return out
@@ -591,7 +591,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Tensor x, w, out, part, turned, columns = None
     cdef Tensor w5 = spatial(weight, 2), packed = None
     cdef Packed places
-    cdef bint words, paired, direct, last = is_last(grad) or is_last(weight), turned_in = False
+    cdef bint words, shorts, paired, direct, last = is_last(grad) or is_last(weight), turned_in = False
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -612,8 +612,12 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if whole.taps == 1 and not channels_last(x):
             x = contiguous_tensor(x)
     words = inner != BF16 and weight.code == BF16 and words_back(&whole, x, groups, m, c)
-    kept = BF16 if words else inner
-    x = channel_words(x, groups) if words else spatial(cast_image(grad, inner), 2) if inner != BF16 else x
+    shorts = weight.code == x.code and short_depthwise(&whole, x.code, groups, m, c)
+    kept = x.code if words or shorts else inner
+    if words:
+        x = channel_words(x, groups)
+    elif not shorts and inner != BF16:
+        x = spatial(cast_image(grad, inner), 2)
     w = grouped(w5 if words else spatial(cast_image(weight, inner), 2), groups)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, inner))
@@ -626,9 +630,11 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if last:
             copy_into(out, part)
         return back(out if last else part, grad.code, nd)
-    if phases > 1 and not last and not words and turns_last(&whole, x, m, c):  # the phases go straight to their places
+    if shorts and last and x.strides[1] != 1:
+        x = to_last(x)
+    if phases > 1 and not last and not words and (shorts or turns_last(&whole, x, m, c)):  # the phases go straight to their places
         last = turned_in = True
-        x, out = to_last(x), empty_last(inner, 5, sizes)
+        x, out = to_last(x), empty_last(kept, 5, sizes)
     # Even and odd columns of the result are put there together: alone they would be written one by one.
     paired = whole.s[2] == 2 and whole.i[2] > 1 and not last and not is_depthwise(m, c)
     for index in range(phases):
@@ -671,6 +677,12 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
                 packed = packed_weights(BF16, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,
                                         is_planar(x, x.sizes[1] // groups), &places)
             convolve_windows(&g, x, packed.ptr + places.begin[index], places.group, bias, part, groups)
+        elif shorts:
+            turned = turned_weights(w, inner, groups, m, c, &whole, first, every, &g)
+            if last:
+                depthwise_last(&g, x, turned, bias, part)
+            else:
+                depthwise_turned(&g, x, turned, bias, part)
         elif phases == 1 and not last and is_winograd(&g, inner, x.sizes[0], groups, m, c):
             winograd(&g, x, w.ptr, g.taps, c * g.taps, bias, part)
         elif phases == 1 and last and is_winograd(&g, inner, x.sizes[0], groups, m, c):
@@ -752,7 +764,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         g.i[n], g.o[n] = x.sizes[2 + n], y.sizes[2 + n]
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
-    if input.code == BF16 and grad.code == BF16:
+    if ITEMSIZE[input.code] == 2 and grad.code == input.code and inner == F32:
         out = word_weights(&g, x, y, groups)
         if out is not None:
             return out

@@ -243,7 +243,7 @@ cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t* arg) noexcept:
         arg[11 + n] = g.p[n] + ((g.k[n] - 1) * -g.d[n] if g.d[n] < 0 else 0)
         arg[14 + n], arg[17 + n] = x.strides[2 + n] * item, y.strides[2 + n] * item
     arg[14], arg[17] = x.strides[0] * item, y.strides[0] * item
-    arg[22] = x.sizes[1] * item
+    arg[22] = x.sizes[1] * ITEMSIZE[compute_code(x.code)]
 
 
 cdef Tensor taps_first(Geometry* g, Tensor w, int64_t channels):
@@ -263,7 +263,7 @@ cdef Tensor taps_first(Geometry* g, Tensor w, int64_t channels):
 
 
 cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """:func:`depthwise` of images with channels last."""
+    """:func:`depthwise` of images with channels last; of 16-bit floats, weights and bias are float32."""
     cdef int64_t arg[LAST_ARGS]
     cdef int64_t images = x.sizes[0], channels = x.sizes[1], tasks
     cdef double work = <double>out.count * g.taps
@@ -300,7 +300,7 @@ cdef int depthwise_turned(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor o
 
 
 cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y):
-    """``[part, channel, tap]``, a view."""
+    """``[part, channel, tap]``, a view; of 16-bit floats in float32."""
     cdef int64_t arg[LAST_ARGS]
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
@@ -311,9 +311,9 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y):
     arg[20], arg[21] = even(images, 4), 0  # few numbers in one sum round better, and threads have something to do
     parts = ceil_div(images, arg[20])
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, channels, 1
-    cdef Tensor out = empty_tensor(x.code, 4, sizes)
+    cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
-    tasks = parts * ceil_div(channels, last_lanes(x.code))
+    tasks = parts * ceil_div(channels, last_lanes(out.code))
     run(find_last(_depthwise_last_weight, x.code, "depthwise_last_weight"), ptr, arg, tasks, grain_of(work, tasks), work)
     sizes[1], sizes[2] = channels, g.taps
     strides[0], strides[1], strides[2], strides[3] = g.taps * channels, 1, channels, 1

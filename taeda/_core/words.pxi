@@ -12,6 +12,12 @@ cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
     return code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16 and channels * m * g.pixels >= 1 << 15
 
 
+cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channels, int64_t m) noexcept:
+    """Whether images of 16-bit floats go to the kernels for channels last as they are: turned there if need be."""
+    return ITEMSIZE[code] == 2 and compute_code(code) == F32 and channels == 1 and m == 1 and groups >= 16 and (
+        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
+
+
 cdef bint dense_last(Tensor x) noexcept:
     """Whether images have channels last, and nothing lies between pixels or images."""
     return channels_last(x) and x.strides[4] == x.sizes[1] and (
@@ -62,36 +68,45 @@ cdef Tensor image_words(Tensor x):
 
 
 cdef Tensor word_outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bias, int64_t groups):
-    """:func:`outputs` without casting what is convolved; None where that would not pay."""
+    """:func:`outputs` of 16-bit floats without casting what is convolved; None where that would not pay."""
     cdef Geometry steady = g[0]
-    cdef Tensor x = spatial(input, 2), w = grouped(weight, groups), out
+    cdef int code = input.code
+    cdef Tensor x = spatial(input, 2), w = grouped(weight, groups), out, packed
     cdef int64_t channels = w.sizes[2], m = w.sizes[1], k = channels * g.taps
     cdef int64_t sizes[5]
     cdef Packed places
-    cdef bint whole = whole_kernel(g, channels, m) and short_engine(BF16) != "", points = short_points(g, BF16, channels, m)
+    cdef bint whole = short_engine(code) != "" and whole_kernel(g, channels, m), points = short_points(g, code, channels, m)
+    cdef bint deep = short_depthwise(g, code, groups, channels, m)
     if k == 0 or x.sizes[0] * g.pixels == 0:
         return None
-    if not (whole or points) and (not has_words(BF16) or is_depthwise(channels, m)
-                                  or not by_windows(g, x.sizes[0], groups, channels, m)):
+    if not (whole or points or deep) and (not has_words(code) or is_depthwise(channels, m)
+                                          or not by_windows(g, x.sizes[0], groups, channels, m)):
         return None
+    if bias is not None:
+        bias = contiguous_tensor(cast(bias, code if whole or points else F32))
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
-    out = empty_last(BF16, 5, sizes) if is_last(input) or is_last(weight) else empty_tensor(BF16, 5, sizes)
-    if whole:
-        whole_product(x, w, None if bias is None else contiguous_tensor(cast(bias, BF16)), out, groups)
+    out = empty_last(code, 5, sizes) if is_last(input) or is_last(weight) else empty_tensor(code, 5, sizes)
+    if deep:
+        w = cast(w, F32)
+        if out.strides[1] == 1:
+            depthwise_last(g, x if x.strides[1] == 1 else to_last(x), w, bias, out)
+        else:
+            depthwise_turned(g, x, w, bias, out)
+    elif whole:
+        whole_product(x, w, bias, out, groups)
     elif points:
         if strided_points(g, channels, m):
             x = every_pixel(&steady, x)
         if not pointwise(&steady, x, out, channels):
             x = contiguous_tensor(x)
-        as_product(&steady, x, w, None if bias is None else contiguous_tensor(cast(bias, BF16)), out, groups)
+        as_product(&steady, x, w, bias, out, groups)
     else:
         x = channel_words(x, groups)
-        steady.s[0] = steady.s[1] = steady.s[2] = 1
-        packed = packed_weights(BF16, w.ptr, k, g.taps, m * k, groups, m, channels, &steady, g.d[2] < 0,
+        steady.s[0] = steady.s[1] = steady.s[2] = 1  # all taps meet every output
+        packed = packed_weights(code, w.ptr, k, g.taps, m * k, groups, m, channels, &steady, g.d[2] < 0,
                                 is_planar(x, x.sizes[1] // groups), &places)
-        convolve_windows(g, x, packed.ptr, places.group, None if bias is None else contiguous_tensor(cast(bias, F32)), out,
-                         groups)
-    return back(out, BF16, nd)
+        convolve_windows(g, x, packed.ptr, places.group, bias, out, groups)
+    return back(out, code, nd)
 
 
 cdef bint words_back(Geometry* g, Tensor grad, int64_t groups, int64_t m, int64_t c):
@@ -101,12 +116,16 @@ cdef bint words_back(Geometry* g, Tensor grad, int64_t groups, int64_t m, int64_
 
 
 cdef Tensor word_weights(Geometry* g, Tensor x, Tensor y, int64_t groups):
-    """:func:`weight_gradient` of pairs of images, in float32; None where that would not pay."""
+    """:func:`weight_gradient` of 16-bit floats as they are, in float32; None where that would not pay."""
     cdef int64_t channels = x.sizes[1] // groups, m = y.sizes[1] // groups
-    if whole_kernel(g, channels, m) and short_engine(BF16) != "":
+    if x.count == 0 or y.count == 0:
+        return None
+    if short_depthwise(g, x.code, groups, channels, m):
+        return depthwise_last_gradient(g, x if x.strides[1] == 1 else to_last(x), y if y.strides[1] == 1 else to_last(y))
+    if whole_kernel(g, channels, m) and short_engine(x.code) != "":
         return whole_weights(x, y, groups)
     # An image without another would be multiplied by zeros.
-    if x.sizes[0] < 2 or not has_words(BF16) or is_depthwise(channels, m) or not by_windows(g, x.sizes[0], groups, channels, m):
+    if x.sizes[0] < 2 or not has_words(x.code) or is_depthwise(channels, m) or not by_windows(g, x.sizes[0], groups, channels, m):
         return None
     if strided_points(g, channels, m):
         x = every_pixel(g, x)

@@ -3,6 +3,8 @@
 Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. The usual
 widths and strides load a register once for all windows of a row that it is in; for the others, what a window has outside of
 the image is left out of its loops. One input channel per group and one output; two dimensions cover one.
+
+Images of 16-bit floats are read and written as they are; weights, bias and sums are then float32.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 
 from .build import kernel
 from .gemm import multiply_add, smaller
-from .ir import I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import F32, I64, PTR, TYPES, Function, Helper, Type, Value
 from .pool import larger
 
 #: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row and
@@ -22,6 +24,16 @@ AT_ONCE = 4  # output positions, or sums of a gradient
 WIDE = 8  # output positions whose windows share what is loaded
 #: Widths and strides of kernels for which they do.
 SHARED = ((3, 1), (5, 1), (7, 1), (3, 2), (5, 2))
+
+
+def _sums(io: Type) -> Type:
+    """What images of ``io`` are multiplied and summed in."""
+    return F32 if io.bytes == 2 else io
+
+
+def _read(f: Function, place: Value, io: Type, lanes: int, mask: Value) -> Value:
+    """Neighbouring channels of a pixel."""
+    return f.load(place, io, lanes, mask).to(_sums(io))
 
 
 class _Line:
@@ -56,7 +68,7 @@ def _is_shared(g: dict[str, Value], width: int, stride: int) -> Value:
     return (g["kw"] == width) & (g["sw"] == stride) & (g["dw"] == 1)
 
 
-def _shared_windows(f: Function, t: Type, width: int, stride: int) -> Helper:
+def _shared_windows(f: Function, io: Type, width: int, stride: int) -> Helper:
     """A row of outputs, ``WIDE`` at a time: what is loaded of a row of the input meets all windows that it is in.
 
     ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at ``nothing``,
@@ -64,14 +76,15 @@ def _shared_windows(f: Function, t: Type, width: int, stride: int) -> Helper:
     """
     h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 11, *[PTR] * 2)
     to, row, weights, bias, given, first, last, tap_h, c, ow, iw, pw, x_w, y_w, w_t, nothing, spare = h.params
+    t = _sums(io)
     lanes = h.lanes(t)
     columns = (WIDE - 1) * stride + width
     with h.loop(0, ow, WIDE) as X, h.loop(0, c, lanes) as V:
-        inside, at = h.first(c - V.index, lanes), V.index * t.bytes
+        inside, at, of_sums = h.first(c - V.index, lanes), V.index * io.bytes, V.index * t.bytes
         none = h.const(inside.type, 0, lanes)
         begin = X.index * stride - pw
-        level = h.load(h.offset(bias, at), t, lanes, h.select(given != 0, inside, none))
-        source, w = h.offset(row, begin * x_w + at), h.offset(weights, at)
+        level = h.load(h.offset(bias, of_sums), t, lanes, h.select(given != 0, inside, none))
+        source, w = h.offset(row, begin * x_w + at), h.offset(weights, of_sums)
         with h.loop(first, last, carry=[level] * WIDE) as H:
             acc = list(H.carry)
             taps, places = h.offset(w, H.index * width * w_t), h.offset(source, H.index * tap_h)
@@ -79,7 +92,7 @@ def _shared_windows(f: Function, t: Type, width: int, stride: int) -> Helper:
             for column in range(columns):
                 there = (begin + column >= 0) & (begin + column < iw)
                 place = h.select(there, h.offset(places, x_w * column), nothing)
-                value = h.load(place, t, lanes, inside)
+                value = _read(h, place, io, lanes, inside)
                 for i in range(WIDE):
                     if 0 <= column - i * stride < width:
                         acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
@@ -87,6 +100,7 @@ def _shared_windows(f: Function, t: Type, width: int, stride: int) -> Helper:
         target = h.offset(to, X.index * y_w + at)
         for i, value in enumerate(H.carry):
             place = h.select(X.index + i < ow, h.offset(target, y_w * i), spare)
+            value = value.to(io)
             with h.branch(c - V.index >= lanes) as B:
                 h.store(place, value)
                 B.otherwise()
@@ -94,9 +108,10 @@ def _shared_windows(f: Function, t: Type, width: int, stride: int) -> Helper:
     return h
 
 
-def _any_windows(f: Function, t: Type, g: dict[str, Value], target: Value, row: Value, line: _Line, whole: Value,
+def _any_windows(f: Function, io: Type, g: dict[str, Value], target: Value, row: Value, line: _Line, whole: Value,
                  end: Value, tap_h: Value, tap_w: Value, step: Value) -> None:  # fmt: skip
     """A row of outputs: those from ``whole`` to ``end`` a few at a time, the others one by one."""
+    t = _sums(io)
     lanes = f.lanes(t)
 
     def outputs(ox: Value, count: int, first: Value, last: Value) -> None:
@@ -106,22 +121,22 @@ def _any_windows(f: Function, t: Type, g: dict[str, Value], target: Value, row: 
         """
         here = f.offset(row, (ox * g["sw"] - g["pw"]) * g["x_w"])
         with f.loop(0, g["c"], lanes) as V:
-            inside, at = f.first(g["c"] - V.index, lanes), V.index * t.bytes
+            inside, at, of_sums = f.first(g["c"] - V.index, lanes), V.index * io.bytes, V.index * t.bytes
             given = f.select(g["bias"] != 0, inside, f.const(inside.type, 0, lanes))
-            level = f.load(f.offset(f.data(3), at), t, lanes, given)
-            source, w = f.offset(here, at), f.offset(f.data(2), at)
+            level = f.load(f.offset(f.data(3), of_sums), t, lanes, given)
+            source, w = f.offset(here, at), f.offset(f.data(2), of_sums)
             with f.loop(line.first, line.last, carry=[level] * count) as H:
                 taps, places = f.offset(w, H.index * g["kw"] * g["w_t"]), f.offset(source, H.index * tap_h)
                 with f.loop(first, last, carry=list(H.carry)) as W:
                     weight = f.load(f.offset(taps, W.index * g["w_t"]), t, lanes, inside)
                     place = f.offset(places, W.index * tap_w)
                     W.carry = [
-                        multiply_add(f, f.load(f.offset(place, step * i), t, lanes, inside), weight, acc)
+                        multiply_add(f, _read(f, f.offset(place, step * i), io, lanes, inside), weight, acc)
                         for i, acc in enumerate(W.carry)
                     ]
                 H.carry = W.carry
             for i, acc in enumerate(H.carry):
-                f.store(f.offset(target, (ox + i) * g["y_w"] + at), acc, inside)
+                f.store(f.offset(target, (ox + i) * g["y_w"] + at), acc.to(io), inside)
 
     def singly(start: Value, stop: Value) -> None:
         with f.loop(start, stop) as X:
@@ -137,12 +152,13 @@ def _any_windows(f: Function, t: Type, g: dict[str, Value], target: Value, row: 
 @kernel
 def depthwise_last(f: Function, dtype: str) -> None:
     """``y = bias + sum over taps of w * x``; see :data:`LAST_ARGS`. Pointers: y, x, w, bias. The range counts blocks of rows."""
-    t = TYPES[dtype]
+    io = TYPES[dtype]
+    t = _sums(io)
     g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
     lanes, blocks = f.lanes(t), (g["oh"] + g["block"] - 1) / g["block"]
     whole, end = _whole_windows(f, g)
     tap_h, tap_w, step = g["dh"] * g["x_h"], g["dw"] * g["x_w"], g["sw"] * g["x_w"]
-    shared = {size: _shared_windows(f, t, *size) for size in SHARED}
+    shared = {size: _shared_windows(f, io, *size) for size in SHARED}
     nothing, spare = f.scratch(f.vector_bytes), f.scratch(f.vector_bytes)
     f.store(nothing, f.const(t, 0, lanes))
     others = f.i64(1) == 1
@@ -160,7 +176,7 @@ def depthwise_last(f: Function, dtype: str) -> None:
                     f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["c"],
                            g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], nothing, spare)  # fmt: skip
             with f.when(others):
-                _any_windows(f, t, g, target, row, line, whole, end, tap_h, tap_w, step)
+                _any_windows(f, io, g, target, row, line, whole, end, tap_h, tap_w, step)
 
 
 @kernel
@@ -169,15 +185,16 @@ def depthwise_last_weight(f: Function, dtype: str) -> None:
 
     Pointers: w, x, y. ``block`` is the images of a part. The range counts parts by vectors of channels.
     """
-    t = TYPES[dtype]
+    io = TYPES[dtype]
+    t = _sums(io)
     g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
     lanes, taps = f.lanes(t), g["kh"] * g["kw"]
     vectors = (g["c"] + lanes - 1) / lanes
     zero = f.const(t, 0, lanes)
     with f.loop(f.begin, f.end) as T:
         part, channel = T.index / vectors, T.index % vectors * lanes
-        inside, at = f.first(g["c"] - channel, lanes), channel * t.bytes
-        sums = f.offset(f.data(0), part * taps * g["w_t"] + at)
+        inside, at = f.first(g["c"] - channel, lanes), channel * io.bytes
+        sums = f.offset(f.data(0), part * taps * g["w_t"] + channel * t.bytes)
         with f.loop(0, taps) as K:
             f.store(f.offset(sums, K.index * g["w_t"]), zero, inside)
         first = part * g["block"]
@@ -204,10 +221,10 @@ def depthwise_last_weight(f: Function, dtype: str) -> None:
                             after = []
                             for i in range(apart):
                                 there = f.offset(grad, (X.index + i) * g["y_w"])
-                                dy = f.load(there, t, lanes, inside)
+                                dy = _read(f, there, io, lanes, inside)
                                 here = f.offset(source, (X.index + i) * g["sw"] * g["x_w"])
                                 for j, tap_of in enumerate(which):
-                                    value = f.load(f.offset(here, g["dw"] * g["x_w"] * tap_of), t, lanes, inside)
+                                    value = _read(f, f.offset(here, g["dw"] * g["x_w"] * tap_of), io, lanes, inside)
                                     after.append(multiply_add(f, value, dy, X.carry[i * len(which) + j]))
                             X.carry = after
                         return X.index, X.carry

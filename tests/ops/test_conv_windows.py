@@ -59,6 +59,14 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((5, 34, 12, 12), 66, (3, 3), 1, 7, 6, 1),
     ((8, 24, 9), 40, (4,), 1, 6, 1, 1),
 ]
+DEPTHWISE = [
+    ((3, 40, 19, 22), 40, (3, 3), 1, 1, 1, 40),
+    ((3, 40, 19, 22), 40, (3, 3), 2, 1, 1, 40),
+    ((3, 33, 19, 22), 33, (5, 5), 2, 2, 1, 33),
+    ((2, 40, 19, 22), 40, (2, 3), 3, 0, 1, 40),
+    ((2, 16, 15, 15), 16, (4, 4), (1, 2), (0, 3), 2, 16),
+    ((2, 32, 100), 32, (7,), 1, 3, 1, 32),
+]
 
 
 def definition(x, w, b, stride, padding, dilation, groups):
@@ -115,8 +123,9 @@ def test_values_and_gradients(case, dtype):
 
 
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("case", CASES)
-def test_bfloat16_sums_integers_exactly(case, last):
+@pytest.mark.parametrize("half", [taeda.bfloat16, taeda.float16])
+@pytest.mark.parametrize("case", CASES + DEPTHWISE)
+def test_half_precision_sums_integers_exactly(case, half, last):
     """Small integers: products and their sums are exact, so what is left is one rounding of the exact result."""
     shape, m, kernel, *geometry = case
     if last and len(kernel) == 1:
@@ -126,15 +135,15 @@ def test_bfloat16_sums_integers_exactly(case, last):
     b = taeda.randint(-3, 4, (m,))
     order = (taeda.channels_last if len(kernel) == 2 else taeda.channels_last_3d) if last else taeda.contiguous_format
     found = []
-    for dtype in (taeda.float64, taeda.bfloat16):
+    for dtype in (taeda.float64, half):
         a, c = (t.to(dtype).to(memory_format=order).requires_grad_() for t in (x, w))
         y = getattr(F, f"conv{len(kernel)}d")(a, c, b.to(dtype), *geometry)
         if dtype is taeda.float64:
             g = taeda.randint(-2, 3, y.shape)
         found.append((y, *taeda.autograd.grad(y, (a, c), g.to(dtype).to(memory_format=order))))
     for want, got in zip(*found, strict=True):
-        assert got.dtype is taeda.bfloat16
-        assert taeda.equal(want.bfloat16(), got)
+        assert got.dtype is half
+        assert taeda.equal(want.to(half), got)
 
 
 def test_gradient_of_one_deep_slice():
@@ -161,7 +170,7 @@ def test_any_strides():
 
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
-@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33)])
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33)] + DEPTHWISE[:2])
 def test_bits_do_not_depend_on_threads(case, dtype):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
