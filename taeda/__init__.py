@@ -605,6 +605,7 @@ from math import e, inf, nan, pi
 from .ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from ._print import get_printoptions, printoptions, set_printoptions
 from . import overrides  # before the first subclass of Tensor
+from .ops import meta as _meta
 from .ops.sparse import sparse_coo_tensor
 from .ops.compressed import (
     _convert_indices_from_coo_to_csr,

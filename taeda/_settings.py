@@ -9,7 +9,9 @@ from typing import Any
 
 from . import _core
 from ._core import HELPERS, settings
+from ._core.exchange import count_defaults_on_meta
 from ._core.pool import set_flush_denormal as _set_flush_denormal
+from .overrides import TorchFunctionMode
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -38,6 +40,7 @@ class _Devices(threading.local):
     def __init__(self) -> None:
         self.default = _core.device("cpu")
         self.entered: list[tuple[Any, Any]] = []
+        self.on_meta: _MakeOnMeta | None = None
 
 
 _devices = _Devices()
@@ -57,8 +60,27 @@ def set_default_device(device: Any) -> None:
         RuntimeError, NotImplementedError: tensors cannot be on that device.
     """
     device = _core.device("cpu" if device is None else device)
-    _core.require_device(device)
+    if device.type != "meta":
+        _core.require_device(device)
+    if _devices.on_meta is not None:
+        _devices.on_meta.__exit__()
+        _devices.on_meta = None
+        count_defaults_on_meta(-1)
     _devices.default = device
+    if device.type == "meta":
+        count_defaults_on_meta(1)
+        _devices.on_meta = _MakeOnMeta()
+        _devices.on_meta.__enter__()
+
+
+class _MakeOnMeta(TorchFunctionMode):
+    """Makes tensors on device meta where none is named."""
+
+    def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        if HELPERS["makes"](func, kwargs):
+            kwargs = {**kwargs, "device": "meta"}
+        return func(*args, **kwargs)
 
 
 def _enter_device(device: Any) -> Any:
@@ -69,10 +91,11 @@ def _enter_device(device: Any) -> Any:
 
 
 def _exit_device(device: Any) -> None:
-    _, _devices.default = _devices.entered.pop()
+    _, before = _devices.entered.pop()
+    set_default_device(before)
 
 
-HELPERS.update(enter_device=_enter_device, exit_device=_exit_device)
+HELPERS.update(enter_device=_enter_device, exit_device=_exit_device, default_device=get_default_device)
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -242,6 +242,10 @@ class NoCudaError(RuntimeError, AssertionError):
     """Work for a GPU in a build without CUDA. PyTorch raises AssertionError there, and RuntimeError where a driver is missing."""
 
 
+class OnMeta(NotImplementedError):
+    """A call asks for device meta. An op is then run by `ops/meta.py`; what is no op refuses with this."""
+
+
 cdef int check_device(object where) except -1:
     """0 for the CPU; raises where the device is not built in."""
     if where is None or where is CPU:
@@ -251,6 +255,8 @@ cdef int check_device(object where) except -1:
         return 0
     if d.type == "cuda":
         raise NoCudaError("taeda was installed without CUDA support: tensors can be put on device 'cpu' only")
+    if d.type == "meta":
+        raise OnMeta("device meta is not available here: only ops and modules make tensors without values")
     raise NotImplementedError(f"device {d} is not available; tensors can be put on device 'cpu'")
 
 

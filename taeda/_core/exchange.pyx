@@ -396,6 +396,15 @@ cdef Tensor shared_array(object data):
     return None
 
 
+cdef int defaults_on_meta = 0  # threads whose default device is meta
+
+
+def count_defaults_on_meta(int by):
+    """A thread's default device becomes meta, or no longer is."""
+    global defaults_on_meta
+    defaults_on_meta += by
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with the values of ``data``, which is always copied.
 
@@ -412,7 +421,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     cdef int code = code_of(dtype)
     cdef Tensor t, source
-    if device is not None:
+    if device is not None or defaults_on_meta:
+        if HELPERS["is_meta"](device):
+            return HELPERS["on_meta"](tensor, (data,), dict(dtype=dtype, requires_grad=requires_grad))
         check_device(device)
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         t = from_sequence(data, code)
@@ -438,7 +449,9 @@ def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor: itself if it is one, over the same memory if it is a NumPy array, else a copy."""
     cdef int code = code_of(dtype)
     cdef Tensor t
-    if device is not None:
+    if device is not None or defaults_on_meta:
+        if HELPERS["is_meta"](device):
+            return HELPERS["on_meta"](as_tensor, (data,), dict(dtype=dtype))
         check_device(device)
     if isinstance(data, Tensor):
         return data if code < 0 or code == (<Tensor>data).code else data.to(ALL_DTYPES[code])
@@ -464,7 +477,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
     cdef int code = code_of(dtype)
     cdef Tensor t
-    if device is not None:
+    if device is not None or defaults_on_meta:
+        if HELPERS["is_meta"](device):
+            return HELPERS["on_meta"](asarray, (obj,), dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
         check_device(device)
     if isinstance(obj, Tensor):
         t = obj

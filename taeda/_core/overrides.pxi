@@ -80,13 +80,13 @@ cdef object try_override(object function, PyObject** args, Py_ssize_t n, PyObjec
     return hand_over(function, args, n, kwnames)
 
 
-cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames, str taker="overrides"):
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
     kwargs = {}
     positional = tuple([<object>args[i] for i in range(n)])
     for i in range(m):
         kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
-    return HELPERS["overrides"](function, positional, kwargs)
+    return HELPERS[taker](function, positional, kwargs)
 
 
 cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
@@ -132,21 +132,22 @@ cdef PyObject* composite_entry(PyObject* self, PyObject** args, size_t nargsf, P
 
 
 cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
-    """The call failed. An argument of a class that overrides (not of a Tensor) is asked now; Python's `float`, `int`, `bool`
+    """The call failed. It asked for device meta; an argument of a class that overrides (not of a Tensor) is asked now; Python's `float`, `int`, `bool`
     or `complex`, meant as a dtype, is made one; an order of arguments of old programs is put right; where it failed because an
     argument has no attribute that tensors have, that is said."""
     cdef PyObject *kind, *value, *trace
     cdef object result, refused = None
     cdef Py_ssize_t m = 0
     cdef bint missing = PyErr_ExceptionMatches(AttributeError)
-    if DOOR[0] & NO_OVERRIDES or not (missing or PyErr_ExceptionMatches(TypeError)):
+    cdef bint on_meta = PyErr_ExceptionMatches(OnMeta)
+    if not on_meta and (DOOR[0] & NO_OVERRIDES or not (missing or PyErr_ExceptionMatches(TypeError))):
         return NULL
     PyErr_Fetch(&kind, &value, &trace)
     try:
         if kwnames != NULL:
             m = len(<tuple>kwnames)
-        if may_override(args, n + m, 2):
-            result = hand_over(<object>function, args, n, kwnames)
+        if on_meta or may_override(args, n + m, 2):
+            result = hand_over(<object>function, args, n, kwnames, "on_meta" if on_meta else "overrides")
             Py_INCREF(result)
             Py_XDECREF(kind)
             Py_XDECREF(value)

@@ -12,6 +12,7 @@ from typing import Any
 from .. import _core
 from .._core import Size, Tensor
 from .._core.exchange import copy_to_storage, share_storage
+from ..ops.meta import without_values
 from ..storage import TypedStorage
 from .archive import ArchiveReader, ArchiveWriter, atomic_write
 from .options import options
@@ -48,7 +49,9 @@ class StorageType:
 
 
 class Stored(TypedStorage):
-    """A storage of a file: its memory, and its dtype (None if the file does not say)."""
+    """A storage of a file: its memory, and its dtype (None if the file does not say); whether it is wanted on device meta."""
+
+    on_meta = False
 
     def __init__(self, storage: Any, dtype: Any):
         self.storage = self._untyped_storage = storage
@@ -85,6 +88,8 @@ def _tensor(stored: Any, offset: Any, sizes: Any, strides: Any, dtype: Any) -> T
         raise UnpicklingError(f"a tensor in the file has sizes {sizes}, which are too large")
     if empty:
         offset = min(offset, stored.storage.nbytes() // dtype.itemsize)
+    if stored.on_meta:
+        return without_values(sizes, strides, dtype)
     return _core.from_storage(stored.storage, dtype, sizes, strides, offset)
 
 
@@ -101,6 +106,16 @@ def _rebuild_tensor_v3(stored, offset, sizes, strides, requires_grad, hooks, dty
     if not isinstance(dtype, _core.dtype):
         raise UnpicklingError(f"a tensor in the file has a {type(dtype).__name__} as its dtype")
     return _finish(_tensor(stored, offset, sizes, strides, dtype), requires_grad, metadata)
+
+
+def _rebuild_meta(dtype, sizes, strides, requires_grad):
+    if not isinstance(dtype, _core.dtype) or not all(
+        isinstance(x, tuple) and all(map(_natural, x)) for x in (sizes, strides)
+    ):
+        raise UnpicklingError("a tensor of device meta in the file has no dtype, sizes or strides")
+    if len(sizes) != len(strides) or len(sizes) > 64:
+        raise UnpicklingError(f"a tensor in the file has sizes {sizes} and strides {strides}")
+    return without_values(sizes, strides, dtype, bool(requires_grad))
 
 
 def _finish(t: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
@@ -223,6 +238,7 @@ def _allow_list() -> dict[tuple[str, str], Any]:
     calls("torch._utils", "_rebuild_tensor", _rebuild_tensor)
     calls("torch._utils", "_rebuild_tensor_v2", _rebuild_tensor_v2)
     calls("torch._utils", "_rebuild_tensor_v3", _rebuild_tensor_v3)
+    calls("torch._utils", "_rebuild_meta_tensor_no_storage", _rebuild_meta)
     calls("torch._utils", "_rebuild_parameter", _rebuild_parameter)
     calls("torch._utils", "_rebuild_parameter_with_state", _rebuild_parameter_with_state)
     calls("torch._tensor", "_rebuild_from_type_v2", _rebuild_from_type)
@@ -272,17 +288,20 @@ def find(module: str, name: str) -> Any:
 
 
 # ---- where tensors go ------------------------------------------------------------------------------------------------
-def place(location: Any, target: Any) -> None:
-    """Check that a storage saved at ``location`` may be put on the CPU."""
+def place(location: Any, target: Any) -> bool:
+    """Check that a storage saved at ``location`` may be put on the CPU; whether it is wanted on device meta."""
     if target is None:
         if isinstance(location, str) and location not in ("cpu", "meta") and not location.startswith("cpu:"):
             raise RuntimeError(
                 f"load: the file has tensors of device {location!r}, which is not here; give map_location='cpu'"
             )
     elif isinstance(target, dict):
-        place(target.get(location, location), None)
+        return place(location, target.get(location))
     elif not callable(target):
+        if _core.device(target).type == "meta":
+            return True
         _core.require_device(target)
+    return False
 
 
 def read_data(data: Any, start: int, persistent: Callable) -> tuple[Any, int]:
@@ -326,10 +345,12 @@ class _ZipLoader:
         _, storage_type, name, location, numel = check_id(key, 5)
         stored = self.stored.get(name)
         if stored is None:
-            place(location, self.map_location)
+            on_meta = place(location, self.map_location)
             stored = self.stored[name] = self._read(name, storage_type.dtype, numel)
+            stored.on_meta = on_meta
         elif stored.dtype is not storage_type.dtype:
-            stored = Stored(stored.storage, storage_type.dtype)
+            stored, on_meta = Stored(stored.storage, storage_type.dtype), stored.on_meta
+            stored.on_meta = on_meta
         return stored
 
     def _read(self, name: str, dtype: Any, numel: int) -> Stored:
@@ -489,7 +510,7 @@ class Saver:
         return True
 
     def _parameter(self, writer: Writer, x: Tensor) -> None:
-        state = dict(vars(x))
+        state = {k: v for k, v in vars(x).items() if k != "_is_param"}
         writer.name("torch._utils", "_rebuild_parameter_with_state" if state else "_rebuild_parameter")
         writer.out += b"("
         self._plain(writer, x.detach())
@@ -524,10 +545,16 @@ class Saver:
         writer.out += b"R"
 
     def _function(self, writer: Writer, x: Tensor) -> None:
+        if x.is_meta:
+            writer.name("torch._utils", "_rebuild_meta_tensor_no_storage")
+            return
         writer.name("torch._utils", "_rebuild_tensor_v2" if x.dtype.name in _STORAGE_NAMES else "_rebuild_tensor_v3")
 
     def _arguments(self, writer: Writer, x: Tensor) -> None:
         """The tuple from which the function makes the tensor."""
+        if x.is_meta:
+            writer.write((x.dtype, tuple(x.shape), tuple(x.stride()), x.requires_grad))
+            return
         requires_grad = x.requires_grad
         if x.grad_fn is not None:
             x = x.detach()

@@ -51,7 +51,7 @@ class LegacyLoader:
         _, storage_type, name, location, numel = check_id(key, 5)
         if len(key) > 5 and key[5] is not None:
             raise UnpicklingError("load: the file has views of storages (PyTorch before 0.4); save it again")
-        place(location, self.map_location)
+        on_meta = place(location, self.map_location)
         if name not in self.stored:
             itemsize = self.itemsizes[name] = 1 if storage_type.dtype is None else storage_type.dtype.itemsize
             size = numel * itemsize
@@ -59,7 +59,9 @@ class LegacyLoader:
             if self.announced > len(self.data):
                 raise UnpicklingError(f"load: storages of {self.announced} bytes are announced, more than the file has")
             self.stored[name] = Stored(copy_to_storage(bytes(size), 0, size), None)
-        return Stored(self.stored[name].storage, storage_type.dtype)
+        stored = Stored(self.stored[name].storage, storage_type.dtype)
+        stored.on_meta = on_meta
+        return stored
 
     def _fill(self, names: Any, at: int) -> None:
         if type(names) is not list or not all(type(n) is str for n in names) or set(names) != set(self.stored):

@@ -38,7 +38,9 @@ def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any
     return result.requires_grad_() if requires_grad else result
 
 
-def _empty(size: Any, dtype: Any, out: Tensor | None, memory_format: Any = None) -> Tensor:
+def _empty(size: Any, dtype: Any, out: Tensor | None, device: Any, memory_format: Any = None) -> Tensor:
+    if device is not None:
+        _core.require_device(device)  # before there is memory: on device meta there is none
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
     if memory_format is not None and memory_format not in (_core.contiguous_format, _core.preserve_format):
@@ -98,7 +100,7 @@ def empty(
     memory_format=None,
 ):
     """A tensor of the given sizes with undefined elements."""
-    result = _blank(_empty(_checked(spread(args, size), "empty"), dtype, out, memory_format))
+    result = _blank(_empty(_checked(spread(args, size), "empty"), dtype, out, device, memory_format))
     return _finish(result, out, requires_grad, device)
 
 
@@ -128,7 +130,7 @@ def empty_permuted(
 @composite(method=False)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with zeros."""
-    result = _empty(_checked(spread(args, size), "zeros"), dtype, out)
+    result = _empty(_checked(spread(args, size), "zeros"), dtype, out, device)
     core.zero(result)
     return (
         result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
@@ -138,7 +140,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
 @composite(method=False)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones."""
-    result = _empty(_checked(spread(args, size), "ones"), dtype, out)
+    result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)
     _fill(result, 1)
     return (
         result if out is None and not requires_grad and device is None else _finish(result, out, requires_grad, device)
@@ -169,12 +171,14 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     if dtype is None:
         dtype = out.dtype if out is not None else _dtype_of(fill_value)
     size = (size,) if is_index(size) else size
-    result = _core.empty(_checked(size, "full"), dtype)
+    result = _empty(_checked(size, "full"), dtype, None, device)
     _fill(result, fill_value)
     return _finish(result, out, requires_grad, device)
 
 
-def _like(input: Tensor, dtype: Any, memory_format: Any) -> Tensor:
+def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
+    if device is not None:
+        _core.require_device(device)
     if memory_format is None or memory_format is _core.preserve_format:
         return _core.empty_like(input, dtype)
     return empty_in_format(input.shape, dtype or input.dtype, memory_format)
@@ -192,7 +196,7 @@ def empty_like(
     memory_format=_core.preserve_format,
 ):
     """Undefined elements, in the sizes and dtype of ``input``."""
-    return _finish(_blank(_like(input, dtype, memory_format)), None, requires_grad, device)
+    return _finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
 
 
 @composite(method=False)
@@ -207,7 +211,7 @@ def zeros_like(
     memory_format=_core.preserve_format,
 ):
     """Zeros, in the sizes and dtype of ``input``."""
-    result = _like(input, dtype, memory_format)
+    result = _like(input, dtype, device, memory_format)
     core.zero(result)
     return _finish(result, None, requires_grad, device)
 
@@ -224,7 +228,7 @@ def ones_like(
     memory_format=_core.preserve_format,
 ):
     """Ones, in the sizes and dtype of ``input``."""
-    result = _like(input, dtype, memory_format)
+    result = _like(input, dtype, device, memory_format)
     _fill(result, 1)
     return _finish(result, None, requires_grad, device)
 
@@ -242,7 +246,7 @@ def full_like(
     memory_format=_core.preserve_format,
 ):
     """``fill_value``, in the sizes and dtype of ``input``."""
-    result = _like(input, dtype, memory_format)
+    result = _like(input, dtype, device, memory_format)
     _fill(result, fill_value)
     return _finish(result, None, requires_grad, device)
 

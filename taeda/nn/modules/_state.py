@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -197,6 +198,13 @@ class StateMixin:
             else:
                 if lazy:
                     param.materialize(given.shape, device=given.device, dtype=given.dtype)
+                if param.is_meta and not given.is_meta:
+                    warnings.warn(
+                        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                        "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "
+                        "dictionary to their corresponding key in the module instead of copying them in place?)",
+                        stacklevel=2,
+                    )
                 param.copy_(given)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):

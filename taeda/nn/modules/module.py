@@ -310,15 +310,21 @@ class Module(StateMixin, ModuleBase):
 
     # ---- conversion -------------------------------------------------------------------------------------------------
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace every parameter, gradient and buffer by ``fn`` of it; a Parameter stays the same object."""
+        """Replace every parameter, gradient and buffer by ``fn`` of it.
+
+        A Parameter stays the same object, unless it goes to device meta or comes from there.
+        """
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        for name, param in self._parameters.items():
             if param is None:
                 continue
             with taeda.no_grad():
                 applied = fn(param)
+            if applied.is_meta or param.is_meta:
+                self._parameters[name] = Parameter(applied, param.requires_grad) if applied is not param else param
+                continue
             if applied is not param:
                 param.data = applied
             if param.grad is not None:

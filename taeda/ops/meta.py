@@ -1,0 +1,390 @@
+"""Device meta: tensors that have sizes, strides and a dtype but no values, to describe a model too large to be made twice.
+
+A :class:`MetaTensor` lies over memory that the system maps and never gives: it reads as zeros and costs nothing until it is
+written to, and nothing here writes to it. So sizes, strides and views are those of any tensor. It comes to its ops as
+any subclass does, by ``__torch_function__``: what would only write values is left out, what reads them refuses, and any
+other op is computed on the zeros and its result forgotten but for its form. That makes large results as costly as
+anywhere; it is meant for making models, not for tracing them.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import _core
+from .._core import HELPERS, Tensor
+from .exchange import frombuffer, tensor
+from .sparse import of_dense
+from .views import as_strided, expand
+
+__all__ = ["MetaTensor"]
+
+_META = _core.device("meta")
+
+#: Smaller ones take ordinary memory: a mapping has at least a page.
+_MAPPED = 1 << 16
+
+_SHELL = frozenset(
+    """__get__ __set__ __delete__ size dim ndimension nelement numel is_floating_point is_complex is_contiguous stride
+    element_size __len__ register_hook retain_grad is_signed storage_offset requires_grad_ is_same_size is_nonzero""".split()
+)
+
+#: Ops whose tensors may be on several devices.
+_MIXED = frozenset("__getitem__ index index_select gather take embedding to set_".split())
+
+#: In-place ops that change the form and not the values.
+_FORMS = frozenset(
+    """requires_grad_ detach_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_
+    swapdims_ share_memory_""".split()
+)
+
+#: Ops that give values to Python, or whose results have sizes that depend on values.
+_VALUES = frozenset(
+    """item tolist equal allclose nonzero argwhere masked_select unique unique_consecutive _unique2 bincount is_nonzero
+    repeat_interleave one_hot to_sparse""".split()
+)
+
+#: Ops that give the same sizes in another dtype, or the same.
+_CASTS = frozenset(
+    "to type type_as clone bool byte char short int long half bfloat16 float double cfloat cdouble chalf".split()
+)
+
+#: What makes a tensor of given sizes, without looking at any other.
+_BY_SIZE = frozenset("empty zeros ones rand randn full empty_strided".split())
+
+#: What makes tensors from numbers, on the default device if none is named.
+MAKING = _BY_SIZE | frozenset(
+    "arange linspace logspace eye tril_indices triu_indices randint randperm normal complex polar".split()
+) | frozenset("bartlett_window blackman_window hamming_window hann_window kaiser_window range".split())  # fmt: skip
+
+
+def is_meta(device: Any) -> bool:
+    """Whether ``device``, or the default one if it is None, is meta."""
+    if device is None:
+        device = HELPERS["default_device"]()
+    return (device if isinstance(device, _core.device) else _core.device(device)).type == "meta"
+
+
+# ---- making -----------------------------------------------------------------------------------------------------------
+
+
+def without_values(
+    sizes: Sequence[int], strides: Sequence[int] | None, dtype: Any, requires_grad: bool = False
+) -> MetaTensor:
+    """A MetaTensor of that form; contiguous if no strides are given."""
+    sizes = tuple(sizes)
+    if strides is None:
+        strides = tuple(math.prod(max(n, 1) for n in sizes[d + 1 :]) for d in range(len(sizes)))
+    if any(n < 0 for n in sizes):
+        raise RuntimeError(f"empty: Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
+    count = 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) if 0 not in sizes else 0
+    if count * dtype.itemsize < _MAPPED or not hasattr(mmap, "MAP_ANONYMOUS"):
+        memory = HELPERS["zeros"]((count,), dtype)
+    else:
+        reserved = 0x4000 if hasattr(mmap, "MAP_POPULATE") else 0  # MAP_NORESERVE of Linux, which Python does not name
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | reserved
+        try:
+            memory = frombuffer(mmap.mmap(-1, count * dtype.itemsize, flags=flags), dtype=dtype)
+        except (OSError, OverflowError) as error:
+            raise RuntimeError(f"a tensor of sizes {list(sizes)} is too large, even for device meta") from error
+    made = Tensor._make_subclass(MetaTensor, of_dense(as_strided, (memory, sizes, tuple(strides), 0), {}))
+    return made.requires_grad_() if requires_grad else made
+
+
+def on_meta(function: Any, args: Sequence, kwargs: dict) -> Any:
+    """What ``function`` gives where it is asked for device meta: the core calls this once the op has refused the device."""
+    name = _name(function)
+    kwargs = {k: v for k, v in kwargs.items() if not (k == "device" and _is_device(v))}
+    args = tuple(a for i, a in enumerate(args) if not (i and name == "to" and _is_device(a)))
+    requires_grad = bool(kwargs.pop("requires_grad", False))
+    made = _by_size(name, args, kwargs) if name in _BY_SIZE and kwargs.get("out") is None else None
+    if made is None and name.endswith("_like") and not {"memory_format", "out"} & kwargs.keys():
+        like = args[0] if args else kwargs["input"]
+        made = without_values(like.shape, _strides(like), kwargs.get("dtype") or like.dtype)
+    if made is None and name == "to" and not args[1:] and kwargs.get("memory_format") is None:
+        made = without_values(args[0].shape, _strides(args[0]), kwargs.get("dtype") or args[0].dtype)
+    if made is None:
+        made = _forget(_compute(function, args, {**kwargs, "device": "cpu"}), ())
+    return made.requires_grad_() if requires_grad else made
+
+
+def _by_size(name: str, args: Sequence, kwargs: dict) -> Any:
+    """The result of an op of _BY_SIZE, or None where its arguments are of another form."""
+    known = {"dtype", "layout", "pin_memory", "size", "stride", "fill_value", "generator"}
+    if not kwargs.keys() <= known:
+        return None
+    rest = list(args)
+    sizes = kwargs.get("size")
+    if sizes is None:
+        sizes = rest.pop(0) if rest and not isinstance(rest[0], int) else None
+    strides = None
+    dtype = kwargs.get("dtype")
+    if name == "empty_strided":
+        strides = kwargs["stride"] if "stride" in kwargs else rest.pop(0)
+    elif name == "full":
+        value = kwargs["fill_value"] if "fill_value" in kwargs else rest.pop(0)
+        dtype = dtype or tensor(value).dtype
+    if sizes is None:
+        sizes, rest = rest, []
+    return None if rest else without_values([int(n) for n in sizes], strides, dtype or _core.get_default_dtype())
+
+
+def _is_device(x: Any) -> bool:
+    return isinstance(x, _core.device) or (isinstance(x, str) and x.partition(":")[0] == "meta")
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "name", None) or getattr(function, "__name__", str(function))
+
+
+def _strides(t: Tensor) -> tuple | None:
+    """The strides of a new tensor like ``t``: its own if it is dense, in the order of its dimensions if not."""
+    expected = 1
+    for n, s in sorted(zip(t.shape, t.stride(), strict=True), key=lambda p: (p[1], p[0])):
+        if n != 1 and s != expected:
+            return None
+        expected *= n
+    return t.stride()
+
+
+# ---- computing --------------------------------------------------------------------------------------------------------
+
+
+def _plain(x: Any, owners: dict[int, Tensor]) -> Any:
+    """``x`` with plain tensors over the same memory in place of MetaTensors, which ``owners`` finds by them."""
+    if isinstance(x, MetaTensor):
+        plain = of_dense(Tensor.detach, (x,), {})
+        owners[id(plain)] = x
+        return plain
+    if isinstance(x, dict):
+        return {k: _plain(v, owners) for k, v in x.items()}
+    if type(x) in (tuple, list):
+        return type(x)(_plain(y, owners) for y in x)
+    return x
+
+
+def _compute(function: Any, args: Sequence, kwargs: dict) -> Any:
+    """The call outside the graph, with tensors that a kernel may read."""
+    owners: dict[int, Tensor] = {}
+    plain, named = _plain(list(args), owners), _plain(kwargs, owners)
+    result = _untold(function, plain, named)
+    return owners.get(id(result), result)
+
+
+def _untold(function: Any, args: Sequence, kwargs: dict) -> Any:
+    before = _core.is_grad_enabled()
+    _core.set_grad_enabled(False)
+    try:
+        return of_dense(function, args, kwargs)
+    finally:
+        _core.set_grad_enabled(before)
+
+
+def _tensors(x: Any) -> Iterator[Tensor]:
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            yield from _tensors(y)
+    elif isinstance(x, dict):
+        yield from _tensors(list(x.values()))
+
+
+def _elsewhere(x: Any) -> Tensor | None:
+    """A tensor with values that is more than a number, if there is one."""
+    return next((t for t in _tensors(x) if not isinstance(t, MetaTensor) and t.dim()), None)
+
+
+def _forget(result: Any, given: Sequence[Tensor]) -> Any:
+    """``result`` with MetaTensors in place of tensors: the same memory in views of ``given``, none in others."""
+    if isinstance(result, MetaTensor):
+        return result
+    if isinstance(result, Tensor):
+        if any(result.untyped_storage() is g.untyped_storage() for g in given):
+            return Tensor._make_subclass(MetaTensor, result)
+        return without_values(result.shape, result.stride(), result.dtype)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*(_forget(r, given) for r in result))
+    if isinstance(result, (tuple, list)):
+        return type(result)(_forget(r, given) for r in result)
+    return result
+
+
+def _refuse(name: str) -> Any:
+    raise NotImplementedError(f"{name}(): depends on values, and tensors on device meta have none; make it on the CPU")
+
+
+class MetaTensor(Tensor):
+    """A tensor on device meta: one without values."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        name = _name(func)
+        if name in _SHELL or name in _FORMS:
+            result = _untold(func, args, kwargs)
+            return _forget(result, args) if isinstance(result, Tensor) and result is not args[0] else result
+        if name in ("to", "cpu") and _leaves(name, args, kwargs):
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() "
+                "when moving a module from meta to a different device."
+            )
+        given = [t for t in _tensors([list(args), kwargs]) if isinstance(t, MetaTensor)]
+        if name in ("__getitem__", "index", "index_put", "index_put_", "__setitem__"):
+            if any(t.dtype is _core.bool_ for t in given[1:]) and name in ("__getitem__", "index"):
+                return _refuse("indexing with a mask")
+        elif name in _VALUES:
+            return _refuse(name)
+        if name == "numpy_" or name == "__array__":
+            raise TypeError("can't convert a tensor on device meta to NumPy: it has no values")
+        if name == "__setitem__":
+            return None
+        if _writes(func, name):
+            return _written(func, name, args)
+        if name in _CASTS and not kwargs.get("memory_format"):
+            return _cast(func, args, kwargs)
+        if name.endswith("_like") or name.startswith("new_"):
+            return _relative(func, name, args, kwargs)
+        if name not in _MIXED and (other := _elsewhere([list(args), kwargs])) is not None:
+            raise RuntimeError(
+                f"{name}(): Expected all tensors to be on the same device, but found at least two devices, meta and "
+                f"{other.device}!"
+            )
+        result = _forget(_compute(func, args, kwargs), given)
+        if _core.is_grad_enabled() and any(t.requires_grad for t in given):
+            for t in _tensors(result):
+                if t.dtype.is_floating_point and not t.requires_grad:
+                    t.requires_grad_()
+        return result
+
+    @property
+    def device(self) -> Any:
+        """``device("meta")``."""
+        return _META
+
+    @property
+    def is_meta(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_cpu(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def data(self) -> Any:
+        """The same outside the graph."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, MetaTensor):
+            raise RuntimeError(
+                "incompatible tensor type: data of a tensor on device meta cannot be set to one with values"
+            )
+        of_dense(Tensor.data.__set__, (self, value), {})  # type: ignore[attr-defined]
+
+    def detach(self) -> Any:
+        """The same outside the graph."""
+        return Tensor._make_subclass(MetaTensor, self)
+
+    def data_ptr(self) -> int:
+        """0: there is no memory."""
+        return 0
+
+    def item(self) -> Any:
+        """Refused."""
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = item
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """Refused."""
+        raise NotImplementedError("backward(): ops on device meta are not recorded; run the model on the CPU")
+
+    def __repr__(self, **kwargs: Any) -> str:
+        text = HELPERS["repr"](self)
+        return "Parameter containing:\n" + text if getattr(self, "_is_param", False) else text
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        if id(self) not in memo:
+            copy = without_values(self.shape, self.stride(), self.dtype, self.requires_grad)
+            copy.__dict__.update(self.__dict__)
+            memo[id(self)] = copy
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        form = tuple(self.shape), self.stride(), self.dtype, self.requires_grad
+        return without_values, form, self.__dict__ or None
+
+
+#: Operators that write in place.
+_IN_PLACE = frozenset(
+    "__iadd__ __isub__ __imul__ __itruediv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ __ixor__".split()
+)
+
+
+def _leaves(name: str, args: Sequence, kwargs: dict) -> bool:
+    """Whether ``to`` or ``cpu`` asks for values."""
+    if name == "cpu":
+        return True
+    wanted = [*args[1:], *kwargs.values()]
+    return any(
+        (isinstance(x, (str, _core.device)) and not is_meta(x))
+        or (isinstance(x, Tensor) and not isinstance(x, MetaTensor))
+        for x in wanted
+    )
+
+
+def _writes(func: Any, name: str) -> bool:
+    """Whether ``func`` writes values to its first argument."""
+    if isinstance(func, _core.Op):
+        return bool(func.writes)
+    return name in _IN_PLACE or (name.endswith("_") and not name.startswith("__") and name not in _FORMS)
+
+
+def _cast(func: Any, args: Sequence, kwargs: dict) -> Any:
+    """The result of an op of _CASTS."""
+    t = args[0]
+    cast = of_dense(func, (HELPERS["zeros"]((0,), t.dtype), *args[1:]), kwargs)
+    if not isinstance(cast, Tensor):
+        return cast  # the name of the type
+    same = cast.dtype is t.dtype and _name(func) != "clone" and not kwargs.get("copy")
+    grad = t.requires_grad and cast.dtype.is_floating_point and _core.is_grad_enabled()
+    return t if same else without_values(t.shape, _strides(t), cast.dtype, grad)
+
+
+def _written(func: Any, name: str, args: Sequence) -> Any:
+    """The tensor that an in-place op would have written to."""
+    target = args[0]
+    if not isinstance(target, MetaTensor):
+        raise NotImplementedError(f"{name}(): Cannot copy out of meta tensor; no data!")
+    if name == "copy_" or (isinstance(func, _core.Op) and func.traits.get("pointwise")):
+        for t in _tensors(args[1:]):
+            of_dense(expand, (t.detach(), target.shape), {})  # raises where the sizes do not fit
+    return target
+
+
+def _relative(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
+    """``empty_like``, ``new_zeros`` and the like: on device meta unless another is named."""
+    device = kwargs.get("device")
+    if device is None or is_meta(device):
+        return on_meta(func, args, {**kwargs, "device": _META})
+    return of_dense(func, args, kwargs)
+
+
+def makes(function: Any, kwargs: dict) -> bool:
+    """Whether a call makes a tensor from numbers, on the default device."""
+    return _name(function) in MAKING and kwargs.get("device") is None and kwargs.get("out") is None
+
+
+HELPERS.update(on_meta=on_meta, is_meta=is_meta, makes=makes)

@@ -1,0 +1,155 @@
+"""Device meta: tensors and modules without values."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import taeda
+from taeda import nn
+
+_F = nn.functional
+
+
+def _empty(*sizes, **kwargs):
+    return taeda.empty(*sizes, device="meta", **kwargs)
+
+
+MAKING = {
+    "empty": lambda: _empty(2, 3),
+    "size": lambda: taeda.zeros(size=(2, 3), device="meta"),
+    "tuple": lambda: taeda.ones((2, 3), device=taeda.device("meta")),
+    "full": lambda: taeda.full((2, 3), 1.5, device="meta"),
+    "randn": lambda: taeda.randn(2, 3, device="meta"),
+    "like": lambda: taeda.zeros_like(taeda.ones(2, 3), device="meta"),
+    "like meta": lambda: taeda.empty_like(_empty(2, 3)),
+    "new": lambda: _empty(1).new_zeros(2, 3),
+    "to": lambda: taeda.ones(2, 3).to("meta"),
+    "keyword": lambda: taeda.ones(2, 3).to(device="meta"),
+    "tensor": lambda: taeda.tensor([[1.0, 2, 3], [4, 5, 6]], device="meta"),
+    "arange": lambda: taeda.arange(6.0, device="meta").view(2, 3),
+    "pointwise": lambda: _empty(2, 1) + _empty(3),
+    "number": lambda: _empty(2, 3) * taeda.tensor(2.0),
+    "product": lambda: _empty(2, 4) @ _empty(4, 3),
+    "slice": lambda: _empty(4, 3)[1:3],
+    "T": lambda: _empty(3, 2).T,
+    "written": lambda: _empty(2, 3).normal_().mul_(2).copy_(taeda.ones(3)),
+    "recurrent": lambda: nn.LSTM(5, 3, device="meta")(_empty(2, 1, 5))[0].squeeze(1),
+    "attention": lambda: _F.scaled_dot_product_attention(_empty(2, 3), _empty(4, 3), _empty(4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", MAKING)
+def test_form(name):
+    t = MAKING[name]()
+    assert t.device == taeda.device("meta") and t.is_meta and not t.is_cpu
+    assert t.shape == (2, 3) and t.dtype is taeda.float32
+    assert repr(t.detach()) == "tensor(..., device='meta', size=(2, 3))"
+
+
+REFUSED = {
+    "item": (RuntimeError, lambda t: t[0, 0].item()),
+    "bool": (RuntimeError, lambda t: bool(t.sum() > 0)),
+    "list": (NotImplementedError, lambda t: t.tolist()),
+    "numpy": (TypeError, lambda t: t.numpy()),
+    "cpu": (NotImplementedError, lambda t: t.cpu()),
+    "to": (NotImplementedError, lambda t: t.to("cpu")),
+    "copy": (NotImplementedError, lambda t: taeda.ones(2, 3).copy_(t)),
+    "mask": (NotImplementedError, lambda t: t[t > 0]),
+    "nonzero": (NotImplementedError, lambda t: t.nonzero()),
+    "view": (RuntimeError, lambda t: t.view(7)),
+    "product": (RuntimeError, lambda t: t @ t),
+    "sizes in place": (RuntimeError, lambda t: t.add_(_empty(5))),
+    "sizes of a copy": (RuntimeError, lambda t: t.copy_(taeda.ones(4))),
+    "two devices": (RuntimeError, lambda t: t + taeda.ones(2, 3)),
+    "negative": (RuntimeError, lambda t: _empty(-1)),
+    "address space": (RuntimeError, lambda t: _empty(1 << 62)),
+    "data": (RuntimeError, lambda t: setattr(t, "data", taeda.ones(2, 3))),
+    "backward": (NotImplementedError, lambda t: t.requires_grad_().sum().backward()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses(name):
+    error, call = REFUSED[name]
+    with pytest.raises(error):
+        call(_empty(2, 3))
+
+
+def test_large_tensors_cost_no_memory():
+    with taeda.device("meta"):
+        m = nn.Sequential(*(nn.Linear(1 << 20, 1 << 18) for _ in range(4)))
+    assert sum(p.numel() for p in m.parameters()) == 4 * ((1 << 38) + (1 << 18))
+    assert m.half()[3].weight.dtype is taeda.float16 and m[3].weight.device.type == "meta"
+    assert copy.deepcopy(m)[0].weight.shape == (1 << 18, 1 << 20)
+
+
+def test_random_numbers_are_not_drawn():
+    taeda.manual_seed(0)
+    state = taeda.get_rng_state()
+    taeda.randn(8, device="meta").uniform_()
+    nn.init.trunc_normal_(_empty(3, 3))
+    nn.init.orthogonal_(_empty(3, 3))
+    assert taeda.equal(state, taeda.get_rng_state())
+
+
+def test_default_device():
+    with taeda.device("meta"):
+        made = [taeda.zeros(2), taeda.tensor([1.0]), taeda.as_tensor([1.0]), taeda.arange(3), nn.Linear(2, 2).weight]
+        assert taeda.ones(2, device="cpu").device.type == "cpu"
+    assert all(t.is_meta for t in made)
+    assert not taeda.tensor([1.0]).is_meta and not taeda.zeros(2).is_meta
+    taeda.set_default_device("meta")
+    try:
+        assert taeda.get_default_device() == taeda.device("meta") and taeda.rand(2).is_meta
+    finally:
+        taeda.set_default_device("cpu")
+    assert not taeda.rand(2).is_meta
+
+
+def test_module_gets_memory():
+    m = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).to("meta")
+    assert all(isinstance(p, nn.Parameter) and p.is_meta and p.requires_grad for p in m.parameters())
+    assert m(_empty(2, 3)).shape == (2, 4)
+    with pytest.raises(NotImplementedError, match="to_empty"):
+        m.to("cpu")
+    m.to_empty(device="cpu")
+    assert not any(t.is_meta for t in m.state_dict().values())
+    m[0].reset_parameters()
+    m[1].reset_parameters()
+    m(taeda.ones(2, 3)).sum().backward()
+    assert m[0].weight.grad.shape == (4, 3)
+
+
+def test_module_is_given_a_state():
+    full = nn.Linear(3, 4)
+    m = nn.Linear(3, 4, device="meta")
+    with pytest.warns(UserWarning, match="assign=True"):
+        m.load_state_dict(full.state_dict())
+    assert m.weight.is_meta
+    m.load_state_dict(full.state_dict(), assign=True)
+    x = taeda.ones(2, 3)
+    assert isinstance(m.weight, nn.Parameter) and taeda.equal(m(x), full(x))
+
+
+def test_functional_call_of_a_skeleton():
+    full = nn.Linear(3, 4)
+    skeleton = copy.deepcopy(full).to("meta")
+    x = taeda.ones(2, 3)
+    assert taeda.equal(taeda.func.functional_call(skeleton, dict(full.named_parameters()), (x,)), full(x))
+    assert skeleton.weight.is_meta
+
+
+@pytest.mark.parametrize("zip_format", [True, False])
+def test_files(zip_format):
+    m = nn.Linear(3, 4, device="meta")
+    f = io.BytesIO()
+    taeda.save({"m": m.state_dict(), "p": m.weight, "t": taeda.ones(2)}, f, _use_new_zipfile_serialization=zip_format)
+    f.seek(0)
+    read = taeda.load(f)
+    assert read["m"]["weight"].is_meta and read["m"]["weight"].shape == (4, 3) and not read["t"].is_meta
+    assert isinstance(read["p"], nn.Parameter) and read["p"].is_meta
+    f.seek(0)
+    assert taeda.load(f, map_location="meta")["t"].is_meta
+    assert pickle.loads(pickle.dumps(m.weight)).shape == (4, 3)
