@@ -179,8 +179,11 @@ def test_gradient_of_running_sums(shape, dim, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "shape, dim",
-    [((8, 70000), 0), ((17, 33000), 0), ((603, 2100), 0), ((70, 9001), 0), ((3000, 300), 0), ((2, 5000, 64), 1)]
-    + [((2, 5000, 37), 1), ((300, 9, 701), (0, 2)), ((40, 5, 4000), (0, 2))],
+    [
+        *(((n, m), 0) for n, m in ((8, 70000), (17, 33000), (603, 2100), (70, 9001), (3000, 300))),
+        *(((2, 5000, n), 1) for n in (37, 64)),
+        *(((300, 9, 701), (0, 2)), ((40, 5, 4000), (0, 2))),
+    ],
 )
 def test_far_rows(shape, dim, dtype, name, threads):
     """Few rows and many, narrow ones and wide, of which sums are in registers or in memory, and rows of several runs."""
