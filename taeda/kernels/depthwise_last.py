@@ -22,6 +22,7 @@ LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n 
 
 AT_ONCE = 4  # output positions, or sums of a gradient
 WIDE = 8  # output positions whose windows share what is loaded
+ROWS_AT_ONCE = 16  # rows of outputs of one sum of a gradient in registers: longer ones would round worse
 #: Widths and strides of kernels for which they do.
 SHARED = ((3, 1), (5, 1), (7, 1), (3, 2), (5, 2))
 
@@ -55,12 +56,13 @@ def _whole_windows(f: Function, g: dict[str, Value]) -> tuple[Value, Value]:
     return first, larger(f, last, first)
 
 
-def _meets(f: Function, g: dict[str, Value], tap: Value) -> tuple[Value, Value]:
-    """The columns of output, from first to past the last, that meet the image with a tap."""
-    left = g["pw"] - tap * g["dw"]
-    reach = g["iw"] + left
-    low = f.select(left > 0, (left + g["sw"] - 1) / g["sw"], f.i64(0))
-    high = smaller(f, g["ow"], f.select(reach > 0, (reach + g["sw"] - 1) / g["sw"], f.i64(0)))
+def _meets(f: Function, g: dict[str, Value], tap: Value, along: str = "w") -> tuple[Value, Value]:
+    """The columns (``along`` "h": rows) of output, from first to past the last, that meet the image with a tap."""
+    size, step = g["i" + along], g["s" + along]
+    left = g["p" + along] - tap * g["d" + along]
+    reach = size + left
+    low = f.select(left > 0, (left + step - 1) / step, f.i64(0))
+    high = smaller(f, g["o" + along], f.select(reach > 0, (reach + step - 1) / step, f.i64(0)))
     return low, larger(f, high, low)
 
 
@@ -179,6 +181,98 @@ def depthwise_last(f: Function, dtype: str) -> None:
                 _any_windows(f, io, g, target, row, line, whole, end, tap_h, tap_w, step)
 
 
+def _shared_sums(f: Function, io: Type, width: int, stride: int) -> Helper:
+    """Adds to ``sums`` of a row of taps what ``count`` rows of outputs give: ``WIDE`` of them share what is loaded.
+
+    ``row`` is where the first of them meets the image's column 0, ``x_h`` and ``y_h`` the bytes to the next. What is outside
+    of the image, or past the last output, is read at ``nothing``.
+    """
+    h = f.helper(f"sums_{width}_{stride}", *[PTR] * 3, *[I64] * 10, PTR)
+    sums, row, grad, count, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, nothing = h.params
+    t = _sums(io)
+    lanes = h.lanes(t)
+    inside, zero = h.first(c, lanes), h.const(t, 0, lanes)
+    apart = 2 if width < 5 else 1  # sums at a time: each waits for the last addition to it
+    with h.loop(0, count, carry=[zero] * (width * apart)) as Y:
+        places, outputs = h.offset(row, Y.index * x_h), h.offset(grad, Y.index * y_h)
+        with h.loop(0, ow, WIDE, carry=list(Y.carry)) as X:
+            acc, begin = list(X.carry), X.index * stride - pw
+            values = []
+            for i in range(WIDE):
+                place = h.select(X.index + i < ow, h.offset(outputs, (X.index + i) * y_w), nothing)
+                values.append(_read(h, place, io, lanes, inside))
+            for column in range((WIDE - 1) * stride + width):
+                there = (begin + column >= 0) & (begin + column < iw)
+                place = h.select(there, h.offset(places, (begin + column) * x_w), nothing)
+                value = _read(h, place, io, lanes, inside)
+                for i in range(WIDE):
+                    tap = column - i * stride
+                    if 0 <= tap < width:
+                        at = tap * apart + i % apart
+                        acc[at] = multiply_add(h, value, values[i], acc[at])
+            X.carry = acc
+        Y.carry = X.carry
+    for tap in range(width):
+        place, total = h.offset(sums, w_t * tap), Y.carry[tap * apart]
+        for i in range(1, apart):
+            total = total + Y.carry[tap * apart + i]
+        h.store(place, h.load(place, t, lanes, inside) + total, inside)
+    return h
+
+
+def _any_sums(f: Function, io: Type, g: dict[str, Value], sums: Value, x: Value, y: Value, inside: Value) -> None:
+    """What an image adds to the sums of all taps, row by row."""
+    t = _sums(io)
+    lanes = f.lanes(t)
+    zero = f.const(t, 0, lanes)
+    with f.loop(0, g["oh"]) as Y:
+        line = _Line(f, g, "h", Y.index)
+        grad = f.offset(y, Y.index * g["y_h"])
+        with f.loop(line.first, line.last) as H:
+            row = f.offset(x, (line.start + H.index * g["dh"]) * g["x_h"])
+            taps_of_row = f.offset(sums, H.index * g["kw"] * g["w_t"])
+
+            def some(tap: Value, count: int, row=row, taps_of_row=taps_of_row, grad=grad) -> None:
+                """``count`` taps of this row: together where all meet the image, so that y is loaded once."""
+                ranges = [_meets(f, g, tap + i) for i in range(count)]
+                low, high = ranges[0][0], ranges[0][1]
+                for one, other in ranges[1:]:
+                    low, high = larger(f, low, one), smaller(f, high, other)
+                high = larger(f, high, low)
+                source = f.offset(row, (tap * g["dw"] - g["pw"]) * g["x_w"])
+
+                def more(start: Value, stop: Value, apart: int, acc: Sequence[Value], which: Sequence[int]):
+                    """``apart`` outputs at a time, each with sums of its own for the taps ``which``."""
+                    with f.loop(start, stop, apart, carry=acc) as X:
+                        after = []
+                        for i in range(apart):
+                            there = f.offset(grad, (X.index + i) * g["y_w"])
+                            dy = _read(f, there, io, lanes, inside)
+                            here = f.offset(source, (X.index + i) * g["sw"] * g["x_w"])
+                            for j, tap_of in enumerate(which):
+                                value = _read(f, f.offset(here, g["dw"] * g["x_w"] * tap_of), io, lanes, inside)
+                                after.append(multiply_add(f, value, dy, X.carry[i * len(which) + j]))
+                        X.carry = after
+                    return X.index, X.carry
+
+                together, apart = list(range(count)), AT_ONCE if count == 1 else 2
+                at, totals = more(low, high - (apart - 1), apart, [zero] * (count * apart), together)
+                _, rest = more(at, high, 1, totals[:count], together)
+                for i, (begin, end) in enumerate(ranges):
+                    total = rest[i]
+                    for j in range(1, apart):
+                        total = total + totals[j * count + i]
+                    _, (total,) = more(begin, smaller(f, low, end), 1, [total], [i])
+                    _, (total,) = more(larger(f, high, begin), end, 1, [total], [i])
+                    place = f.offset(taps_of_row, (tap + i) * g["w_t"])
+                    f.store(place, f.load(place, t, lanes, inside) + total, inside)
+
+            with f.loop(0, g["kw"] - 2, 3) as W:
+                some(W.index, 3)
+            with f.loop(W.index, g["kw"]) as W:
+                some(W.index, 1)
+
+
 @kernel
 def depthwise_last_weight(f: Function, dtype: str) -> None:
     """``w[part, tap, channel] = sum of x * y``, where y is the output's gradient; see :data:`LAST_ARGS`.
@@ -190,7 +284,12 @@ def depthwise_last_weight(f: Function, dtype: str) -> None:
     g = {name: f.size(i) for i, name in enumerate(LAST_ARGS)}
     lanes, taps = f.lanes(t), g["kh"] * g["kw"]
     vectors = (g["c"] + lanes - 1) / lanes
-    zero = f.const(t, 0, lanes)
+    zero, nothing = f.const(t, 0, lanes), f.scratch(f.vector_bytes)
+    f.store(nothing, zero)
+    shared = {size: _shared_sums(f, io, *size) for size in SHARED}
+    others = f.i64(1) == 1
+    for width, stride in SHARED:
+        others = others & ~_is_shared(g, width, stride)
     with f.loop(f.begin, f.end) as T:
         part, channel = T.index / vectors, T.index % vectors * lanes
         inside, at = f.first(g["c"] - channel, lanes), channel * io.bytes
@@ -198,50 +297,18 @@ def depthwise_last_weight(f: Function, dtype: str) -> None:
         with f.loop(0, taps) as K:
             f.store(f.offset(sums, K.index * g["w_t"]), zero, inside)
         first = part * g["block"]
-        with f.loop(first, smaller(f, first + g["block"], g["images"])) as N, f.loop(0, g["oh"]) as Y:
+        with f.loop(first, smaller(f, first + g["block"], g["images"])) as N:
             x, y = f.offset(f.data(1), N.index * g["x_n"] + at), f.offset(f.data(2), N.index * g["y_n"] + at)
-            line = _Line(f, g, "h", Y.index)
-            grad = f.offset(y, Y.index * g["y_h"])
-            with f.loop(line.first, line.last) as H:
-                row = f.offset(x, (line.start + H.index * g["dh"]) * g["x_h"])
+            with f.when(others):
+                _any_sums(f, io, g, sums, x, y, inside)
+            with f.when(~others), f.loop(0, g["oh"], ROWS_AT_ONCE) as Y, f.loop(0, g["kh"]) as H:
+                # Rows of outputs, of these, that meet the image with this row of taps.
+                low, high = _meets(f, g, H.index, "h")
+                low, high = larger(f, low, Y.index), smaller(f, high, Y.index + ROWS_AT_ONCE)
+                row = f.offset(x, (low * g["sh"] - g["ph"] + H.index * g["dh"]) * g["x_h"])
+                grad = f.offset(y, low * g["y_h"])
                 taps_of_row = f.offset(sums, H.index * g["kw"] * g["w_t"])
-
-                def some(tap: Value, count: int, row=row, taps_of_row=taps_of_row, grad=grad) -> None:
-                    """``count`` taps of this row: together where all meet the image, so that y is loaded once."""
-                    ranges = [_meets(f, g, tap + i) for i in range(count)]
-                    low, high = ranges[0][0], ranges[0][1]
-                    for one, other in ranges[1:]:
-                        low, high = larger(f, low, one), smaller(f, high, other)
-                    high = larger(f, high, low)
-                    source = f.offset(row, (tap * g["dw"] - g["pw"]) * g["x_w"])
-
-                    def more(start: Value, stop: Value, apart: int, acc: Sequence[Value], which: Sequence[int]):
-                        """``apart`` outputs at a time, each with sums of its own for the taps ``which``."""
-                        with f.loop(start, stop, apart, carry=acc) as X:
-                            after = []
-                            for i in range(apart):
-                                there = f.offset(grad, (X.index + i) * g["y_w"])
-                                dy = _read(f, there, io, lanes, inside)
-                                here = f.offset(source, (X.index + i) * g["sw"] * g["x_w"])
-                                for j, tap_of in enumerate(which):
-                                    value = _read(f, f.offset(here, g["dw"] * g["x_w"] * tap_of), io, lanes, inside)
-                                    after.append(multiply_add(f, value, dy, X.carry[i * len(which) + j]))
-                            X.carry = after
-                        return X.index, X.carry
-
-                    together, apart = list(range(count)), AT_ONCE if count == 1 else 2
-                    at, totals = more(low, high - (apart - 1), apart, [zero] * (count * apart), together)
-                    _, rest = more(at, high, 1, totals[:count], together)
-                    for i, (begin, end) in enumerate(ranges):
-                        total = rest[i]
-                        for j in range(1, apart):
-                            total = total + totals[j * count + i]
-                        _, (total,) = more(begin, smaller(f, low, end), 1, [total], [i])
-                        _, (total,) = more(larger(f, high, begin), end, 1, [total], [i])
-                        place = f.offset(taps_of_row, (tap + i) * g["w_t"])
-                        f.store(place, f.load(place, t, lanes, inside) + total, inside)
-
-                with f.loop(0, g["kw"] - 2, 3) as W:
-                    some(W.index, 3)
-                with f.loop(W.index, g["kw"]) as W:
-                    some(W.index, 1)
+                for (width, stride), helper in shared.items():
+                    with f.when((high > low) & _is_shared(g, width, stride)):
+                        f.call(helper, taps_of_row, row, grad, high - low, g["sh"] * g["x_h"], g["y_h"], g["c"] - channel,
+                               g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], nothing)  # fmt: skip
