@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from typing import Any
 
 from .. import _core
@@ -55,6 +56,10 @@ def to(input, *args, **kwargs):
     _check_device(device)
     if dtype is None:
         dtype = input.dtype
+    if input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part; take x.real or x.abs()", stacklevel=2
+        )
     if (
         memory_format is not None
         and memory_format is not _core.preserve_format

@@ -508,6 +508,15 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         target: probabilities, or their logarithms with ``log_target``.
         reduction: ``"batchmean"`` (the definition), ``"mean"`` (over elements), ``"sum"`` or ``"none"``.
     """
+    if reduction == "mean" and size_average is None and reduce is None:
+        import warnings
+
+        warnings.warn(
+            "kl_div: reduction 'mean' divides by the number of elements; the divergence divides by the batch size alone, as "
+            "reduction='batchmean' does",
+            UserWarning,
+            stacklevel=2,
+        )
     loss = target.exp() * (target - input) if log_target else _divergence(input, target)
     if reduction == "batchmean" and size_average is None and reduce is None:
         return loss.sum() / input.shape[0] if input.dim() else loss.sum()

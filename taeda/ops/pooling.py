@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 
 from .. import _core
 from .._core import Tensor
@@ -18,8 +17,6 @@ from .views import reshape
 _COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
 _COMPUTE |= {"int16": _core.int32, "uint16": _core.int32}
 _REAL = frozenset(("float32", "float64", "int32", "int64", *_COMPUTE))
-
-_Pooled = namedtuple("_Pooled", ("values", "indices"))
 
 
 # ---- geometry -----------------------------------------------------------------------------------------------------------
@@ -231,7 +228,7 @@ def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, 
 
 def _max_of(name, input, size, rest, adaptive, return_indices):
     if return_indices:
-        return _Pooled(*_max_pool(input, size, *rest, adaptive))
+        return tuple(_max_pool(input, size, *rest, adaptive))
     if input.requires_grad and _core.is_grad_enabled():
         return _max_pool(input, size, *rest, adaptive)[0]
     return _launch(name, "max", input, size, _args(input.shape[-len(size) :], size, *rest, adaptive))[0]
@@ -538,7 +535,7 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     if not return_indices:
         return values
     indices = flat.gather(-1, tap.unsqueeze(-1)).reshape(batch, channels, *size)
-    return _Pooled(values, indices.squeeze(0) if single else indices)
+    return values, indices.squeeze(0) if single else indices
 
 
 def fractional_max_pool2d(

@@ -624,3 +624,36 @@ def test_program(function):
         warnings.simplefilter("ignore")
         for step, (ours, theirs) in enumerate(zip(function(taeda), function(torch), strict=True)):
             assert plain(ours) == plain(theirs), f"step {step}"
+
+
+def _warned(call, lib):
+    before = lib.is_warn_always_enabled()
+    lib.set_warn_always(True)  # PyTorch gives some of them once in a process
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(lib, lib.nn.functional)
+    finally:
+        lib.set_warn_always(before)
+    return [w.category for w in caught]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, F: F.kl_div(lib.ones(2), lib.ones(2)),
+        lambda lib, F: F.kl_div(lib.ones(2), lib.ones(2), reduction="batchmean"),
+        lambda lib, F: F.kl_div(lib.ones(2), lib.ones(2), reduction="sum"),
+        lambda lib, F: lib.ones(2, dtype=lib.complex64).to(lib.float64),
+        lambda lib, F: lib.ones(2, dtype=lib.complex64).to(lib.bool),
+        lambda lib, F: lib.ones(2, dtype=lib.complex64).to(lib.complex128),
+    ],
+)
+def test_results_that_are_likely_wrong_warn(call):
+    assert _warned(call, taeda) == _warned(call, torch)
+
+
+@pytest.mark.parametrize("name", ["max_pool1d", "adaptive_max_pool1d"])
+def test_indices_come_in_a_plain_tuple(name):
+    pairs = [getattr(lib.nn.functional, name)(lib.ones(1, 1, 4), 2, return_indices=True) for lib in (torch, taeda)]
+    assert [type(p) for p in pairs] == [tuple, tuple]
