@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from .pool cimport kernel_t
+
 cdef extern from "pythread.h" nogil:
     ctypedef void* PyThread_type_lock
 
@@ -27,15 +29,19 @@ cdef double next_unit(Generator g) noexcept nogil
 cdef double next_normal(Generator g) noexcept nogil
 # The generator that an op was given, or the default one.
 cdef Generator which(object generator)
-cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil
+# `count` untempered words, in `buffer`, which has room for BLOCKS more, or elsewhere: where they begin.
+cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept nogil
 
 cdef enum:
+    BLOCKS = 1248             # words beside those asked for: the old block and the rest of the new one
     CHUNK = 65536             # words in flight: 256 KiB, inside a core's own cache
     SHARE = 8192              # words that one thread turns into numbers at a time
 
 cdef enum Distribution:
     UNIFORM, INTEGERS, WIDE_INTEGERS, BERNOULLI, EXPONENTIAL, GEOMETRIC, CAUCHY, NORMAL, NORMAL_PAIRS, LOG_NORMAL_PAIRS
 
+# The kernel of a distribution and a dtype, compiled at its first use; with it those of the generator.
+cdef kernel_t find(int distribution, int code) except NULL
 # `n` elements of a distribution at `out`; `a` and `b` are the kernel's arguments, floats as the bits of a double.
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1
 # `n` normal numbers (or their exponentials) of float32 or float64, the way that takes them in pairs.

@@ -35,15 +35,11 @@ cdef extern from *:
 cdef enum:
     N = 624
     M = 397
-    FEW = 1248            # below this many words the plain loop is as fast as finding the kernel
+    SOME = 4992           # words that are tempered apart from their use at a time
     SMALL = 1024          # words that are kept on the stack
 
-cdef kernel_t words_kernel = NULL
+cdef kernel_t twist_kernel = NULL, temper_kernel = NULL
 cdef kernel_t[16][NDTYPES] found   # by distribution and dtype
-
-
-
-
 
 
 cdef struct Saved:        # PyTorch's layout, so that states can be exchanged
@@ -114,22 +110,44 @@ cdef double next_unit(Generator g) noexcept nogil:
     return <double>(next64(g) & ((<uint64_t>1 << 53) - 1)) * (1.0 / 9007199254740992.0)
 
 
-cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil:
-    cdef int64_t i
-    cdef int64_t position
-    cdef char* ptr[2]
-    if count <= 0:
-        return
-    if count < FEW or words_kernel == NULL:
-        for i in range(count):
-            out[i] = next32(g)
-        return
-    position = g.position
-    ptr[0] = <char*>out
-    ptr[1] = <char*>g.state
-    words_kernel(ptr, &position, 0, count)
+cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept nogil:
+    """The next words, not yet tempered: where they begin, in ``buffer``, which has room for BLOCKS more, or in the state.
+
+    The sequence goes on from the block in the state, whole blocks at a time, of which the last is the new state.
+    """
+    cdef int64_t i, blocks, first = g.position
+    cdef char* ptr[1]
+    if first + count <= N:
+        g.position = first + count
+        return g.state + first
+    blocks = (first + count - 1) // N
+    memcpy(buffer, g.state, N * 4)
+    if twist_kernel != NULL:
+        ptr[0] = <char*>buffer
+        twist_kernel(ptr, NULL, 0, blocks * N)
+    else:
+        for i in range(blocks * N):
+            buffer[i + N] = mix(buffer[i], buffer[i + 1], buffer[i + M])
+    memcpy(g.state, buffer + blocks * N, N * 4)
+    g.position = first + count - blocks * N
     g.fresh = False
-    g.position = (position + count - 1) % N + 1
+    return buffer + first
+
+
+cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil:
+    """The next words of the stream."""
+    cdef uint32_t buffer[SOME + BLOCKS]
+    cdef int64_t i, done = 0, now
+    cdef char* ptr[2]
+    while done < count:
+        now = min(count - done, <int64_t>SOME)
+        ptr[0], ptr[1] = <char*>(out + done), <char*>make_raw(g, buffer, now)
+        if temper_kernel != NULL:
+            temper_kernel(ptr, NULL, 0, now)
+        else:
+            for i in range(now):
+                out[done + i] = temper((<uint32_t*>ptr[1])[i])
+        done += now
 
 
 cdef int enter(Generator g) except -1:
@@ -328,7 +346,7 @@ cdef int[10] ELEMENTS = [1, 1, 1, 1, 1, 1, 1, 16, 2, 2]
 
 cdef kernel_t find(int distribution, int code) except NULL:
     """The kernel, compiled at its first use."""
-    global words_kernel
+    global twist_kernel, temper_kernel
     cdef kernel_t fn = found[distribution][code]
     if fn != NULL:
         return fn
@@ -337,8 +355,8 @@ cdef kernel_t find(int distribution, int code) except NULL:
                                   f"with taeda.complex")
     from ..kernels import random as source
 
-    if words_kernel == NULL:
-        words_kernel = <kernel_t><size_t>source.words()
+    if twist_kernel == NULL:
+        twist_kernel, temper_kernel = <kernel_t><size_t>source.twist(), <kernel_t><size_t>source.temper()
     dtype = DTYPE_NAMES[code]
     if distribution >= NORMAL_PAIRS:
         address = source.normal_pairs(dtype, distribution == LOG_NORMAL_PAIRS)
@@ -359,9 +377,8 @@ cdef int run_steps(Generator g, kernel_t fn, char* out, int64_t steps, int64_t* 
     cdef char* ptr[2]
     while done < steps:
         now = chunk if steps - done > chunk else steps - done
-        make_words(g, buffer, now * words)
         ptr[0] = out + done * step_bytes
-        ptr[1] = <char*>buffer
+        ptr[1] = <char*>make_raw(g, buffer, now * words)
         parallel_for(fn, ptr, arg, now, grain)
         done += now
     return 0
@@ -378,7 +395,7 @@ cdef int normal_fill(Generator g, kernel_t fn, char* out, int64_t n, int64_t ite
     run_steps(g, fn, out, blocks, arg, words, 16 * itemsize, buffer)
     if rest:
         if not reduced:
-            make_words(g, buffer, rest * (words // 16))
+            make_raw(g, buffer, rest * (words // 16))
         run_steps(g, fn, out + (n - 16) * itemsize, 1, arg, words, 16 * itemsize, buffer)
     return 0
 
@@ -443,7 +460,7 @@ cdef double next_normal(Generator g) noexcept nogil:
 
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1:
     cdef int64_t arg[2]
-    cdef uint32_t few[SMALL]
+    cdef uint32_t few[SMALL + BLOCKS]
     cdef uint32_t* buffer = few
     cdef kernel_t fn = find(distribution, code)
     cdef int64_t words = words_of(distribution, code)
@@ -452,7 +469,7 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
         return 0
     arg[0], arg[1] = a, b
     if (n // elements + 1) * words > SMALL:
-        room = CHUNK * 4
+        room = (CHUNK + BLOCKS) * 4
         buffer = <uint32_t*>allocate(room)
         if buffer == NULL:
             raise MemoryError()
@@ -479,14 +496,14 @@ cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, do
     cdef uint32_t* buffer = NULL
     if n > 32:
         fn = find(LOG_NORMAL_PAIRS if exponent else NORMAL_PAIRS, code)
-        buffer = <uint32_t*>allocate(CHUNK * 4)
+        buffer = <uint32_t*>allocate((CHUNK + BLOCKS) * 4)
         if buffer == NULL:
             raise MemoryError()
     enter(g)
     normal_one_by_one(g, fn, out, n, ITEMSIZE[code], mean, std, exponent, buffer)
     leave(g)
     if buffer != NULL:
-        release(buffer, CHUNK * 4)
+        release(buffer, (CHUNK + BLOCKS) * 4)
     return 0
 
 

@@ -11,10 +11,10 @@ from libc.string cimport memcpy
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
 from .random cimport (
-    BERNOULLI, CHUNK, INTEGERS, NORMAL, SHARE, UNIFORM, Generator, enter, fill_memory, fill_pairs, leave, make_words,
-    next_normal, next_unit, shuffle, which,
+    BERNOULLI, BLOCKS, CHUNK, INTEGERS, NORMAL, SHARE, UNIFORM, Generator, enter, fill_memory, fill_pairs, find, leave,
+    make_raw, next_normal, next_unit, shuffle, which,
 )
-from .tensor cimport DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
+from .tensor cimport DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
 
 from .random import DISTRIBUTIONS
 
@@ -171,6 +171,7 @@ def new(tuple size, d):
 
 
 cdef dict BERNOULLI_EACH = {}     # addresses of kernels
+cdef kernel_t[NDTYPES] DROPOUT
 
 
 def fill_bernoulli(Tensor t, Tensor p, generator=None):
@@ -196,20 +197,54 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
 
         BERNOULLI_EACH[key] = source.bernoulli_each(*key)
     fn = <kernel_t><size_t>BERNOULLI_EACH[key]
-    buffer = <uint32_t*>allocate(CHUNK * 4)
+    buffer = <uint32_t*>allocate((CHUNK + BLOCKS) * 4)
     if buffer == NULL:
         raise MemoryError()
     enter(g)
     while done < t.count:
         now = min(t.count - done, <int64_t>CHUNK // words)
-        make_words(g, buffer, now * words)
         ptr[0] = t.ptr + done * ITEMSIZE[t.code]
-        ptr[1] = <char*>buffer
+        ptr[1] = <char*>make_raw(g, buffer, now * words)
         ptr[2] = p.ptr + done * ITEMSIZE[p.code]
         parallel_for(fn, ptr, NULL, now, SHARE)
         done += now
     leave(g)
-    release(buffer, CHUNK * 4)
+    release(buffer, (CHUNK + BLOCKS) * 4)
+
+
+def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
+    """``source``, each element times ``value`` with the chance ``p`` and else times 0, and a bool mask of those kept.
+
+    The three fill their memory in one order, in which numbers are drawn.
+    """
+    cdef Generator g = which(None)
+    cdef int64_t done = 0, now
+    cdef int64_t[2] arg
+    cdef char* ptr[4]
+    cdef uint32_t* buffer
+    cdef kernel_t fn
+    if DROPOUT[source.code] == NULL:
+        from ..kernels import random as kernels
+
+        find(BERNOULLI, source.code)  # the generator's own kernel, too
+        DROPOUT[source.code] = <kernel_t><size_t>kernels.dropout(source.dtype.name)
+    fn = DROPOUT[source.code]
+    arg[0], arg[1] = bits_of(p), bits_of(value)
+    buffer = <uint32_t*>allocate((CHUNK + BLOCKS) * 4)
+    if buffer == NULL:
+        raise MemoryError()
+    enter(g)
+    with nogil:
+        while done < source.count:
+            now = min(source.count - done, <int64_t>CHUNK // 2)
+            ptr[0] = out.ptr + done * ITEMSIZE[source.code]
+            ptr[1] = <char*>make_raw(g, buffer, 2 * now)
+            ptr[2] = mask.ptr + done
+            ptr[3] = source.ptr + done * ITEMSIZE[source.code]
+            parallel_for(fn, ptr, arg, now, SHARE // 2)
+            done += now
+    leave(g)
+    release(buffer, (CHUNK + BLOCKS) * 4)
 
 
 def permutation(int64_t n, generator=None):

@@ -1,7 +1,7 @@
 """Random numbers: the Mersenne Twister a vector at a time, and the transformations of its words into distributions.
 
-Matsumoto & Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). A distribution's kernel reads words that ``words`` has
-written and writes a contiguous output; how many words an element takes, and what is done to them, is PyTorch's, so that
+Matsumoto & Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998). A distribution's kernel reads the words that ``twist``
+has written, tempers them and writes a contiguous output; how many words an element takes, and what is done to them, is PyTorch's, so that
 equal seeds give equal numbers. A "wide" value is 64 bits, the first word in its upper half; a uniform float64 is the
 low 53 bits of it, a uniform float32 the low 24 bits of one word.
 """
@@ -12,7 +12,7 @@ import math
 
 from . import scalar as s
 from .build import kernel
-from .ir import F32, F64, I64, PTR, TYPES, U8, U32, U64, Function, Helper, Type, Value
+from .ir import BOOL, F32, F64, I64, PTR, TYPES, U8, U32, U64, Function, Helper, Type, Value, llvm_type
 from .scalar import tables
 
 STATE = 624
@@ -21,14 +21,15 @@ _TURN = 2 * math.pi
 
 
 # ---- the generator ---------------------------------------------------------------------------------------------------
+def _mix(f: Function, low: Value, high: Value, far: Value) -> Value:
+    y = (low & 0x80000000) | (high & 0x7FFFFFFF)
+    return far ^ (y >> 1) ^ f.select((high & 1) != 0, f.const(U32, 0x9908B0DF, y.lanes), 0)
+
+
 def _twist(f: Function, state: Value) -> None:
     """Replace the state by the next one. Vectors may go in order: a word depends on old words after it only as far as
     the vector's own, and on new words at least 227 before it."""
     lanes = f.lanes(U32)
-
-    def mix(low: Value, high: Value, far: Value) -> Value:
-        y = (low & 0x80000000) | (high & 0x7FFFFFFF)
-        return far ^ (y >> 1) ^ ((f.const(U32, 0, y.lanes) - (y & 1)) & 0x9908B0DF)
 
     def sweep(lo: int, hi: int, shift: int) -> None:
         whole = lo + (hi - lo) // lanes * lanes
@@ -36,12 +37,26 @@ def _twist(f: Function, state: Value) -> None:
             with f.loop(start, stop, width) as L:
                 at = f.offset(state, L.index * 4)
                 far = f.load(f.offset(at, 4 * shift), U32, width)
-                f.store(at, mix(f.load(at, U32, width), f.load(f.offset(at, 4), U32, width), far))
+                f.store(at, _mix(f, f.load(at, U32, width), f.load(f.offset(at, 4), U32, width), far))
 
     sweep(0, STATE - MIDDLE, MIDDLE)
     sweep(STATE - MIDDLE, STATE - 1, MIDDLE - STATE)
     last = f.offset(state, 4 * (STATE - 1))
-    f.store(last, mix(f.load(last, U32), f.load(state, U32), f.load(f.offset(state, 4 * (MIDDLE - 1)), U32)))
+    f.store(last, _mix(f, f.load(last, U32), f.load(state, U32), f.load(f.offset(state, 4 * (MIDDLE - 1)), U32)))
+
+
+@kernel
+def twist(f: Function) -> None:
+    """``ptr = [words]``: the words 624 + ``[begin, end)`` of a sequence from those before them; the range in blocks of 624.
+
+    As a sequence and not, as the twister is usually written, round a state of 624 words, every word depends on the same
+    three before it, the last of them 227 back: vectors of it, which 624 is a multiple of, need no seam.
+    """
+    words, lanes = f.data(0), f.lanes(U32)
+    with f.loop(f.begin, f.end, lanes) as L:
+        at = f.offset(words, L.index * 4)
+        low, high, far = (f.load(f.offset(at, 4 * i), U32, lanes) for i in (0, 1, MIDDLE))
+        f.store(f.offset(at, 4 * STATE), _mix(f, low, high, far))
 
 
 def _temper(y: Value) -> Value:
@@ -51,28 +66,23 @@ def _temper(y: Value) -> Value:
     return y ^ (y >> 18)
 
 
-@kernel
-def words(f: Function) -> None:
-    """``ptr = [out, state]``, ``arg = [position]``: the words ``[0, end)`` of the stream, from a position in the state.
+def _draw(f: Function, words: Value, source: Type, width: int) -> Value:
+    """``width`` words of the stream, or pairs of them (``source`` U64), from the sequence's at ``words``.
 
-    Position 624 means that the state is used up; the caller counts on, modulo 624.
+    Tempering them here rather than where the sequence is made leaves less to the one thread that makes it.
     """
-    out, state, lanes = f.data(0), f.data(1), f.lanes(U32)
-    with f.while_([f.i64(0), f.size(0)]) as L:
-        made, position = L.carry
-        L.test(made < f.end)
-        with f.when(position == STATE):
-            _twist(f, state)
-        position = f.select(position == STATE, 0, position)
-        left, rest = f.end - made, f.i64(STATE) - position
-        count = f.select(left < rest, left, rest)
-        source, target = f.offset(state, position * 4), f.offset(out, made * 4)
-        whole = count - count % lanes
-        with f.loop(0, whole, lanes) as K:
-            f.store(f.offset(target, K.index * 4), _temper(f.load(f.offset(source, K.index * 4), U32, lanes)))
-        with f.loop(whole, count) as K:
-            f.store(f.offset(target, K.index * 4), _temper(f.load(f.offset(source, K.index * 4), U32)))
-        L.carry = (made + count, position + count)
+    drawn = _temper(f.load(words, U32, width * (source.bytes // 4)))
+    return drawn if source is U32 else f.emit(f"bitcast {drawn.typed} to {llvm_type(source, width)}", source, width)
+
+
+@kernel
+def temper(f: Function) -> None:
+    """``ptr = [out, words]``: words of the stream from those of the sequence."""
+    out, words, lanes = f.data(0), f.data(1), f.lanes(U32)
+    whole = f.end - (f.end - f.begin) % lanes
+    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
+        with f.loop(start, stop, width) as L:
+            f.store(f.offset(out, L.index * 4), _draw(f, f.offset(words, L.index * 4), U32, width))
 
 
 def _twister(f: Function) -> Helper:
@@ -196,7 +206,7 @@ def _each(f: Function, source: Type, t: Type, body) -> None:
     whole = f.end - (f.end - f.begin) % lanes
     for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
         with f.loop(start, stop, width) as L:
-            loaded = f.load(f.offset(words, L.index * source.bytes), source, width)
+            loaded = _draw(f, f.offset(words, L.index * source.bytes), source, width)
             f.store(f.offset(out, L.index * t.bytes), _stored(body(loaded), t))
 
 
@@ -248,13 +258,35 @@ def wide_integers(f: Function, dtype: str) -> None:
     divisor = f.select(all_bits, 1, modulus)
     out, words = f.data(0), f.data(1)
     with f.loop(f.begin, f.end) as L:  # there is no vector instruction for it
-        x = _wide(f.load(f.offset(words, L.index * 8), U64))
+        x = _wide(_draw(f, f.offset(words, L.index * 8), U64, 1))
         x = f.select(all_bits, x, x % divisor) + base
         f.store(f.offset(out, L.index * t.bytes), _stored(x.bits(I64), t))
 
 
 def _from_unit64(f: Function, dtype: str, body) -> None:
     _each(f, U64, TYPES[dtype], lambda words: body(_unit64(words)))
+
+
+def _chosen(f: Function, words: Value, chance: Value, lanes: int) -> Value:
+    """Whether uniform float64 numbers from ``words`` are below ``chance``, compared as the whole numbers that they are made of.
+
+    The first word of a pair, which has the upper 21 of the 53 bits, nearly always tells: the second is tempered where one
+    of the lanes must know it (1M numbers: 440 to 378 us).
+    """
+    limit = f.unary("ceil", chance * 2.0**53).to(I64)
+    high, low = ((limit >> shift).bits(U64).to(U32) for shift in (32, 0))
+    pairs = f.load(words, U32, 2 * lanes)
+    first, second = (pairs.lane(i) if lanes == 1 else pairs.shuffle(range(i, 2 * lanes, 2)) for i in (0, 1))
+    upper = _temper(first) & ((1 << 21) - 1)
+    below, level = upper < f.splat(high, lanes), upper == f.splat(high, lanes)
+    with f.while_(
+        [s.any_lane(level), below, second]
+    ) as L:  # at most once; `second` is carried lest LLVM begin ahead of the test
+        again, _, second = L.carry
+        L.test(again)
+        second = _temper(second)
+        L.carry = (f.const(BOOL, False), below | (level & (second < f.splat(low, lanes))), second)
+    return L.carry[1]
 
 
 @kernel
@@ -265,11 +297,31 @@ def bernoulli(f: Function, dtype: str) -> None:
     one = f.scalar(1, F64).to(t) if t.kind == "f" else f.const(TYPES["uint8"] if t.bytes == 1 else t, 1)
     if t in (TYPES["float16"], TYPES["bfloat16"]):
         one = one.to(F32)
+    out, words, lanes = f.data(0), f.data(1), f.lanes(U64 if t.bytes == 8 else F32)
+    whole = f.end - (f.end - f.begin) % lanes
+    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
+        with f.loop(start, stop, width) as L:
+            chosen = _chosen(f, f.offset(words, L.index * 8), p, width)
+            x = f.select(chosen, f.splat(one, width), f.const(one.type, 0, width))
+            f.store(f.offset(out, L.index * t.bytes), _stored(x, t))
 
-    def body(unit: Value) -> Value:
-        return f.select(unit < p, f.splat(one, unit.lanes), f.const(one.type, 0, unit.lanes))
 
-    _from_unit64(f, dtype, body)
+@kernel
+def dropout(f: Function, dtype: str) -> None:
+    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with the chance ``p``, else ``x * 0``; which, in a bool mask."""
+    t = TYPES[dtype]
+    work = F64 if t is F64 else F32
+    p, value = f.scalar(0, F64), f.scalar(1, F64).to(t).to(work)
+    out, words, mask, source = (f.data(i) for i in range(4))
+    lanes = f.lanes(work)
+    whole = f.end - (f.end - f.begin) % lanes
+    for start, stop, width in ((f.begin, whole, lanes), (whole, f.end, 1)):
+        with f.loop(start, stop, width) as L:
+            x = f.load(f.offset(source, L.index * t.bytes), t, width).to(work)
+            chosen = _chosen(f, f.offset(words, L.index * 8), p, width)
+            factor = f.select(chosen, f.splat(value, width), f.const(work, 0, width))
+            f.store(f.offset(out, L.index * t.bytes), (x * factor).to(t))
+            f.store(f.offset(mask, L.index), chosen)
 
 
 @kernel
@@ -279,7 +331,7 @@ def bernoulli_each(f: Function, dtype: str, probability: str) -> None:
     source = U64 if pt is F64 else U32
     out, words, chances = f.data(0), f.data(1), f.data(2)
     with f.loop(f.begin, f.end) as L:
-        loaded = f.load(f.offset(words, L.index * source.bytes), source)
+        loaded = _draw(f, f.offset(words, L.index * source.bytes), source, 1)
         unit = _unit64(loaded) if pt is F64 else _unit32(loaded)
         p = f.load(f.offset(chances, L.index * pt.bytes), pt).to(unit.type)
         yes = (unit < p).to(TYPES["int32"])
@@ -361,7 +413,7 @@ def normal(f: Function, dtype: str) -> None:
         at = index * 16
         lanes = 8 * count
         unit = _unit64 if t is F64 else _unit32
-        pairs = [f.load(f.offset(words, (at + 16 * i) * source.bytes), source, 16) for i in range(count)]
+        pairs = [_draw(f, f.offset(words, (at + 16 * i) * source.bytes), source, 16) for i in range(count)]
         first, second = (pairs[0].slice(8 * i, 8) for i in range(2))
         for more in pairs[1:]:
             first, second = (old.shuffle(range(16), more.slice(8 * i, 8)) for i, old in enumerate((first, second)))
@@ -393,7 +445,7 @@ def normal_pairs(f: Function, dtype: str, exponent: bool) -> None:
     lanes = f.lanes(F64)
 
     def step(index: Value, count: int) -> None:
-        loaded = f.load(f.offset(words, index * 16), U64, 2 * count)
+        loaded = _draw(f, f.offset(words, index * 16), U64, 2 * count)
         halves = [loaded.lane(i) if count == 1 else loaded.shuffle(range(i, 2 * count, 2)) for i in range(2)]
         first, second = (_unit64(half) for half in halves)
         radius = f.unary("sqrt", s.log1p(-second) * -2.0)

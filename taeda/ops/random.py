@@ -6,6 +6,7 @@ order in which they lie in memory, as PyTorch does; so equal seeds and calls giv
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
-from .table import _make, _register, composite, primitive
+from .table import _make, _register, composite, pointwise, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
 _INTEGER_RANGE = {
@@ -619,6 +620,8 @@ def _race(input: Tensor, count: int, generator: Any) -> Tensor:
 
 
 # ---- dropout ---------------------------------------------------------------------------------------------------------
+#: Dtypes that a kernel multiplies while it draws; others draw factors first.
+_FUSED = ("float32", "float64", "bfloat16", "float16")
 
 
 def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
@@ -638,6 +641,33 @@ def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
     return noise
 
 
+@pointwise(method=False, inplace=False, operands=2, dtypes=("float",))
+def dropout_backward(grad, mask, scale):
+    """``grad * scale`` where the bool ``mask`` is true, ``grad * 0`` elsewhere."""
+    return grad * (mask * scale)
+
+
+dropout_backward.vjp(grad=lambda g, mask, scale: dropout_backward(g, mask, scale))
+
+
+@primitive(method=False, out=False, outputs=("out", "mask"), differentiable=[0], name="_dropout", node="Mul")
+def _masked_dropout(input, p, scale):
+    """``input * scale`` with the chance ``1 - p``, else ``input * 0``; and a bool mask, a byte where PyTorch keeps a factor."""
+    source = input if _core.is_dense_tensor(input) else input.clone()
+    out, mask = _core.empty_like(source), _core.empty_like(source, _core.bool_)
+    core.dropout(out, mask, source, 1.0 - p, scale)
+    return out, mask
+
+
+_masked_dropout.vjp(input=lambda g, mask, scale: dropout_backward(g, mask, scale))
+
+
+@functools.lru_cache(maxsize=64)
+def _as_stored(x: float, dtype) -> float:
+    """``x`` rounded to ``dtype``."""
+    return _core.empty((), dtype).fill_(x).item()
+
+
 def _drop(name: str, input: Tensor, p: float, train: bool, inplace: bool, feature: bool) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
@@ -645,6 +675,8 @@ def _drop(name: str, input: Tensor, p: float, train: bool, inplace: bool, featur
         return input
     if p == 1:
         return input.mul_(0) if inplace else input * 0
+    if not (inplace or feature) and input.dtype.name in _FUSED and not _core.mode_stack():
+        return _masked_dropout(input, p, _as_stored(1.0 / (1.0 - p), input.dtype))[0]
     if input.dtype.is_complex:
         noise = _core.empty(input.shape, _core.float32)
         core.fill(noise, "bernoulli", 1.0 - p, 1.0 / (1.0 - p))

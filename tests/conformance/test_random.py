@@ -198,6 +198,28 @@ def test_dropout(name, p):
     assert getattr(taeda, name)(ours, p, False) is ours
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("layout", ["contiguous", "channels last", "with gaps"])
+@pytest.mark.parametrize("shape", [(2, 3, 2, 3), (3, 6, 7, 9), (2, 40, 50, 20)])
+def test_dropout_of_floats_draws_while_it_multiplies(shape, layout, dtype):
+    """Numbers are drawn in the order of memory, which the result keeps; some draws are longer than the generator's state."""
+    made = []
+    for f, numbers in ((taeda, taeda.tensor), (torch, torch.tensor)):
+        x = numbers(np.random.default_rng(0).standard_normal(shape)).to(getattr(f, dtype))
+        if layout == "channels last":
+            x = x.contiguous(memory_format=f.channels_last)
+        elif layout == "with gaps":
+            x = x[:, ::2].transpose(1, 3)
+        x = x.detach().requires_grad_()
+        y = f.nn.functional.dropout(x, 0.3)
+        y.backward(y.detach())
+        made.append((x.grad, y, y.stride()))
+    (grad, y, stride), (their_grad, theirs, their_stride) = made
+    assert stride == their_stride
+    same(y, theirs)
+    np.testing.assert_allclose(array(grad), array(their_grad), rtol=ROUNDING[dtype])
+
+
 def test_state_travels_both_ways():
     taeda.rand(100), taeda.randn(3)
     torch.set_rng_state(torch.from_numpy(taeda.get_rng_state().numpy()))

@@ -298,12 +298,13 @@ def _log_by_sixteenths(x: Value) -> Value:
 
     Tables that nearly are float32 (Gal 1986) leave 1.1 ulp; 9.2 cycles a vector (Zen 4) where the polynomial took 13.7.
     """
-    e, m, _ = _split(x)
+    e, m, special = _split(x)
     inverses, logarithms = piece_tables.LOG
     j = m.bits(SIGNED[F32]) >> 19
     r = fma(m, pick(inverses, j), -1.0)
     tail = fma(r * r, poly(r, tables.LOG_SIXTEENTH["float32"]), r)
-    return fma(e, _LN2, tail + pick(logarithms, j))
+    result = fma(e, _LN2, tail + pick(logarithms, j))
+    return result if special else _special(x, result)
 
 
 def _log1p_by_fifteenths(z: Value) -> Value:
@@ -322,7 +323,7 @@ def _log_reduced(r: Value, middle: bool = False) -> Value:
 
 def log(x: Value, middle: bool = False) -> Value:
     """The natural logarithm, within 1.1 ulp (float32) and 1.5 ulp (float64)."""
-    if by_sixteenths(x) and x.lanes > 1:
+    if by_sixteenths(x):
         return _log_by_sixteenths(x)
     e, m, special = _split(x)
     result = _log_reduced(m - 1.0, middle)
