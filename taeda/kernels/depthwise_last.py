@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from .build import kernel
 from .gemm import multiply_add, smaller
-from .ir import F32, I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import F32, I64, PTR, TYPES, U16, Function, Helper, Type, Value
 from .pool import larger
 
 #: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row and
@@ -102,7 +102,7 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int) -> Helper:
         target = h.offset(to, X.index * y_w + at)
         for i, value in enumerate(H.carry):
             place = h.select(X.index + i < ow, h.offset(target, y_w * i), spare)
-            value = value.to(io)
+            value = value.to(io).bits(U16) if io.bytes == 2 else value  # LLVM takes bfloats past a branch as floats
             with h.branch(c - V.index >= lanes) as B:
                 h.store(place, value)
                 B.otherwise()

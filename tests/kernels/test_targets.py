@@ -47,7 +47,8 @@ def kernels(target):
         yield "softmax", softmax.text(("float32", "float32"), False, target=target)
         yield "matmul", matmul.text("float32", target=target)
         yield "windows", conv_windows.text("float32", target=target)
-        yield "depthwise, channels last", depthwise_last.text("float32", target=target)
+        for dtype in ("float32", "bfloat16", "float16"):
+            yield f"depthwise, channels last, {dtype}", depthwise_last.text(dtype, target=target)
         yield "pooling, channels last", pool_last.text("bfloat16", "argmax", target=target)
         yield "pooling, channels last, gradient", pool_back_last.text("float32", "argmax", target=target)
         yield "depthwise, channels last, gradient", depthwise_last_weight.text("float32", target=target)
