@@ -18,10 +18,11 @@ DOT_ARGS = tuple("p q k x_i w_j o_i o_j d_i d_j init qc n1 x_b0 x_b1 w_b0 w_b1 o
 #: rows of b and of the output are contiguous. ``nc`` is how many columns a task does, at most ``MOST_COLUMNS``.
 ROWS_ARGS = tuple("p n k x_i x_k b_k o_i d_i d_j init nc n1 x_b0 x_b1 b_b0 b_b1 o_b0 o_b1 d_b0 d_b1".split())
 MOST_ROWS, MOST_COLUMNS = 4, 1024
-#: Bytes of w from which its next rows are asked for, into the second-level cache (into the first it is slower than not at
-#: all). From memory that takes 0.75 to 0.82 of the time (bfloat16: 0.3), out of the third-level cache up to 1.2 of it: a
-#: matrix that large is seldom there when its turn comes again.
-FAR = 3 << 19
+#: Bytes of w from which it is taken for one that comes from memory: then eight runs of rows are read side by side. The
+#: processor reads ahead within a page of 4 KiB only, and rows that follow each other share pages: rows of 2 KiB came at 22 GB/s
+#: and come at 35, of 1 KiB 13 and 33, of 4 KiB and more 33 either way. Out of the third-level cache it takes 1.1 to 1.3 of the time.
+FAR = 1 << 20
+AHEAD = 1024  # bytes of each run that are asked for; 512 and 2048 gave 27 to 32 GB/s
 DOT_CHUNK = 16384  # elements of an inner product that one task of ``dot`` sums
 
 
@@ -45,12 +46,10 @@ def fold(vectors: list[Value]) -> Value:
     return vectors[0]
 
 
-def sums_along(
-    f: Function, t: Type, x: list[Value], w: list[Value], k: Value, ahead: Value | None = None
-) -> list[Value]:
+def sums_along(f: Function, t: Type, x: list[Value], w: list[Value], k: Value, ahead: int | None = None) -> list[Value]:
     """``x[i] . w[j]`` for all pairs, a vector of partial sums each, x-major; bfloat16 is summed in float32.
 
-    What lies ``ahead`` bytes from the rows of w is asked for meanwhile.
+    What lies ``ahead`` bytes further in the rows of w is asked for meanwhile.
     """
     acc_type = F32 if t is BF16 else t
     lanes = f.lanes(acc_type)
@@ -61,7 +60,7 @@ def sums_along(
         left = [f.load(f.offset(p, at), t, lanes, mask).to(acc_type) for p in x]
         for j, p in enumerate(w):
             if ahead is not None and mask is None:
-                f.prefetch(f.offset(p, at + ahead), 2)
+                f.prefetch(f.offset(f.offset(p, at), ahead), 2)
             right = f.load(f.offset(p, at), t, lanes, mask).to(acc_type)
             for i in range(len(x)):
                 acc[i * len(w) + j] = multiply_add(f, left[i], right, acc[i * len(w) + j])
@@ -82,22 +81,25 @@ def matmul_dot(f: Function, dtype: str) -> None:
     g = {name: f.size(i) for i, name in enumerate(DOT_ARGS)}
     blocks = (g["q"] + g["qc"] - 1) / g["qc"]
 
-    def finish(sums: list[Value], rows: int, out: Value, d: Value, left: Value) -> None:
+    def finish(sums: list[Value], rows: int, out: Value, d: Value, left: Value | None, apart: Value | int = 1) -> None:
+        """Sums of rows of w that are ``apart``; the first ``left`` of them, or all."""
+        o_j, d_j = g["o_j"] * apart, g["d_j"] * apart
         for i in range(rows):
             total = fold(sums[i * q : (i + 1) * q])
             to, add = f.offset(out, g["o_i"] * i), f.offset(d, g["d_i"] * i)
             with f.branch(g["init"] == 1) as B:
-                one = total + f.gather(add, g["d_j"], t, q, left).to(total.type)
-                f.scatter(to, g["o_j"], one.to(t), left)
+                one = total + f.gather(add, d_j, t, q, left).to(total.type)
+                f.scatter(to, o_j, one.to(t), left)
                 B.otherwise()
-                with f.branch(g["o_j"] == t.bytes) as B2:
-                    f.store(to, total.to(t), f.first(left, q))
-                    B2.otherwise()
-                    f.scatter(to, g["o_j"], total.to(t), left)
+                if left is None:
+                    f.scatter(to, o_j, total.to(t))
+                else:
+                    with f.branch(o_j == t.bytes) as B2:
+                        f.store(to, total.to(t), f.first(left, q))
+                        B2.otherwise()
+                        f.scatter(to, o_j, total.to(t), left)
 
-    def block(
-        rows: int, i: Value, j: Value, left: Value, x: Value, w: Value, out: Value, d: Value, far: bool = False
-    ) -> None:
+    def block(rows: int, i: Value, j: Value, left: Value, x: Value, w: Value, out: Value, d: Value) -> None:
         # A row past the end is the last one again; its sum is not stored.
         last = left - 1
         ws = [f.offset(w, smaller(f, f.i64(n), last) * g["w_j"]) for n in range(q)]
@@ -109,8 +111,19 @@ def matmul_dot(f: Function, dtype: str) -> None:
             first, second = (sums_along(f, t, xs, part, g["k"]) for part in (ws[:half], ws[half:]))
             sums = [s for n in range(rows) for part in (first, second) for s in part[n * half : (n + 1) * half]]
         else:
-            sums = sums_along(f, t, xs, ws, g["k"], g["w_j"] * q if far else None)
+            sums = sums_along(f, t, xs, ws, g["k"])
         finish(sums, rows, to, add, left)
+
+    def runs(start: Value, count: Value, x: Value, w: Value, out: Value, d: Value) -> Value:
+        """As many of ``count`` rows of w as ``q`` equal runs have, a row of each at a time; gives how many that were."""
+        run = count / q
+        with f.loop(0, run) as R, f.loop(0, g["p"]) as P:
+            j, i = start + R.index, P.index
+            ws = [f.offset(w, (j + run * n) * g["w_j"]) for n in range(q)]
+            sums = sums_along(f, t, [f.offset(x, g["x_i"] * i)], ws, g["k"], AHEAD)
+            to, add = f.offset(out, i * g["o_i"] + j * g["o_j"]), f.offset(d, i * g["d_i"] + j * g["d_j"])
+            finish(sums, 1, to, add, None, run)
+        return run * q
 
     with f.loop(f.begin, f.end) as T:
         batch, piece = T.index / blocks, T.index % blocks
@@ -120,14 +133,15 @@ def matmul_dot(f: Function, dtype: str) -> None:
             for n, s in ((1, "x"), (2, "w"), (0, "o"), (3, "d"))
         )
         start = piece * g["qc"]
-        with f.loop(start, smaller(f, start + g["qc"], g["q"]), q) as J:
+        stop = smaller(f, start + g["qc"], g["q"])
+        far = (g["p"] < 4) & (g["q"] * g["w_j"] >= FAR)
+        done = runs(start, f.select(far, stop - start, 0), x, w, out, d)
+        with f.loop(start + done, stop, q) as J:
             left = smaller(f, g["q"] - J.index, q)
             here = f.offset(w, J.index * g["w_j"])
             with f.loop(0, g["p"] - 3, 4) as P:
                 block(4, P.index, J.index, left, x, here, out, d)
-            with f.loop(P.index, g["p"]) as P, f.branch(g["q"] * g["w_j"] >= FAR) as B:
-                block(1, P.index, J.index, left, x, here, out, d, far=True)
-                B.otherwise()
+            with f.loop(P.index, g["p"]) as P:
                 block(1, P.index, J.index, left, x, here, out, d)
 
 

@@ -144,13 +144,14 @@ def dotted(run, x, w, d=None, turned=False, qc=None):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matmul_dot(run, dtype):
-    """Few rows against many, the result row by row or column by column."""
+    """Few rows against many, the result row by row or column by column; the last two read runs of rows side by side."""
     rng = np.random.default_rng(3)
-    for p, q, k in [(1, 1, 1), (1, 8, 16), (2, 9, 33), (4, 4, 4), (5, 17, 100), (3, 40, 15)]:
+    sizes = [(1, 1, 1, 8), (1, 8, 16, 8), (2, 9, 33, 8), (4, 4, 4, 8), (5, 17, 100, 8), (3, 40, 15, 8)]
+    for p, q, k, qc in [*sizes, (1, 1037, 259, 500), (3, 1037, 259, 64)]:
         x, w = numbers(rng, (p, k), dtype), numbers(rng, (q, k), dtype)
         for d in (None, numbers(rng, (p, q), dtype)):
             for turned in (False, True):
-                close(dotted(run, x, w, d, turned, qc=8), x, w.T, d)
+                close(dotted(run, x, w, d, turned, qc=qc), x, w.T, d)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
