@@ -7,7 +7,7 @@ memory is asked for evenly, and each row is computed as it would be alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .ir import Value
@@ -59,12 +59,13 @@ class _SideBySide(_Fold):
         return tuple(after)
 
     def _ask(self, inner: Value, lanes: int) -> None:
-        """Prefetch for all passes; only the first finds its rows in memory."""
-        f, operands = self.row.f, self.row.schedule.operands
-        for k, fold in enumerate(self.folds):
+        """Prefetch for all passes; an operand comes from memory in the first that loads it."""
+        f, operands, rest = self.row.f, self.row.schedule.operands, set(self.fresh)
+        for fold in self.folds:
             for i in fold.ins:
                 place = fold.row._address(i, None, inner)
-                distances = ((FAR, 2), (NEAR, 3)) if not k and i in self.fresh else ((NEAR, 3),)
+                distances = ((FAR, 2), (NEAR, 3)) if i in rest else ((NEAR, 3),)
+                rest.discard(i)
                 for distance, cache in distances:
                     for line in range(0, lanes * operands[i].bytes, 64):
                         f.prefetch(f.offset(place, distance + line), cache)
@@ -96,7 +97,7 @@ def pipeline(
     first: Value,
     end: Value,
     *,
-    shared: dict[int, Value] | None = None,
+    shared: Mapping[int, Value | Callable[[Value], Value]] | None = None,
     unroll: int = 4,
     fresh: Sequence[int] | None = None,
 ) -> None:
@@ -109,7 +110,7 @@ def pipeline(
         schedule: of the kernel.
         stages: see :class:`Stage`.
         first, end: the rows.
-        shared: operands of which all rows have the same.
+        shared: operands of which all rows have the same, or where a row's is, by its number.
         unroll: vectors that are handled at once.
         fresh: ask for what comes (see :data:`FAR`), above all of these operands, which come from memory.
     """
@@ -118,7 +119,9 @@ def pipeline(
     def row_at(index: Value) -> Row:
         index = f.select(index < end, index, end - 1)
         bases = schedule.bases(index, f.i64(0))
-        return Row(schedule, index, [same.get(i, base) for i, base in enumerate(bases)], schedule.lanes, None)
+        for i, place in same.items():
+            bases[i] = place if isinstance(place, Value) else place(index)
+        return Row(schedule, index, bases, schedule.lanes, None)
 
     def turn(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
         """Each of the first stages on its row; ``known`` is what the stage before it found out."""

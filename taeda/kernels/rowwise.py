@@ -592,10 +592,18 @@ class Schedule:
         self.n0, self.n1, self.neighbours = f.size(0), f.size(1), f.size(2)
         self.strides = [[f.size(3 + 4 * i + k) for k in range(4)] for i in range(len(operands))]
         self.pointers = [f.data(i) for i in range(len(operands))]
+        self._params = 3 + 4 * len(operands)
 
     def param(self, i: int, t: Type) -> Value:
         """Scalar parameter ``i``."""
-        return self.f.scalar(3 + 4 * len(self.operands) + i, t)
+        return self.f.scalar(self._params + i, t)
+
+    def local(self, dtype: str, nbytes: int) -> int:
+        """The number of a new operand: ``nbytes`` of the stack."""
+        self.operands = (*self.operands, Operand(dtype))
+        self.strides.append([self.f.i64(0)] * 4)
+        self.pointers.append(self.f.scratch(nbytes))
+        return len(self.operands) - 1
 
     def following(self, i: int) -> Value:
         """Bytes from a row of operand ``i`` to the next, where rows go on as they began."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from . import scalar as s
 from .build import kernel
 from .ir import F64, I64, Function, Value
+from .pipeline import Stage, pipeline
 from .pointwise import part
 from .reduce import add, compute
 from .rowwise import Group, Operand, Row, Schedule, State, by_register, rowwise
@@ -72,25 +73,79 @@ def _group_sum_exp(group: Group, x: int, dtype: str, top: Callable[[Value], Valu
     return group.fold([x], [(dtype, 0.0)], lambda r: _add_exp(top(r)), unroll=4, fetch=fetch)[0]
 
 
-def _rows_together(f: Function, body: Callable[[Group], None], operands: list[Operand], dtype: str, x: int) -> None:
-    """Run ``body`` for groups of rows of operand ``x`` (row mode).
+def _rows_together(
+    f: Function,
+    body: Callable[[Group], None],
+    operands: list[Operand],
+    dtype: str,
+    x: int,
+    stages: Sequence[Stage],
+    fresh: Sequence[int] | None,
+) -> None:
+    """Run ``body`` for groups of short rows of operand ``x`` (row mode), take longer ones through ``stages``.
 
     For what needs a logarithm per row, then one for a group: log_softmax of 16384 x 64 took 935 us one row at a time, 414 so.
     Softmax, which divides, and the gradients gain nothing.
     """
     schedule = Schedule(f, operands, part(dtype), False, 1)
-    schedule.groups(body, f.begin, f.end, schedule.n0 * operands[x].bytes)
+    size = schedule.n0 * operands[x].bytes
+    with f.branch(size <= SHORT) as B:
+        schedule.groups(body, f.begin, f.end, size)
+        B.otherwise()
+        pipeline(schedule, stages, f.begin, f.end, unroll=2 if fresh else 4, fresh=fresh)
+
+
+def _backward_rows(f: Function, operands: list[Operand], dtype: str, body: Callable, stages: Sequence[Stage]) -> None:
+    """The same for gradients of operands 1 and 2: ``body`` for short rows."""
+    schedule, stream = Schedule(f, operands, part(dtype), False, 1), operands[0].stream
+    with f.branch(schedule.n0 * part(dtype).bytes <= SHORT) as B:
+        schedule.rows(body)
+        B.otherwise()
+        pipeline(schedule, stages, f.begin, f.end, unroll=2 if stream else 4, fresh=[1, 2] if stream else None)
+    if stream:
+        f.fence()
+
+
+def _totals(row: Row, known: Sequence[Value], totals: State) -> State:
+    return totals
+
+
+def _top_stage(x: int, dtype: str) -> Stage:
+    """The largest element of a row."""
+
+    def both(a: State, b: State) -> State:
+        return (_greater(a[0], b[0]),)
+
+    return Stage([x], lambda known, acc, v: (_greater(acc[0], v),), [(dtype, -math.inf)], finish=_totals, combine=both)
+
+
+def _exp_stage(x: int, dtype: str, finish: Callable, outs: Sequence[int] = ()) -> Stage:
+    """The sum of ``exp(x - top)``; with ``outs`` these are stored."""
+
+    def step(known: Sequence[Value], acc: State, v: Value):
+        e = by_register(exp_negative, v - known[0])
+        return ((acc[0] + e,), (e,)) if outs else (acc[0] + e,)
+
+    return Stage([x], step, [(dtype, 0.0)], outs=outs, finish=finish)
+
+
+#: Bytes up to which rows are taken one by one, or in groups, rather than through a pipeline.
+SHORT = 512
+#: Bytes of rows whose exponentials are kept in the first-level cache until their sum is known.
+KEPT = 16384
 
 
 @kernel
-def softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
+def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = False) -> None:
     """``exp(x) / sum(exp(x))``."""
     working = compute(dtypes[0])
+    t = part(working)
     exact = dtypes[0] == working  # the output can hold the exponentials until their sum is known
+    operands = _operands(dtypes, columns, "ff", working, stream)
 
     def body(row: Row) -> None:
         top = largest(row, 1, working)
-        if exact:
+        if exact and not stream:
 
             def step(acc: State, v: Value):
                 e = by_register(exp_negative, v - top)
@@ -103,7 +158,26 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool) -> None:
             scale = 1.0 / sum_exp(row, 1, working, top, [0, 1])
             row.each([1], [0], lambda v: by_register(exp_negative, v - top) * scale)
 
-    rowwise(f, body, _operands(dtypes, columns, "ff", working), part(working), columns=columns, tiles=_TILES)
+    if columns:
+        rowwise(f, body, operands, t, columns=True, tiles=_TILES)
+        return
+    schedule = Schedule(f, operands, t, False, 1)
+    buffer = schedule.local(working, 2 * KEPT)
+    stages = [
+        _top_stage(1, working),
+        _exp_stage(1, working, lambda row, known, totals: (1.0 / totals[0],), [buffer]),
+        Stage([buffer], lambda known, acc, e: ((), (e * known[0],)), outs=[0]),
+    ]
+    kept = {buffer: lambda row: f.offset(schedule.pointers[buffer], (row & 1) * KEPT)}
+    size = schedule.n0 * t.bytes
+    with f.branch((size > SHORT) & (size <= KEPT)) as B:
+        pipeline(
+            schedule, stages, f.begin, f.end, shared=kept, unroll=2 if stream else 4, fresh=[1] if stream else None
+        )
+        B.otherwise()
+        schedule.rows(body)
+    if stream:
+        f.fence()
 
 
 @kernel
@@ -122,8 +196,13 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: boo
 
         group.each([1], [0], fn)
 
+    stages = [
+        _top_stage(1, working),
+        _exp_stage(1, working, lambda row, known, totals: (known[0], s.log(totals[0]))),
+        Stage([1], lambda known, acc, v: ((), ((v - known[0]) - known[1],)), outs=[0]),
+    ]
     if not columns:
-        _rows_together(f, together, operands, working, 1)
+        _rows_together(f, together, operands, working, 1, stages, [1] if stream else None)
         if stream:
             f.fence()
         return
@@ -140,30 +219,43 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: boo
 def softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``y * (g - sum(g * y))`` of gradient and output."""
     working = compute(dtypes[0])
+    operands = _operands(dtypes, columns, "fff", working, stream)
 
     def body(row: Row) -> None:
         (dot,) = row.fold([1, 2], [(working, 0.0)], lambda acc, g, y: (f.fma(g, y, acc[0]),), add)
         row.each([1, 2], [0], lambda g, y: y * (g - dot), fetch=[1, 2] if stream else [0, 1, 2])
 
-    rowwise(f, body, _operands(dtypes, columns, "fff", working, stream), part(working), columns=columns)
-    if stream:
-        f.fence()
+    if columns:
+        rowwise(f, body, operands, part(working), columns=True)
+        return
+    stages = [
+        Stage([1, 2], lambda known, acc, g, y: (f.fma(g, y, acc[0]),), [(working, 0.0)], finish=_totals),
+        Stage([1, 2], lambda known, acc, g, y: ((), (y * (g - known[0]),)), outs=[0]),
+    ]
+    _backward_rows(f, operands, working, body, stages)
 
 
 @kernel
 def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``g - exp(y) * sum(g)`` of gradient and output."""
     working = compute(dtypes[0])
+    operands = _operands(dtypes, columns, "fff", working, stream)
+
+    def result(g: Value, y: Value, total: Value) -> Value:
+        return g - by_register(exp_negative, y) * total
 
     def body(row: Row) -> None:
         (total,) = row.fold([1], [(working, 0.0)], lambda acc, g: (acc[0] + g,), add)
-        fetch = [1, 2] if stream else [0, 1, 2]
-        row.each([1, 2], [0], lambda g, y: g - by_register(exp_negative, y) * total, fetch=fetch)
+        row.each([1, 2], [0], lambda g, y: result(g, y, total), fetch=[1, 2] if stream else [0, 1, 2])
 
-    operands = _operands(dtypes, columns, "fff", working, stream)
-    rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
-    if stream:
-        f.fence()
+    if columns:
+        rowwise(f, body, operands, part(working), columns=True, tiles=_TILES)
+        return
+    stages = [
+        Stage([1], lambda known, acc, g: (acc[0] + g,), [(working, 0.0)], finish=_totals),
+        Stage([1, 2], lambda known, acc, g, y: ((), (result(g, y, known[0]),)), outs=[0]),
+    ]
+    _backward_rows(f, operands, working, body, stages)
 
 
 # ---- cross entropy --------------------------------------------------------------------------------------------------
@@ -215,10 +307,15 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
         top = largest(row, 4, working)
         finish(row, top, s.log(sum_exp(row, 4, working, top)))
 
+    def last(row: Row, known: Sequence[Value], totals: State) -> tuple[()]:
+        finish(row, known[0], s.log(totals[0]))
+        return ()
+
     if columns:
         rowwise(f, body, operands, part(working), columns=True, tiles=_TILES)
     else:
-        _rows_together(f, together, operands, working, 4)
+        stages = [_top_stage(4, working), _exp_stage(4, working, last)]
+        _rows_together(f, together, operands, working, 4, stages, [4])
 
 
 def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int, count: int) -> Value:
@@ -228,7 +325,9 @@ def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int,
 
 
 @kernel
-def cross_entropy_backward(f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool) -> None:
+def cross_entropy_backward(
+    f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool, stream: bool = False
+) -> None:
     """``g * w / count * (exp(x - logsumexp) - [class is t])`` per element.
 
     Operands: the result, x, g (of each row with ``per_row``), w, count (may be left out), the two parts of logsumexp,
@@ -245,8 +344,10 @@ def cross_entropy_backward(f: Function, per_row: bool, dtypes: tuple[str | None,
 
         row.each([1], [0], fn, index=I64)
 
-    operands = _operands(dtypes, columns, "ffrrsrrr" if per_row else "ffsrsrrr", working)
+    operands = _operands(dtypes, columns, "ffrrsrrr" if per_row else "ffsrsrrr", working, stream)
     rowwise(f, body, operands, part(working), columns=columns, tiles=_TILES)
+    if stream:
+        f.fence()
 
 
 @kernel

@@ -474,8 +474,8 @@ def test_differences():
     peer.compare("scalar", lambda T, x: T.diff(x.sum()), x)
 
 
-@pytest.mark.parametrize("width", [1040, 1000])
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax"])
+@pytest.mark.parametrize("width", [1040, 1000, 4400])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax", "cross_entropy"])
 def test_what_leaves_the_cache(name, width):
     """Rows of whole cache lines (1040) are stored past it, others (1000) are not."""
     size = last_cache()
@@ -488,6 +488,9 @@ def test_what_leaves_the_cache(name, width):
     def run(T, x, g, w, b):
         x, w, b = (t.requires_grad_() for t in (x, w, b))
         F = T.nn.functional
+        if name == "cross_entropy":
+            losses = F.cross_entropy(x, g.argmax(1), reduction="none")
+            return losses, *T.autograd.grad(losses, x, g[:, 0])
         parameters = {"layer_norm": (w, b), "rms_norm": (w,)}.get(name, ())
         y = getattr(F, name)(x, (width,), *parameters) if parameters else getattr(F, name)(x, 1)
         return y, *T.autograd.grad(y, (x, *parameters), g)
