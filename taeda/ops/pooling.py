@@ -134,7 +134,9 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     if input.dtype.name in _REAL and is_channels_last(input):
         return _launch_last(kind, input, size, args)
     shape = (*input.shape[:-n], *size)
-    if math.prod(size) == 1 and kind != "sum" and tuple(args[6:9]) == _three(input.shape[-n:], 1):
+    kernel, dilation, padding = args[6:9], args[12:15], args[15:18]
+    whole = kernel == _three(input.shape[-n:], 1) and max(dilation) == 1 and not any(padding)
+    if whole and math.prod(size) == 1 and kind != "sum":
         x = input.flatten(-n)  # one window over the whole plane
         return [y.reshape(shape) for y in (x.max(-1) if kind == "argmax" else (x.amax(-1),))]
     x = _ready(name, input)

@@ -13,7 +13,7 @@ from .._core.conv import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
 from .table import composite, is_index, primitive, spread
-from .views import _wrap, narrow, reshape, transpose, view_as_itself
+from .views import _wrap, narrow, reshape, transpose
 
 _LAUNCH = 1 << 15
 
@@ -292,9 +292,7 @@ def pad(input, pad, mode="constant", value=None):
             f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad {list(pad)} with shape "
             f"{list(input.shape)}"
         )
-    if not any(pad):
-        return view_as_itself(input)
-    shape, amounts = tuple(input.shape), pad
+    shape = tuple(input.shape)
     for i in range(count):
         before, after = pad[2 * i], pad[2 * i + 1]
         d = dims - 1 - i
@@ -312,11 +310,10 @@ def pad(input, pad, mode="constant", value=None):
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
         if mode != "replicate" and (before < 0 or after < 0):
             input = narrow(input, d, max(-before, 0), size + min(before, 0) + min(after, 0))
-    if min(pad) < 0:
-        amounts = tuple(max(n, 0) for n in pad)
+    amounts = tuple(max(n, 0) for n in pad)
     made = edge_pad(input, amounts, mode) if any(amounts) else input
     if min(pad) < 0 and mode == "replicate":  # an edge may be shown that is cut off itself
         for i in range(count):
             d = dims - 1 - i
             made = narrow(made, d, max(-pad[2 * i], 0), shape[d] + pad[2 * i] + pad[2 * i + 1])
-    return made
+    return made if any(amounts) else made.clone()  # a copy even where nothing is added

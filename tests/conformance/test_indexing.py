@@ -380,3 +380,11 @@ def test_embedding(norm, padding, by_frequency):
         results.append([out.detach().numpy(), weight.grad.numpy(), weight.detach().numpy()])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("pad", [(0, 0), (-1, -1), (-1, 0), (1, -1)])
+def test_padding_is_no_view(mode, pad):
+    x = taeda.arange(8.0).reshape(1, 1, 8)
+    taeda.nn.functional.pad(x, pad, mode).fill_(-9)
+    assert x.flatten().tolist() == list(range(8))

@@ -202,7 +202,7 @@ def test_columns(options):
     gradients("unfold", lambda T, t: T.nn.functional.unfold(t, *options), x, second=True)
 
 
-IMAGES = [(1, (2, 3, 11)), (2, (2, 3, 9, 10)), (3, (2, 3, 6, 7, 8)), (2, (3, 9, 10))]
+IMAGES = [(1, (2, 3, 11)), (1, (1, 2, 3)), (2, (2, 3, 9, 10)), (2, (1, 2, 3, 3)), (3, (2, 3, 6, 7, 8)), (2, (3, 9, 10))]
 
 
 def distinct(*shape):
