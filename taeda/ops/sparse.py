@@ -16,7 +16,7 @@ from .._core import Tensor
 from .._print import sparse_repr
 from .exchange import tensor
 from .indexing import index_put
-from .joining import cat
+from .joining import cat, stack
 from .scatter import index_add
 from .table import composite, expect_tensors
 
@@ -523,6 +523,25 @@ def _mm(input, mat2, *, out=None):
     scale = input._v.reshape(-1, *(1,) * (right.dim() - 1))
     result = index_add(right.new_zeros((input.shape[0], *right.shape[1:])), 0, rows, scale * right[columns])
     return to_sparse(result) if _is_sparse(mat2) else result
+
+
+@_rule("bmm")
+def _bmm(input, mat2, *, out=None):
+    """``sparse @ dense`` for each matrix: one product with a sparse matrix that has them along its diagonal."""
+    if not _is_sparse(input) or _is_sparse(mat2):
+        raise NotImplementedError(
+            "bmm(): expected a sparse and a dense tensor, in this order; convert with .to_dense()"
+        )
+    if input.dim() != 3 or input.sparse_dim() != 3 or mat2.dim() != 3:
+        raise RuntimeError(f"bmm: expected matrices in batches, got sizes {tuple(input.shape)} and {tuple(mat2.shape)}")
+    b, n, m = input.shape
+    if (b, m) != tuple(mat2.shape[:2]):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: {list(mat2.shape[:2])}."
+        )
+    which, rows, columns = input._i.unbind(0)
+    blocks = make(stack([which * n + rows, which * m + columns]), input._v, (b * n, b * m))
+    return _mm(blocks, mat2.reshape(b * m, -1)).reshape(b, n, -1)
 
 
 @_rule("smm")
