@@ -780,6 +780,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if strided_points(&g, channels, m):
         x = every_pixel(&g, x)
     if not is_depthwise(channels, m):
+        if narrow_points(&g, x, y, groups):
+            return narrow_gradient(&g, x, y)
         if is_winograd(&g, inner, images, groups, channels, m):
             return winograd_gradient(&g, x, y)
         # Here what is laid out serves few outputs as well.

@@ -16,6 +16,8 @@ cdef enum:
     MOST_VOLUME = 1 << 20      # bytes
     LONG_ROW = 512             # output positions; shorter rows are not cut
     SUMS = 1 << 16             # items of a task, about
+    NARROW = 4                 # outputs of single pixels
+    NARROW_PIXELS = 4096       # in one sum of their weights' gradient
     DIRECT_CHANNELS = 256      # of a task, where nothing is laid out
     PIECE = 8192               # items of a row that are paired at a time
 
@@ -108,7 +110,7 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
             w.volume[i].plane = w.extent[1] * w.volume[i].slice
             w.volume[i].image = w.volume[i].plane * (w.channels[i] if planar else 1)
             w.volume[i].length = w.volume[i].pitch // item * run_taps(g)
-        w.bytes = w.b[0] * w.volume[0].image + 64
+        w.bytes = w.b[0] * w.volume[0].image + 64 + 16 * 64  # what is turned into place ends with a whole square
         if w.bytes <= MOST_VOLUME or pixels <= 24:
             break
         pixels = pixels // 2
@@ -469,6 +471,43 @@ cdef Tensor in_one_row(Tensor x):
             break
     strides[2] = strides[3] = sizes[4] * strides[4]
     return alias_tensor(x, 5, sizes, strides, 0)
+
+
+cdef bint narrow_points(Geometry* g, Tensor x, Tensor y, int64_t groups) noexcept:
+    """Whether so few outputs of single pixels are left that their weights' gradient is a product along memory."""
+    return groups == 1 and y.sizes[1] <= NARROW and reads_points(g) and not channels_last(x) and not channels_last(y)
+
+
+cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
+    """Gradient of the weights ``[part, m, c, 1]`` of :func:`narrow_points`: parts of some pixels of an image."""
+    x, y = in_one_row(x), in_one_row(y)
+    if g.pixels > 1 and (x.strides[4] != 1 or y.strides[4] != 1):
+        x, y = contiguous_tensor(x), contiguous_tensor(y)
+    cdef int code = x.code
+    cdef Product p
+    cdef int64_t sizes[4]
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1], m = y.sizes[1]
+    cdef int64_t whole = g.pixels // NARROW_PIXELS, rest = g.pixels % NARROW_PIXELS, n
+    cdef int64_t each = whole + (rest > 0)
+    sizes[0], sizes[1], sizes[2], sizes[3] = images * each, m, c, 1
+    cdef Tensor out = empty_tensor(code, 4, sizes)
+    for n in range(2):
+        p = no_product(code, whole if n == 0 else 1)
+        p.n0, p.m, p.n, p.k = images, m, c, NARROW_PIXELS if n == 0 else rest
+        if p.n1 == 0 or p.k == 0:
+            continue
+        p.a.ptr, p.a.outer, p.a.inner = y.ptr, y.strides[0] * item, NARROW_PIXELS * item
+        p.a.rows, p.a.columns = y.strides[1] * item, item
+        p.b.ptr, p.b.outer, p.b.inner = x.ptr, x.strides[0] * item, NARROW_PIXELS * item
+        p.b.rows, p.b.columns = item, x.strides[1] * item
+        p.c.ptr, p.c.outer, p.c.inner = out.ptr, each * m * c * item, m * c * item
+        p.c.rows, p.c.columns = c * item, item
+        if n == 1:
+            p.a.ptr, p.b.ptr = p.a.ptr + whole * NARROW_PIXELS * item, p.b.ptr + whole * NARROW_PIXELS * item
+            p.c.ptr += whole * m * c * item
+        p.d = p.c
+        multiply(&p)
+    return out
 
 
 cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint words=False):

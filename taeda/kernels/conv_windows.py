@@ -216,7 +216,7 @@ class _Volume:
 
     def __init__(self, f: Function, t: Type, g: dict[str, Value], turn: Helper):
         self.f, self.t, self.g, self.turn = f, t, g, turn
-        self.copy = self._copy()
+        self.copy, self.narrow = self._copy(), self._narrow()
         self.limits = f.scratch(6 * 8)
 
     def bounds(self, p: _Place) -> Value:
@@ -258,6 +258,35 @@ class _Volume:
                     X.carry = [h.offset(into, step), h.offset(place, pitch)]
         return h
 
+    def _narrow(self) -> Helper:
+        """``narrow(to, row, source, x_c, line, rows, low, high, size, first, count, channels, step)``: turned straight into place.
+
+        Of at most a register of ``channels``, whose pixels are ``step`` bytes: each is written as a whole register and ends
+        where the next one is written. As for ``copy``, but the source is the first of ``count`` columns that exist.
+        """
+        f, t = self.f, self.t
+        h = f.helper("narrow_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, I64)
+        to, row, source, x_c, line, rows, low, high, size, first, count, channels, step = h.params
+        lanes, zero = h.lanes(t), h.const(t, 0, h.lanes(t))
+        with h.loop(0, rows) as Y:
+            target = h.offset(to, Y.index * row)
+            with h.loop(0, size * step, h.vector_bytes) as V:
+                h.store(h.offset(target, V.index), zero)
+            with h.when((Y.index >= low) & (Y.index < high)):
+                start = h.offset(source, (Y.index - low) * line)
+                into = h.offset(target, first * step)
+                with h.loop(0, count, lanes) as X:
+                    inside = h.first(count - X.index, lanes)
+                    none = h.const(inside.type, 0, lanes)
+                    place = h.offset(start, X.index * t.bytes)
+                    lines = [
+                        h.load(h.offset(place, x_c * i), t, lanes, h.select(channels > i, inside, none))
+                        for i in range(lanes)
+                    ]
+                    for i, pixel in enumerate(transpose(lines)):
+                        h.store(h.offset(into, (X.index + i) * step), pixel)
+        return h
+
     def lay(self, a: Value, pixels: Value, p: _Place, x: Value, channels: Value, v: dict[str, Value]) -> None:
         """The volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` takes what is turned."""
         f, g, t = self.f, self.g, self.t
@@ -282,14 +311,21 @@ class _Volume:
             stop = f.select((depth >= 0) & (depth < g["id"]), end, begin)
             image = f.offset(x, (p.first[0] + N.index) * g["x_n"] + C.index * g["x_c"])
             source = f.offset(image, depth * g["x_z"] + (begin * g["iw"] + from_x) * g["x_p"])
-            with f.when(turned & (stop > begin)):
+            narrow = turned & (v["pitch"] <= f.vector_bytes) & (last - first >= f.lanes(t) // 2)
+            with f.when(turned & ~narrow & (stop > begin)):
                 count = (stop - begin - 1) * g["iw"] + (to_x - from_x)
                 f.call(self.turn, pixels, source, g["x_c"], count, channels)
             start = f.offset(f.select(turned, pixels, source), (left - from_x) * pitch)
-            together = planar | (pitch == v["pitch"]) & (turned | (channels * t.bytes == pitch))
+            # Whole pixels are copied where all their channels are: turning writes up to the end of a register.
+            there = f.select(turned, _whole(channels, f.i64(f.lanes(t))), channels) * t.bytes
+            together = planar | (pitch == v["pitch"]) & (there == pitch)
             target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
-            f.call(self.copy, target, v["row"], start, pitch, g["iw"] * pitch, extent[1], begin - top, stop - top,
-                   extent[2], first, last, f.select(together, f.i64(-1), channels), v["pitch"])  # fmt: skip
+            with f.branch(narrow) as B:
+                f.call(self.narrow, target, v["row"], source, g["x_c"], g["iw"] * t.bytes, extent[1], begin - top, stop - top,
+                       extent[2], first, last - first, channels, v["pitch"])  # fmt: skip
+                B.otherwise()
+                f.call(self.copy, target, v["row"], start, pitch, g["iw"] * pitch, extent[1], begin - top, stop - top,
+                       extent[2], first, last, f.select(together, f.i64(-1), channels), v["pitch"])  # fmt: skip
 
 
 def _volume(f: Function, g: dict[str, Value], last: Value) -> dict[str, Value]:
@@ -335,22 +371,53 @@ def _panel(f: Function, dtype: str) -> Helper:
         low, high = (h.load(*at).to(U32) for at in ((row, U16, lanes, first), (h.offset(row, w_h), U16, lanes, second)))
         return (low | high << 16).bits(F32)
 
-    with h.loop(0, whole) as C, h.loop(0, m, lanes) as V, h.loop(0, taps, lanes) as K:
-        source = h.offset(w, V.index * w_m + C.index * w_c + K.index * item)
-        some = h.first(h.select(C.index < c, taps - K.index, h.i64(0)), lanes)
-        others = h.first(h.select(C.index * 2 + 1 < halves, taps - K.index, h.i64(0)), lanes)
-        rows = []
-        for i in range(lanes):
-            there = m - V.index > i
-            row = h.offset(source, w_m * i)
-            rows.append(taps_of(row, h.select(there, some, none), h.select(there, others, none)))
-        for i, tap in enumerate(transpose(rows)):
-            with h.when(taps - K.index > i):
-                at = h.offset(places, (K.index + i) * 24)
-                base, count, index = (h.load(h.offset(at, 8 * n), I64) for n in range(3))
-                inside = h.select(planar != 0, C.index * count + index, index * whole + C.index)
-                row = panel * count * deep + inside
-                h.store(h.offset(to, base + row * pitch + V.index * t.bytes), tap)
+    def place(channel: Value, tap: Value) -> Value:
+        at = h.offset(places, tap * 24)
+        base, count, index = (h.load(h.offset(at, 8 * n), I64) for n in range(3))
+        inside = h.select(planar != 0, channel * count + index, index * whole + channel)
+        return base + (panel * count * deep + inside) * pitch
+
+    def by_taps() -> None:
+        with h.loop(0, whole) as C, h.loop(0, m, lanes) as V, h.loop(0, taps, lanes) as K:
+            source = h.offset(w, V.index * w_m + C.index * w_c + K.index * item)
+            some = h.first(h.select(C.index < c, taps - K.index, h.i64(0)), lanes)
+            others = h.first(h.select(C.index * 2 + 1 < halves, taps - K.index, h.i64(0)), lanes)
+            rows = []
+            for i in range(lanes):
+                there = m - V.index > i
+                row = h.offset(source, w_m * i)
+                rows.append(taps_of(row, h.select(there, some, none), h.select(there, others, none)))
+            for i, tap in enumerate(transpose(rows)):
+                with h.when(taps - K.index > i):
+                    h.store(h.offset(to, place(C.index, K.index + i) + V.index * t.bytes), tap)
+
+    def together() -> None:
+        """Channels and their taps follow each other in memory: whole squares of them."""
+        with h.loop(0, m, lanes) as V:
+            left, target = m - V.index, h.offset(to, V.index * t.bytes)
+            with h.loop(0, c * taps, lanes, carry=[h.i64(0), h.i64(0)]) as K:
+                channel, tap = K.carry
+                some = h.first(c * taps - K.index, lanes)
+                source = h.offset(w, V.index * w_m + K.index * t.bytes)
+                rows = [
+                    h.load(h.offset(source, w_m * i), t, lanes, h.select(left > i, some, none)) for i in range(lanes)
+                ]
+                for i, column in enumerate(transpose(rows)):
+                    with h.when(c * taps - K.index > i):
+                        h.store(h.offset(target, place(channel, tap)), column)
+                    turns = tap + 1 == taps
+                    channel, tap = h.select(turns, channel + 1, channel), h.select(turns, h.i64(0), tap + 1)
+                K.carry = [channel, tap]
+            with h.loop(c, whole) as C, h.loop(0, taps) as K:
+                h.store(h.offset(target, place(C.index, K.index)), h.const(t, 0, lanes))
+
+    if dtype == "bfloat16":
+        by_taps()
+        return h
+    with h.branch((w_c == taps * t.bytes) & (c * taps >= lanes)) as B:
+        together()
+        B.otherwise()
+        by_taps()
     return h
 
 

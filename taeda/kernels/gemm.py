@@ -328,21 +328,32 @@ def _turn_out(f: Function, t: Type, to_type: Type) -> Helper:
     to, step, block, pitch, rows, columns = h.params
     lanes = h.lanes(t)
 
-    def square(row: Value, column: Value, whole: bool) -> None:
+    def square(row: Value, column: Value, rows_whole: bool, columns_whole: bool) -> None:
         short, left = h.first(rows - row, lanes), columns - column
         none = h.const(short.type, 0, lanes)
         source = h.offset(block, row * pitch + column * t.bytes)
         target = h.offset(to, column * step + row * to_type.bytes)
         turned = transpose([h.load(h.offset(source, pitch * i), t, lanes) for i in range(lanes)])
         for i, line in enumerate(turned):
-            h.store(h.offset(target, step * i), line.to(to_type), None if whole else h.select(left > i, short, none))
+            place = h.offset(target, step * i)
+            if not rows_whole:
+                h.store(place, line.to(to_type), h.select(left > i, short, none))
+            elif columns_whole:
+                h.store(place, line.to(to_type))
+            else:
+                with h.when(left > i):
+                    h.store(place, line.to(to_type))
 
+    end = rows - (lanes - 1)
     with h.loop(0, columns, lanes) as V:
-        end = h.select(columns - V.index >= lanes, rows - (lanes - 1), h.i64(0))
-        with h.loop(0, end, lanes) as R:
-            square(R.index, V.index, True)
-        with h.loop(R.index, rows, lanes) as R:
-            square(R.index, V.index, False)
+        with h.branch(columns - V.index >= lanes) as B:
+            with h.loop(0, end, lanes) as R:
+                square(R.index, V.index, True, True)
+            B.otherwise()
+            with h.loop(0, end, lanes) as R:
+                square(R.index, V.index, True, False)
+        with h.loop(rows / lanes * lanes, rows, lanes) as R:
+            square(R.index, V.index, False, False)
     return h
 
 

@@ -159,6 +159,19 @@ def test_gradient_of_one_deep_slice():
     assert abs((gx.numpy() * z).sum() - want) <= 1e-4 * np.abs(gx.numpy() * z).sum()
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize("c", [8, 18, 24, 52])
+def test_nothing_is_left_of_an_earlier_call(c, dtype):
+    """Channels are rounded up where images are laid out; what another image left there must not be multiplied."""
+    taeda.manual_seed(0)
+    x, w = taeda.randn(2, c, 12, 12, dtype=dtype), taeda.randn(40, c, 3, 3, dtype=dtype)
+    more = -(-c // 32) * 32
+    F.conv2d(
+        taeda.full((2, more, 12, 12), float("nan"), dtype=dtype), taeda.randn(40, more, 3, 3, dtype=dtype), stride=2
+    )
+    assert np.isfinite(F.conv2d(x, w, stride=2).numpy()).all()
+
+
 def test_any_strides():
     """Channels last and every other image: the same bits as from a contiguous tensor."""
     taeda.manual_seed(0)
