@@ -3,7 +3,6 @@
 Tensors are ``[batch, heads, positions, numbers]`` with any strides.
 """
 
-from libc.math cimport ceil
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy, memset
 
@@ -117,7 +116,7 @@ cdef Tensor spread(object mask, Tensor q, Tensor k):
 cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor mask, bint causal, double scale,
                   double dropout, Tensor states, int64_t packed) noexcept:
     """The arguments of both kernels; gives the kind of mask. ``packed``: bytes of packed keys and values in a slot."""
-    cdef double factor
+    cdef double chance = 1.0 - dropout, factor
     arg[0], arg[1], arg[2], arg[3] = q.sizes[2], k.sizes[2], q.sizes[3], v.sizes[3]
     arg[4], arg[5] = q.sizes[1], q.sizes[1] // k.sizes[1]
     put_strides(arg + 6, q)
@@ -132,11 +131,11 @@ cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor
     memcpy(arg + 22, &scale, sizeof(double))
     memset(arg + 23, 0, 5 * sizeof(int64_t))
     if states is not None:
-        factor = 1.0 / (1.0 - dropout)
+        factor = 1.0 / chance
         arg[23] = (<int32_t*>states.ptr)[states.count - 1]
-        arg[24] = <int64_t>ceil((1.0 - dropout) * 9007199254740992.0)  # uniforms are multiples of 2**-53
+        memcpy(arg + 24, &chance, sizeof(double))
         memcpy(arg + 25, &factor, sizeof(double))
-        arg[26], arg[27] = packed, ceil_div(k.sizes[2], 64) * 64
+        arg[26], arg[27] = packed, ceil_div(k.sizes[2] + 16, 64) * 64  # what is marked comes in registers
     return NONE if mask is None else BOOLEAN if mask.code == BOOL else ADDED
 
 

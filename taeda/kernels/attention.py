@@ -15,7 +15,7 @@ from .build import kernel
 from .dot import fold, rows_at_once, sums_along
 from .gemm import Block, _pack_copy, _pack_transpose, panel, smaller
 from .ir import BOOL, I64, PTR, TYPES, Function, Helper, Type, Value
-from .random import STATE, kept_rows
+from .random import STATE, chosen_rows
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
 QUERIES, KEYS = 64, 64
@@ -28,12 +28,12 @@ MAX_HEAD = 256
 
 #: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per head of
 #: keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention is causal.
-#: ``scale`` is a double. Dropout: ``position`` in the first state, the ``limit`` below which a weight is kept, the double
-#: ``factor`` of such weights; ``kept`` is where in the task's memory the marks of what is kept lie, behind packed keys (and
+#: ``scale`` is a double. Dropout: ``position`` in the first state, the doubles ``chance`` of a weight to be kept and ``factor``
+#: of those that are; ``kept`` is where in the task's memory the marks of what is kept lie, behind packed keys (and
 #: values), ``pitch`` the distance of their rows.
 ATTENTION_ARGS = tuple(
     "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale "
-    "position limit factor kept pitch".split()
+    "position chance factor kept pitch".split()
 )
 
 
@@ -147,7 +147,7 @@ class _Dropout:
 
     def __init__(self, f: Function, g: dict[str, Value], states: Value, room: Value):
         self.f, self.g, self.states, self.marks = f, g, states, f.offset(room, g["kept"])
-        self.rows = kept_rows(f)
+        self.rows = chosen_rows(f)
 
     def draw(self, head: Value, start: Value, count: Value, row: Value) -> None:
         """Mark those of ``count`` queries of a head from ``start`` on; ``row`` is where their marks begin."""
@@ -157,7 +157,7 @@ class _Dropout:
         causal = g["causal"] != 0
         f.call(
             self.rows, f.offset(self.marks, row * g["pitch"]), g["pitch"], f.offset(self.states, block * (4 * STATE)), position,
-            g["limit"], count, g["s"], f.select(causal, start + 1, g["s"]), causal.to(I64),
+            g["chance"], count, g["s"], f.select(causal, start + 1, g["s"]), causal.to(I64),
         )  # fmt: skip
 
     def at(self, row: Value, key: Value) -> Value:

@@ -12,7 +12,7 @@ import math
 
 from . import scalar as s
 from .build import kernel
-from .ir import BOOL, F32, F64, I64, PTR, TYPES, U8, U32, U64, Function, Helper, Type, Value, llvm_type
+from .ir import BOOL, F32, F64, I64, PTR, TYPES, U32, U64, Function, Helper, Type, Value, llvm_type
 from .scalar import tables
 
 STATE = 624
@@ -26,25 +26,6 @@ def _mix(f: Function, low: Value, high: Value, far: Value) -> Value:
     return far ^ (y >> 1) ^ f.select((high & 1) != 0, f.const(U32, 0x9908B0DF, y.lanes), 0)
 
 
-def _twist(f: Function, state: Value) -> None:
-    """Replace the state by the next one. Vectors may go in order: a word depends on old words after it only as far as
-    the vector's own, and on new words at least 227 before it."""
-    lanes = f.lanes(U32)
-
-    def sweep(lo: int, hi: int, shift: int) -> None:
-        whole = lo + (hi - lo) // lanes * lanes
-        for start, stop, width in ((lo, whole, lanes), (whole, hi, 1)):
-            with f.loop(start, stop, width) as L:
-                at = f.offset(state, L.index * 4)
-                far = f.load(f.offset(at, 4 * shift), U32, width)
-                f.store(at, _mix(f, f.load(at, U32, width), f.load(f.offset(at, 4), U32, width), far))
-
-    sweep(0, STATE - MIDDLE, MIDDLE)
-    sweep(STATE - MIDDLE, STATE - 1, MIDDLE - STATE)
-    last = f.offset(state, 4 * (STATE - 1))
-    f.store(last, _mix(f, f.load(last, U32), f.load(state, U32), f.load(f.offset(state, 4 * (MIDDLE - 1)), U32)))
-
-
 @kernel
 def twist(f: Function) -> None:
     """``ptr = [words]``: the words 624 + ``[begin, end)`` of a sequence from those before them; the range in blocks of 624.
@@ -52,8 +33,12 @@ def twist(f: Function) -> None:
     As a sequence and not, as the twister is usually written, round a state of 624 words, every word depends on the same
     three before it, the last of them 227 back: vectors of it, which 624 is a multiple of, need no seam.
     """
-    words, lanes = f.data(0), f.lanes(U32)
-    with f.loop(f.begin, f.end, lanes) as L:
+    _twist(f, f.data(0), f.begin, f.end)
+
+
+def _twist(f: Function, words: Value, begin: Value | int, end: Value | int) -> None:
+    lanes = f.lanes(U32)
+    with f.loop(begin, end, lanes) as L:
         at = f.offset(words, L.index * 4)
         low, high, far = (f.load(f.offset(at, 4 * i), U32, lanes) for i in (0, 1, MIDDLE))
         f.store(f.offset(at, 4 * STATE), _mix(f, low, high, far))
@@ -85,97 +70,64 @@ def temper(f: Function) -> None:
             f.store(f.offset(out, L.index * 4), _draw(f, f.offset(words, L.index * 4), U32, width))
 
 
-def _twister(f: Function) -> Helper:
-    """``twist(state)``"""
-    h = f.helper("twist", PTR)
-    _twist(h, h.params[0])
-    return h
+class _Window:
+    """Some blocks of the sequence in the stack, for kernels that make it themselves: one, and ``BLOCKS`` that follow."""
+
+    BLOCKS = 4
+
+    def __init__(self, f: Function, state: Value, kernel: Function):
+        self.f = f
+        self.words = f.scratch(4 * (STATE * (self.BLOCKS + 1) + f.lanes(U32)))
+        self.helper = kernel.helper("advance", PTR)
+        (words,) = self.helper.params
+        self._copy(self.helper, words, self._block(self.helper, words, self.BLOCKS))
+        _twist(self.helper, words, 0, self.BLOCKS * STATE)
+        self._copy(f, self._block(f, self.words, self.BLOCKS), state)
+        f.call(self.helper, self.words)
+
+    @staticmethod
+    def _block(f: Function, words: Value, i: Value | int) -> Value:
+        return f.offset(words, i * (4 * STATE))
+
+    @staticmethod
+    def _copy(f: Function, to: Value, block: Value) -> None:
+        lanes = f.lanes(U32)
+        with f.loop(0, STATE, lanes) as L:
+            f.store(f.offset(to, L.index * 4), f.load(f.offset(block, L.index * 4), U32, lanes))
+
+    def advance(self, times: Value) -> Value:
+        """Let the last block be the first, so many times; gives by how many blocks."""
+        with self.f.loop(0, times):
+            self.f.call(self.helper, self.words)
+        return times * self.BLOCKS
+
+    def copy(self, to: Value, i: Value) -> None:
+        """Block ``i`` of those that are here."""
+        self._copy(self.f, to, self._block(self.f, self.words, i))
 
 
 @kernel
 def checkpoints(f: Function) -> None:
-    """States from which blocks of the stream can be drawn again: ``ptr = [out, state]``, one state a step of the range.
+    """States from which parts of the stream can be drawn again: ``ptr = [out, state]``, one state a step of the range.
 
-    ``arg = [position, inner, inner words, outer words, words]``: block ``i`` begins ``i / inner * outer words + i % inner *
+    ``arg = [position, inner, inner words, outer words, words]``: part ``i`` begins ``i / inner * outer words + i % inner *
     inner words`` after the position, which is word ``(position + that) % 624`` of its state. At the end ``state`` is the
-    one that has the last of all ``words``. Each state is made from the one before: the range is for one thread.
+    one that has the last of all ``words``. Each state is made from those before: the range is for one thread.
     """
-    out, state, lanes = f.data(0), f.data(1), f.lanes(U32)
+    out, state, window = f.data(0), f.data(1), _Window(f, f.data(1), f)
     position, inner, inner_words, outer_words, words = (f.size(i) for i in range(5))
-    twist = _twister(f)
 
-    def advance(first: Value, to: Value) -> Value:
-        """From the state that begins with word ``first`` to the one that has ``to``; gives its first word."""
-        count = (to - first) / STATE
-        with f.loop(0, count):
-            f.call(twist, state)
-        return first + count * STATE
+    def save(to: Value, word: Value, first: Value) -> Value:
+        """The block of a word, where the window begins with block ``first``; gives with which it begins now."""
+        block = word / STATE
+        first = first + window.advance((block - first - 1) / window.BLOCKS)
+        window.copy(to, block - first)
+        return first
 
     with f.loop(f.begin, f.end, carry=[f.i64(0)]) as T:
-        first = advance(T.carry[0], position + T.index / inner * outer_words + T.index % inner * inner_words)
-        to = f.offset(out, T.index * (4 * STATE))
-        with f.loop(0, STATE, lanes) as L:
-            left = f.first(STATE - L.index, lanes)
-            f.store(f.offset(to, L.index * 4), f.load(f.offset(state, L.index * 4), U32, lanes, left), left)
-        T.carry = [first]
-    advance(T.carry[0], position + words - 1)
-
-
-_KEPT_AT_A_TIME = 1024
-
-
-def kept_rows(f: Function) -> Helper:
-    """``kept(out, pitch, state, position, limit, rows, columns, upto, more)``: which elements of a block dropout keeps.
-
-    Bytes that are not 0 where an element's uniform float64, from its two words as :func:`bernoulli` reads them, is below
-    ``limit * 2**-53``. The block has ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a multiple of 64), of which row
-    ``i`` gets the first ``upto + i * more``, none past ``columns``; the words of the others are passed over.
-    """
-    h = f.helper("kept_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64)
-    out, pitch, saved, position, limit, rows, columns, upto, more = h.params
-    twist, state, words = _twister(f), h.scratch(4 * STATE), h.scratch(8 * _KEPT_AT_A_TIME)
-    lanes = h.lanes(U32)
-    with h.loop(0, STATE, lanes) as L:
-        left = h.first(STATE - L.index, lanes)
-        h.store(h.offset(state, L.index * 4), h.load(h.offset(saved, L.index * 4), U32, lanes, left), left)
-
-    def draw(count: Value, position: Value) -> Value:
-        """``count`` tempered words; gives the position after them, 624 for the end of a state."""
-        with h.while_([h.i64(0), position]) as L:
-            made, at = L.carry
-            L.test(made < count)
-            used_up = at >= STATE
-            with h.when(used_up):
-                h.call(twist, state)
-            at = h.select(used_up, at - STATE, at)
-            left, rest = count - made, STATE - at
-            now = h.select(left < rest, left, rest)
-            source, target = h.offset(state, at * 4), h.offset(words, made * 4)
-            with h.loop(0, now, lanes) as K:
-                some = h.first(now - K.index, lanes)
-                tempered = _temper(h.load(h.offset(source, K.index * 4), U32, lanes, some))
-                h.store(h.offset(target, K.index * 4), tempered, some)
-            L.carry = (made + now, at + now)
-        return L.carry[1]
-
-    pairs = h.lanes(U64)
-    with h.loop(0, rows, carry=[position]) as R:
-        row, upto_here = h.offset(out, R.index * pitch), upto + R.index * more
-        end = h.select(upto_here < columns, upto_here, columns)
-        with h.loop(0, end, _KEPT_AT_A_TIME, carry=[R.carry[0]]) as C:
-            left = end - C.index
-            count = h.select(left < _KEPT_AT_A_TIME, left, _KEPT_AT_A_TIME)
-            C.carry = [draw(count * 2, C.carry[0])]
-            with h.loop(0, count, pairs) as L:
-                wide = _wide(h.load(h.offset(words, L.index * 8), U64, pairs)) & ((1 << 53) - 1)
-                h.store(h.offset(row, C.index + L.index), (wide.bits(I64) < limit).to(U8))
-        # The words between this row's last and the next row's first.
-        after = C.carry[0] + (columns - end) * 2
-        turns = h.select(after > STATE, (after - 1) / STATE, 0)
-        with h.loop(0, turns):
-            h.call(twist, state)
-        R.carry = [after - turns * STATE]
-    return h
+        word = position + T.index / inner * outer_words + T.index % inner * inner_words
+        T.carry = [save(f.offset(out, T.index * (4 * STATE)), word, T.carry[0])]
+    save(state, position + words - 1, T.carry[0])
 
 
 # ---- words to numbers ------------------------------------------------------------------------------------------------
@@ -322,6 +274,41 @@ def dropout(f: Function, dtype: str) -> None:
             factor = f.select(chosen, f.splat(value, width), f.const(work, 0, width))
             f.store(f.offset(out, L.index * t.bytes), (x * factor).to(t))
             f.store(f.offset(mask, L.index), chosen)
+
+
+def chosen_rows(f: Function) -> Helper:
+    """``rows(out, pitch, state, position, chance, rows, columns, upto, more)``: Bernoulli draws again, from a saved state.
+
+    Bytes that are not 0 where an element's uniform float64 is below ``chance`` (the bits of a double), as in
+    :func:`bernoulli`. There are ``rows`` of ``columns`` elements, ``pitch`` bytes apart (a register more than the columns),
+    of which row ``i`` gets the first ``upto + i * more``, none past ``columns``; the words of the others are passed over.
+    """
+    h = f.helper("chosen_rows", PTR, I64, PTR, I64, I64, I64, I64, I64, I64)
+    out, pitch, state, position, chance, rows, columns, upto, more = h.params
+    window, lanes, p = _Window(h, state, f), h.lanes(F32), chance.bits(F64)
+    whole = window.BLOCKS * STATE
+
+    def turn(position: Value) -> Value:
+        """Words before the window's last block are behind it, so that pairs never end beyond it."""
+        times = position / whole
+        window.advance(times)
+        return position - times * whole
+
+    with h.loop(0, rows, carry=[position]) as R:
+        row, upto_here = h.offset(out, R.index * pitch), upto + R.index * more
+        end = h.select(upto_here < columns, upto_here, columns)
+        with h.while_([h.i64(0), R.carry[0]]) as C:
+            done, at = C.carry
+            C.test(done < end)
+            at = turn(at)
+            left, there = end - done, (whole + STATE - at) / 2
+            count = h.select(left < there, left, there)
+            words, to = h.offset(window.words, at * 4), h.offset(row, done)
+            with h.loop(0, count, lanes) as L:
+                h.store(h.offset(to, L.index), _chosen(h, h.offset(words, L.index * 8), p, lanes))
+            C.carry = (done + count, at + count * 2)
+        R.carry = [turn(C.carry[1] + (columns - end) * 2)]
+    return h
 
 
 @kernel
