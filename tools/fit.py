@@ -248,6 +248,14 @@ FITS = {
         0.0217,
         (2, None, None),
     ),
+    # tanh(d) = d + d^3 p(d^2)
+    "TANH": (
+        even(lambda d: (mp.tanh(d) / d - 1) / d**2),
+        even(lambda d: d**3 / mp.tanh(d)),
+        TINY,
+        0.57**2,
+        (4, None, None),
+    ),
     # 2^r = 1 + r p(r)
     "EXP2": (lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.exp(r * LN2), -0.5005, 0.5005, (5, 10, 6)),
     # log(1 + r) = r + r^2 p(r)
@@ -361,20 +369,16 @@ def tail_slope(a):
 # name: (function, weight of an error at its value, width, degree, value at 0, value at the end)
 # Piece 0 begins at its middle. A value at the end replaces the constant of the last piece, which then ends at its middle.
 PIECES = {
-    "TANH": (mp.tanh, lambda y: 1 / y, 37 / 128, 6, 0.0, 1.0),
     "ERF": (mp.erf, lambda y: 1 / y, 1 / 8, 5, 0.0, 1.0),
     "TAIL_TIMES": (tail_times, lambda y: 1, 25 / 128, 4, 0.0, 0.0),
     "TAIL_SLOPE": (tail_slope, lambda y: 1, 25 / 128, 4, 0.5, 0.0),
 }
 #: Those that are odd: the first piece is x + p(x).
-ODD = {"TANH", "ERF"}
-#: Those whose middles are not quite k widths, but numbers where the function nearly is a float32 (Gal 1986): its constant
-#: then loses nothing to rounding. Of tanh that takes 0.8 ulp away.
-EXACT = {"TANH"}
+ODD = {"ERF"}
 
 
 def near_float32(function: Curve, x: float) -> mp.mpf:
-    """A float32 near ``x`` at which the function's value is within 1/512 ulp of a float32."""
+    """A float32 near ``x`` where the function's value is within 1/512 ulp of a float32, and so loses nothing to rounding (Gal 1986)."""
     start = np.float32(x)
     step = 16 * np.spacing(start)
     for i in range(1 << 16):
@@ -387,7 +391,7 @@ def near_float32(function: Curve, x: float) -> mp.mpf:
 
 
 def piece(name: str, k: int):
-    """The coefficients of one piece, its largest error, and its middle."""
+    """The coefficients of one piece, and its largest error."""
     function, weight, width, degree, start, end = PIECES[name]
     half, middle, last = mp.mpf(width) / 2, mp.mpf(width) * k, k == 31 and end is not None
     if k == 0:
@@ -395,56 +399,51 @@ def piece(name: str, k: int):
         c, worst = remez(rest, factor, TINY, half, degree - 1)
         if name in ODD:
             c[0] -= 1
-        return [mp.mpf(start), *c], worst, middle
-    if name in EXACT and not last:
-        middle = near_float32(function, float(middle))
-        half += abs(middle - mp.mpf(width) * k)
-        value, slope = function(middle), mp.diff(function, middle)
-        c, worst = remez(
-            lambda d: (function(middle + d) - value) / d if abs(d) > TINY else slope,
-            lambda d: max(abs(d), TINY) * weight(function(middle + d)),
-            -half,
-            half,
-            degree - 1,
-        )
-        return [value, *c], worst, middle
+        return [mp.mpf(start), *c], worst
     hi = -TINY if last else half
     c, worst = remez(lambda d: function(middle + d), lambda d: weight(function(middle + d)), -half, hi, degree)
     if last:
         worst += abs(weight(function(middle)) * (end - c[0]))
         c[0] = mp.mpf(end)
-    return c, worst, middle
+    return c, worst
 
 
 def pieces(name: str) -> list[str]:
-    """The table of one of ``PIECES``: its width, the middles, and a row per power of the coefficients of every piece."""
+    """The table of one of ``PIECES``: its width, and a row per power of the coefficients of every piece."""
     width, degree = PIECES[name][2:4]
     fits = [piece(name, k) for k in range(32)]
-    errors = [worst for _, worst, _ in fits]
+    errors = [worst for _, worst in fits]
     print(f"{name:12} pieces  degree {degree:2}  error {mp.nstr(max(errors), 3):>10}", flush=True)
     lines = [f"{name} = (", f"    {width!r},"]
-
-    def row(numbers: list) -> None:
-        texts = [str(np.float32(float(x))) for x in numbers]
-        lines.extend(["    (", *(f"        {', '.join(texts[i : i + 8])}," for i in range(0, 32, 8)), "    ),"])
-
-    if name in EXACT:
-        row([middle for _, _, middle in fits])
-    else:
-        lines.append("    None,")
     for power in range(degree + 1):
-        row([c[power] for c, _, _ in fits])
+        lines += row([c[power] for c, _ in fits])
     return [*lines, ")", ""]
+
+
+def row(numbers: list) -> list[str]:
+    """The lines of a tuple of float32 numbers."""
+    texts = [str(np.float32(float(x))) for x in numbers]
+    return ["    (", *(f"        {', '.join(texts[i : i + 8])}," for i in range(0, len(texts), 8)), "    ),"]
 
 
 def inverses(name: str, middles: list[float]) -> list[str]:
     """For 16 pieces of a logarithm: float32 numbers near ``1 / middle`` and minus their logarithms, nearly float32 too."""
     found = [mp.mpf(1) if x == 1 else near_float32(lambda y: -mp.log(y), 1 / x) for x in middles]
-    lines = [f"{name} = ("]
-    for numbers in (found, [-mp.log(x) for x in found]):
-        texts = [str(np.float32(float(x))) for x in numbers]
-        lines += ["    (", *(f"        {', '.join(texts[i : i + 8])}," for i in (0, 8)), "    ),"]
-    return [*lines, ")", ""]
+    return [f"{name} = (", *row(found), *row([-mp.log(x) for x in found]), ")", ""]
+
+
+def tanh_middles() -> list[str]:
+    """Middles of 16 pieces of tanh from ``TANH_FROM`` on, four an octave, in the order of their bits; and its values there."""
+    start = np.float32(TANH_FROM).view(np.int32)
+    found = {}
+    for i in range(16):
+        low, high = (np.int32(start + ((i + j) << 21)).view(np.float32) for j in (0, 1))
+        found[((start >> 21 << 21) + (i << 21)) >> 21 & 15] = near_float32(mp.tanh, (low + high) / 2)
+    middles = [found[i] for i in range(16)]
+    return ["TANH = (", f"    {TANH_FROM!r},", *row(middles), *row([mp.tanh(x) for x in middles]), ")", ""]
+
+
+TANH_FROM = float(np.float32(0.57))
 
 
 #: Where the pieces of log lie by the four highest bits of a mantissa in [0.75, 1.5): from 1 on sixteenths, below 1 half of
@@ -456,13 +455,15 @@ LOG1P_MIDDLES = [1 + i / 15 for i in range(16)]
 def write_pieces(names: list[str]) -> None:
     """Fit the pieces of ``names`` and, where they are all there are, write their file."""
     lines = [
-        '"""Functions by pieces for float32: a width, the middles, a row of coefficients per power. Written by tools/fit.py."""',
+        '"""Functions by pieces for float32: a width, then a row of coefficients per power. Written by tools/fit.py."""',
         "",
         "# fmt: off",
         *(line for name in names for line in pieces(name)),
         "# Inverses of the middles of pieces of a logarithm, and minus their logarithms.",
         *inverses("LOG", LOG_MIDDLES),
         *inverses("LOG1P", LOG1P_MIDDLES),
+        "# Where the pieces of tanh begin, their middles, and its values there.",
+        *tanh_middles(),
     ]
     if names == list(PIECES):
         (SCALAR / "piece_tables.py").write_text("\n".join(lines[:-1]) + "\n")

@@ -37,7 +37,6 @@ from .basic import (
     to_14_bits,
     trunc,
 )
-from .pieces import by_pieces, odd
 
 INF, NAN = float("inf"), float("nan")
 #: Beyond these exp overflows, and rounds to 0.
@@ -480,10 +479,27 @@ def _pow_double(x: Value, y: Value) -> Value:
 
 
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
+def _tanh_by_quarter_octaves(x: Value) -> Value:
+    """``tanh(m + d) = T + (1 - T T) t / (1 + T t)`` with ``T = tanh(m)`` from a table of 16 and ``t = tanh(d)`` a polynomial.
+
+    Four middles an octave, found by the number's own bits: what is added to ``T`` is at most an eighth of it, and so are its
+    errors. Below the first piece both are 0. Polynomials over 32 pieces took 18.5 cycles a vector (Zen 4), this 15.2.
+    """
+    begin, middles, values = piece_tables.TANH
+    a = at_most(abs(x), 9.1)  # from where on it rounds to 1; the last piece ends at 9.12
+    j = (a.bits(SIGNED[F32]) - (struct.unpack("<i", struct.pack("<f", begin))[0] & ((1 << 21) - 1))) >> 21
+    near, zero = a < begin, like(a, 0.0)
+    m, top = (select(near, zero, pick(row, j)) for row in (middles, values))
+    d = a - m
+    u = d * d
+    t = fma(d * u, poly(u, table("TANH", x)), d)
+    return copysign(fma(-top, top, 1.0) * t / fma(top, t, 1.0) + top, x)
+
+
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent, within 2.1 ulp (float32) and 3 ulp (float64): ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
-    if by_pieces(x):
-        return odd("TANH", x)
+    """The hyperbolic tangent, within 2.1 ulp (float32; 0.8 with AVX-512) and 3 ulp (float64): ``E / (E + 2)`` with ``E = expm1(2 |x|)``."""
+    if by_sixteenths(x):
+        return _tanh_by_quarter_octaves(x)
     a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
     high, low, _ = tables.LN2[x.type.name]
     n, k = nearest(a, 2 * tables.LOG2_E[x.type.name][0])

@@ -21,15 +21,12 @@ def by_pieces(x: Value) -> bool:
 
 def piecewise(name: str, x: Value, odd: bool = False) -> Value:
     """A function of ``piece_tables`` of ``x``, which must be in one of its pieces; NaN for NaN. ``odd``: see :func:`odd`."""
-    width, middles, *rows = getattr(piece_tables, name)
+    width, *rows = getattr(piece_tables, name)
     power = width.as_integer_ratio()[0] == 1  # of two: adding a large number rounds to its multiples
     magic = MAGIC[F32] * width if power else MAGIC[F32]
     moved = x + magic if power else fma(x, 1 / width, magic)
     n, k = moved - magic, moved.bits(SIGNED[F32])
-    if middles is not None:
-        d = x - pick(middles, k)
-    else:
-        d = x - n if power else fma(n, -width, x)
+    d = x - n if power else fma(n, -width, x)
     first, *others, last = (pick(row, k) for row in rows)
     if odd:
         first = select(n == 0, d, first)
