@@ -2,7 +2,8 @@
 
 ``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``tensor.pxi`` the object; ``becoming.pxi`` what gives it other
 contents; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the one path of every op; ``pointwise.pxi`` the launcher of
-pointwise kernels; ``copying.pxi`` copies; ``views.pxi`` views and indexing; ``engine.pxi`` the backward pass.
+pointwise kernels, ``layout.pxi`` where their operands lie; ``copying.pxi`` copies; ``views.pxi`` views and indexing;
+``engine.pxi`` the backward pass.
 """
 
 cimport cython
@@ -111,6 +112,7 @@ include "graph.pxi"
 include "arguments.pxi"
 include "call.pxi"
 include "pointwise.pxi"
+include "layout.pxi"
 include "copying.pxi"
 include "views.pxi"
 include "engine.pxi"

@@ -11,7 +11,8 @@ from ._lazy import np
 from .comparison import gt
 from .elementary import exp, expm1, sigmoid, sigmoid_backward, tanh
 from .indexing import where
-from .pointwise import add, mul, mul_conj, neg, no_slope, pow, rsub, sub, times_itself, true_divide
+from .pointwise import add, mul, mul_conj, neg, no_slope, rsub, sub, times_itself, true_divide
+from .powers import pow
 from .table import composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -273,11 +274,11 @@ def gelu(input, *, approximate="none"):
 @pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
 def gelu_backward(grad, input, *, approximate="none"):
     """The derivative of :func:`gelu`, times ``grad``."""
-    if approximate == "tanh":
+    if approximate == "tanh":  # with y = (1 + tanh(u)) / 2, the derivative of y is 2 y (1 - y) u'
         square = input * input
-        t = s.tanh((input + input * square * 0.044715) * SQRT_2_OVER_PI)
-        inner = (square * (3 * 0.044715) + 1.0) * SQRT_2_OVER_PI
-        return grad * ((t + 1.0) * 0.5 + input * 0.5 * (1.0 - t * t) * inner)
+        y = s.sigmoid(input * (square * (2 * 0.044715 * SQRT_2_OVER_PI) + 2 * SQRT_2_OVER_PI))
+        slope = square * (6 * 0.044715 * SQRT_2_OVER_PI) + 2 * SQRT_2_OVER_PI
+        return grad * s.fma(s.fma(-y, y, y) * input, slope, y)
     return grad * s.gelu_slope(input)
 
 

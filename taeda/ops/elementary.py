@@ -7,6 +7,7 @@ from .._core import Tensor
 from ..kernels import scalar as s
 from ._lazy import np
 from .copies import to_dtype
+from .extrema import refused_gradient
 from .pointwise import (
     FLOATS,
     add,
@@ -15,13 +16,12 @@ from .pointwise import (
     mul_conj,
     neg,
     no_slope,
-    pow,
-    refused_gradient,
     rsub,
     times_itself,
     true_divide,
     where_nonzero,
 )
+from .powers import pow
 from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise
 from .views import view_as_complex
 

@@ -16,8 +16,10 @@ from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
 from .elementary import exp, expm1, log, log1p
+from .extrema import minimum
 from .indexing import where
-from .pointwise import abs, minimum, sqrt
+from .pointwise import abs
+from .powers import sqrt
 from .special import digamma
 from .table import composite, primitive
 

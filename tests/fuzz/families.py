@@ -27,7 +27,7 @@ HOMES: dict[str, Any] = {
 #: Which modules of the package make a family, by the beginning of their names.
 FAMILIES = {
     "pointwise": (
-        "ops.pointwise", "ops.conjugation", "ops.elementary", "ops.comparison", "ops.activation", "ops.special", "ops.bessel", "ops.orthogonal",
+        "ops.pointwise", "ops.powers", "ops.extrema", "ops.conjugation", "ops.elementary", "ops.comparison", "ops.activation", "ops.special", "ops.bessel", "ops.orthogonal",
     ),
     "reduction": ("ops.reduction", "ops.statistics", "ops.scan", "ops.softmax", "ops.histogram", "masked"),
     "shape": ("ops.shape", "ops.joining", "ops.copies", "ops.views", "ops.view_copies", "ops.view_scatters"),

@@ -49,7 +49,7 @@ def _cut(A, S, atol, rtol):
     cut = largest * (rtol[..., None].to(S.dtype) if isinstance(rtol, Tensor) else rtol)
     if atol is None:
         return cut
-    from ..pointwise import maximum
+    from ..extrema import maximum
 
     return maximum(cut, atol[..., None].to(S.dtype) if isinstance(atol, Tensor) else cut.new_full((), float(atol)))
 

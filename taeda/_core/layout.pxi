@@ -1,0 +1,291 @@
+# Where the operands of pointwise kernels lie: broadcasting, the order of dimensions, the layout of outputs, shared memory.
+
+
+cdef list turn_crossing(PyObject** inputs, int nin, Tensor out):
+    """Copy operands that run through memory across the output's order, tile by tile, into that order.
+
+    Element by element such an operand costs a cache line each (1024 x 1024 float32: 14 ms for ``x + y.t()``, 2 ms so).
+    Replaces them in ``inputs`` and gives what must stay alive.
+    """
+    cdef list made = None
+    cdef Tensor t, copy
+    cdef int i, d, inner = -1, own
+    for d in range(out.nd):
+        if out.sizes[d] > 1 and (inner < 0 or out.strides[d] < out.strides[inner]):
+            inner = d
+    if inner < 0 or out.sizes[inner] < 8:
+        return None
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            continue
+        t = <Tensor>inputs[i]
+        if t is out or not same_sizes(t, out) or t.strides[inner] == 1 or t.strides[inner] == 0:
+            continue
+        own = -1
+        for d in range(t.nd):
+            if t.strides[d] == 1 and t.sizes[d] >= 8:
+                own = d
+        if own < 0:
+            continue
+        copy = empty_strided_like(t.code, out)
+        copy_into(copy, t)
+        if made is None:
+            made = []
+        made.append(copy)
+        inputs[i] = <PyObject*>copy
+    return made
+
+
+cdef inline char layout_class(Launch* L, int k, int itemsize) noexcept:
+    cdef int64_t s = L.strides[k][L.nd - 1]
+    if s == itemsize or L.sizes[L.nd - 1] == 1:
+        return b"c"
+    return b"s" if s == 0 else b"v"
+
+
+cdef void coalesce(Launch* L) noexcept:
+    """Order dimensions by the first output's strides and merge those that are one run of memory in every operand."""
+    cdef int i, j, k, n = 0, nd = L.nd
+    cdef int64_t size
+    cdef bint merge, swap
+    for i in range(nd):  # drop dimensions of size 1
+        if L.sizes[i] != 1:
+            if n != i:
+                L.sizes[n] = L.sizes[i]
+                for k in range(L.nmem):
+                    L.strides[k][n] = L.strides[k][i]
+            n += 1
+    if n == 0:
+        L.nd = 1
+        L.sizes[0] = 1
+        for k in range(L.nmem):
+            L.strides[k][0] = 0
+        return
+    for i in range(1, n):  # insertion sort: largest output stride first, ties as they were
+        j = i
+        while j > 0 and wider(L, j, j - 1):
+            size = L.sizes[j]
+            L.sizes[j] = L.sizes[j - 1]
+            L.sizes[j - 1] = size
+            for k in range(L.nmem):
+                size = L.strides[k][j]
+                L.strides[k][j] = L.strides[k][j - 1]
+                L.strides[k][j - 1] = size
+            j -= 1
+    j = 0
+    for i in range(1, n):
+        merge = True
+        for k in range(L.nmem):
+            if L.strides[k][j] != L.strides[k][i] * L.sizes[i]:
+                merge = False
+                break
+        if merge:
+            L.sizes[j] *= L.sizes[i]
+            for k in range(L.nmem):
+                L.strides[k][j] = L.strides[k][i]
+        else:
+            j += 1
+            L.sizes[j] = L.sizes[i]
+            for k in range(L.nmem):
+                L.strides[k][j] = L.strides[k][i]
+    L.nd = j + 1
+
+
+cdef inline bint wider(Launch* L, int a, int b) noexcept:
+    """Whether dimension ``a`` has larger strides than ``b`` in the first operand that tells them apart."""
+    cdef int k
+    cdef int64_t x, y
+    for k in range(L.nmem):
+        x = L.strides[k][a] if L.strides[k][a] >= 0 else -L.strides[k][a]
+        y = L.strides[k][b] if L.strides[k][b] >= 0 else -L.strides[k][b]
+        if x != y and x and y:
+            return x > y
+    return False
+
+
+cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) except -1:
+    """The common shape of the tensor inputs; its number of dimensions."""
+    cdef int nd = 0, i, d, at
+    cdef Tensor t
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor) and (<Tensor>inputs[i]).nd > nd:
+            nd = (<Tensor>inputs[i]).nd
+    for d in range(nd):
+        shape[d] = 1
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            continue
+        t = <Tensor>inputs[i]
+        for d in range(t.nd):
+            at = nd - t.nd + d
+            if t.sizes[d] != 1 and t.sizes[d] != shape[at]:
+                if shape[at] != 1:
+                    shapes = [make_size((<Tensor>inputs[k]).nd, (<Tensor>inputs[k]).sizes) for k in range(nin)
+                              if isinstance(<object>inputs[k], Tensor)]
+                    raise RuntimeError(
+                        f"{op.name}: The size of tensor a ({shape[at]}) must match the size of tensor b ({t.sizes[d]}) "
+                        f"at non-singleton dimension {at}; shapes {', '.join([str(list(s)) for s in shapes])} do not broadcast")
+                shape[at] = t.sizes[d]
+    return nd
+
+
+cdef int target_broadcast(Op op, Tensor target, int nd, int64_t* shape) except -1:
+    """The inputs of an in-place op must broadcast to the target."""
+    cdef int d, at
+    cdef bint good = nd <= target.nd
+    if good:
+        for d in range(nd):
+            at = target.nd - nd + d
+            if shape[d] != 1 and shape[d] != target.sizes[at]:
+                good = False
+    if not good:
+        raise RuntimeError(f"{op.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                           f"{list(make_size(nd, shape))}")
+    return 0
+
+
+cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape):
+    """An output whose dimensions lie in memory in the order that the inputs' strides suggest, as PyTorch's do."""
+    cdef Tensor out = empty_tensor(code, nd, shape)
+    cdef Tensor t
+    cdef int order[MAXDIM]
+    cdef int i, d, at, other, c
+    cdef int64_t step = 1
+    cdef bint plain = True
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor) and not (<Tensor>inputs[i]).contiguous:
+            plain = False
+    if plain or nd < 2:
+        return out
+    for d in range(nd):
+        order[d] = nd - 1 - d
+    for i in range(1, nd):  # insertion sort, innermost dimension first
+        at = i
+        for d in range(i - 1, -1, -1):
+            c = compare_dims(inputs, nin, nd, shape, order[d], order[at])
+            if c > 0:
+                other = order[d]
+                order[d] = order[at]
+                order[at] = other
+                at = d
+            elif c < 0:
+                break
+    for d in range(nd):
+        out.strides[order[d]] = step
+        step *= max(shape[order[d]], 1)
+    out.contiguous = compute_contiguous(out)
+    return out
+
+
+cdef int compare_dims(PyObject** inputs, int nin, int nd, const int64_t* shape, int a, int b) noexcept:
+    """Positive where dimension ``a`` should lie outside ``b``: the first input whose strides tell them apart decides."""
+    cdef Tensor t
+    cdef int i
+    cdef int64_t x, y
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            continue
+        t = <Tensor>inputs[i]
+        x = broadcast_stride(t, nd, a)
+        y = broadcast_stride(t, nd, b)
+        if x == 0 or y == 0:
+            continue
+        if x != y:
+            return 1 if x > y else -1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
+
+
+cdef inline int64_t broadcast_stride(Tensor t, int nd, int d) noexcept:
+    d -= nd - t.nd
+    if d < 0 or t.sizes[d] == 1:
+        return 0
+    return t.strides[d] if t.strides[d] >= 0 else -t.strides[d]
+
+
+cdef int refuse_repeated(Op op, Tensor target) except -1:
+    """Raise where elements of what is to be written share memory, as those of an expanded tensor do.
+
+    An op that writes one value everywhere (trait ``one_value``) may.
+    """
+    cdef int d
+    for d in range(target.nd):
+        if target.strides[d] == 0 and target.sizes[d] > 1 and target.count and "one_value" not in op.traits:
+            raise RuntimeError(f"{op.name}: unsupported operation: more than one element of the written-to tensor "
+                               f"refers to a single memory location. Please clone() the tensor before performing the "
+                               f"operation.")
+    return 0
+
+
+cdef bint same_window(Tensor a, Tensor b) noexcept:
+    """Whether two tensors with one first element show the same elements in the same places."""
+    cdef int d
+    if not same_sizes(a, b):
+        return False
+    for d in range(a.nd):
+        if a.sizes[d] != 1 and a.strides[d] != b.strides[d]:
+            return False
+    return True
+
+
+cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except -1:
+    """Writing must not hit an element twice, nor an input's element that is read later."""
+    cdef int i
+    cdef Tensor t
+    if not target.contiguous:
+        refuse_repeated(op, target)
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor):
+            t = <Tensor>inputs[i]
+            if t is target or t.storage.data != target.storage.data or t.count == 0:
+                continue
+            if t.ptr == target.ptr and same_window(t, target):
+                continue
+            if overlaps(t, target):
+                raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
+                                   f"written-to tensor refer to a single memory location. Please clone() the tensor before "
+                                   f"performing the operation.")
+    return 0
+
+
+cdef int keep_apart(Op op, PyObject** bound, object out) except -1:
+    """Raise where an ``out`` shares memory with an argument other than element for element.
+
+    An op with the trait ``out_apart`` reads its input in another order than it writes: there it may not share at all.
+    """
+    cdef object target, x
+    cdef Tensor t
+    cdef int i
+    cdef bint apart = "out_apart" in op.traits
+    for target in (out if PyTuple_Check(out) or PyList_Check(out) else (out,)):
+        if not isinstance(target, Tensor):
+            continue
+        for i in range(op.nparams):
+            for x in (<object>bound[i] if PyTuple_Check(<object>bound[i]) or PyList_Check(<object>bound[i])
+                      else (<object>bound[i],)):
+                if not isinstance(x, Tensor):
+                    continue
+                t = <Tensor>x
+                if apart and t.storage is (<Tensor>target).storage and overlaps(t, <Tensor>target):
+                    raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
+                                       f"written-to tensor refer to a single memory location. Please clone() the tensor "
+                                       f"before performing the operation.")
+                refuse_overlap(op, <Tensor>target, t)
+    return 0
+
+
+def refuse_overlap(Op op, Tensor target, Tensor source):
+    """Raise where ``source`` shares memory with ``target``, which is to be written, other than element for element."""
+    cdef PyObject* inputs[1]
+    inputs[0] = <PyObject*>source
+    check_overlap(op, target, inputs, 1)
+
+
+cdef bint overlaps(Tensor a, Tensor b) noexcept:
+    """Whether the two dense tensors share memory; tensors with holes are taken not to."""
+    cdef char* alo = a.ptr
+    cdef char* blo = b.ptr
+    if not is_dense(a) or not is_dense(b):
+        return False
+    return alo < blo + b.count * ITEMSIZE[b.code] and blo < alo + a.count * ITEMSIZE[a.code]

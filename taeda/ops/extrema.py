@@ -1,0 +1,244 @@
+"""The larger and the smaller of two, and clamping, element by element."""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import scalar as s
+from ._lazy import np
+from .copies import convert
+from .pointwise import REAL, _as_tensor
+from .table import can_cast, composite, expect_tensors, pointwise
+
+
+@pointwise(
+    dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.maximum(*x), tensors=("input", "other")
+)
+def maximum(input, other):
+    """The larger of the two, NaN where either is NaN."""
+    return s.maximum(input, other)
+
+
+@pointwise(
+    dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.minimum(*x), tensors=("input", "other")
+)
+def minimum(input, other):
+    """The smaller of the two, NaN where either is NaN."""
+    return s.minimum(input, other)
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def larger_gradient(grad, input, other):
+    """``grad`` where ``input`` is larger than ``other``, half of it where they are equal, else 0."""
+    return s.select(input < other, s.like(grad, 0.0), s.select(input == other, grad * 0.5, grad))
+
+
+larger_gradient.vjp(grad=lambda g, input, other: larger_gradient(g, input, other))
+maximum.vjp(
+    input=lambda g, input, other: larger_gradient(g, input, other),
+    other=lambda g, input, other: larger_gradient(g, other, input),
+)
+minimum.vjp(
+    input=lambda g, input, other: larger_gradient(g, other, input),
+    other=lambda g, input, other: larger_gradient(g, input, other),
+)
+
+
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmax(*x), tensors=("input", "other"))
+def fmax(input, other):
+    """The larger of the two; a number wins over NaN."""
+    return s.fmax(input, other)
+
+
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmin(*x), tensors=("input", "other"))
+def fmin(input, other):
+    """The smaller of the two; a number wins over NaN."""
+    return s.fmin(input, other)
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def chosen_gradient(grad, input, out):
+    """``grad`` where ``input`` is what was chosen, else 0."""
+    return s.select(input == out, grad, s.like(grad, 0.0))
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def refused_gradient(grad, input, out):
+    """``grad`` where ``input`` is not what was chosen, else 0."""
+    return s.select(input == out, s.like(grad, 0.0), grad)
+
+
+chosen_gradient.vjp(grad=lambda g, input, out: chosen_gradient(g, input, out))
+refused_gradient.vjp(grad=lambda g, input, out: refused_gradient(g, input, out))
+fmax.vjp(
+    input=lambda g, input, out: chosen_gradient(g, input, out),
+    other=lambda g, input, out: refused_gradient(g, input, out),
+)
+fmin.vjp(
+    input=lambda g, input, out: chosen_gradient(g, input, out),
+    other=lambda g, input, out: refused_gradient(g, input, out),
+)
+
+
+@pointwise(method=False, operands=1, dtypes=REAL, reference=lambda x: x, node="ClampBackward1", fits=True)
+def clamp_between(input, min=None, max=None):
+    """``input`` held between two numbers, either of which may be None; NaN stays."""
+    if min is not None:
+        input = s.at_least(input, min)
+    return input if max is None else s.at_most(input, max)
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=REAL, second=False)
+def clamp_gradient(grad, input, min=None, max=None):
+    """``grad`` where ``input`` lies within the bounds, else 0."""
+    nothing = s.like(grad, 0)
+    if min is not None:
+        grad = s.select(input < min, nothing, grad)
+    return grad if max is None else s.select(input > max, nothing, grad)
+
+
+clamp_gradient.vjp(grad=lambda g, input, min, max: clamp_gradient(g, input, min, max))
+clamp_between.vjp(input=lambda g, input, min, max: clamp_gradient(g, input, min, max))
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def gradient_from(grad, input, bound):
+    """``grad`` where ``input >= bound``, else 0."""
+    return s.select(input >= bound, grad, s.like(grad, 0.0))
+
+
+@pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
+def gradient_below(grad, input, bound):
+    """``grad`` where ``input < bound``, else 0."""
+    return s.select(input < bound, grad, s.like(grad, 0.0))
+
+
+gradient_from.vjp(grad=lambda g, input, bound: gradient_from(g, input, bound))
+gradient_below.vjp(grad=lambda g, input, bound: gradient_below(g, input, bound))
+
+
+@pointwise(method=False, dtypes=("bool", "int", "float"))
+def at_least(input, bound):
+    """``input`` where it is not below ``bound``, else ``bound``, which gets the gradient there alone."""
+    return s.maximum(input, bound)
+
+
+@pointwise(method=False, dtypes=("bool", "int", "float"))
+def at_most(input, bound):
+    """``input`` where it is not above ``bound``, else ``bound``, which gets the gradient there alone."""
+    return s.minimum(input, bound)
+
+
+at_least.vjp(
+    input=lambda g, input, bound: gradient_from(g, input, bound),
+    bound=lambda g, input, bound: gradient_below(g, input, bound),
+)
+at_most.vjp(
+    input=lambda g, input, bound: gradient_from(g, bound, input),
+    bound=lambda g, input, bound: gradient_below(g, bound, input),
+)
+
+
+@pointwise(method=False, inplace=False, dtypes=("bool", "int", "float"), node="ClampBackward0")
+def clamp_within(input, min, max):
+    """``input`` held between two tensors; the upper one wins where they cross."""
+    return s.minimum(s.maximum(input, min), max)
+
+
+clamp_within.vjp(
+    input=lambda g, input, min, max: gradient_from(gradient_from(g, input, min), max, input),
+    min=lambda g, input, min, max: gradient_below(gradient_below(g, input, min), min, max),
+    max=lambda g, input, min, max: gradient_below(g, max, at_least(input, min)),
+)
+
+
+def _clamp_to_tensors(input, min, max, out, inplace):
+    bounds = [(op, _as_tensor(b, input)) for op, b in ((at_least, min), (at_most, max)) if b is not None]
+    if inplace:
+        for op, bound in bounds:
+            op.traits["inplace"](input, bound)
+        return input
+    if len(bounds) == 2 and out is None:
+        return clamp_within(input, bounds[0][1], bounds[1][1])
+    for op, bound in bounds[:-1]:
+        input = op(input, bound)
+    op, bound = bounds[-1]
+    return op(input, bound) if out is None else op(input, bound, out=out)
+
+
+#: Types of bounds that need no conversion; others may be NumPy's.
+_BOUNDS = {float, int, type(None), Tensor}
+
+
+def _bound(x):
+    found = None if isinstance(x, Tensor) else _core.HELPERS["operand"](x)
+    return x if found is None else found
+
+
+def _clamp(input, min, max, out, inplace, name="clamp"):
+    if not isinstance(input, Tensor):
+        expect_tensors(name, input=input)
+    if type(min) not in _BOUNDS or type(max) not in _BOUNDS:
+        min, max = (_bound(b) for b in (min, max))
+    numbers = not (isinstance(min, Tensor) or isinstance(max, Tensor))
+    if numbers and (min != min or max != max):  # NaN bounds give NaN, as tensors of them do
+        min, max = (_as_tensor(b, input) if b != b else b for b in (min, max))
+        return _clamp_to_tensors(input, min, max, out, inplace)
+    if numbers and not inplace and out is None and input.is_floating_point() and (min is not None or max is not None):
+        return clamp_between(input, min, max)  # the common case, at once
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    if not numbers:
+        return _clamp_to_tensors(input, min, max, out, inplace)
+    if not inplace:
+        for bound in (min, max):
+            if bound is not None:
+                input = convert(input, _core.result_type(input, bound))
+    if inplace:
+        for bound in (min, max):
+            if bound is not None and not can_cast(_core.result_type(input, bound), input.dtype):
+                raise RuntimeError(
+                    f"{name}_: result type {_core.result_type(input, bound)} can't be cast to the desired output type "
+                    f"{input.dtype}"
+                )
+        return clamp_between.traits["inplace"](input, min, max)
+    return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)
+
+
+@composite(names=("clip",))
+def clamp(input, min=None, max=None, *, out=None):
+    """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
+    if out is None and min.__class__ is float is max.__class__ and input.__class__ is Tensor:  # what is common, at once
+        if min == min and max == max and input.dtype.is_floating_point:
+            return clamp_between(input, min, max)
+    return _clamp(input, min, max, out, False)
+
+
+@composite(names=("clip_",))
+def clamp_(input, min=None, max=None):
+    """In-place form of :func:`clamp`."""
+    return _clamp(input, min, max, None, True)
+
+
+@composite()
+def clamp_min(input, min, *, out=None):
+    """``input``, at least ``min``."""
+    return _clamp(input, min, None, out, False, "clamp_min")
+
+
+@composite()
+def clamp_max(input, max, *, out=None):
+    """``input``, at most ``max``."""
+    return _clamp(input, None, max, out, False, "clamp_max")
+
+
+@composite()
+def clamp_min_(input, min):
+    """In-place form of :func:`clamp_min`."""
+    return _clamp(input, min, None, None, True, "clamp_min_")
+
+
+@composite()
+def clamp_max_(input, max):
+    """In-place form of :func:`clamp_max`."""
+    return _clamp(input, None, max, None, True, "clamp_max_")

@@ -1,0 +1,189 @@
+"""Powers and roots, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..kernels import scalar as s
+from ._lazy import np
+from .copies import to_dtype
+from .pointwise import (
+    FLOATS,
+    NUMBER,
+    _as_tensor,
+    div_conj,
+    mul,
+    mul_conj,
+    neg,
+    no_slope,
+    sub,
+    times_itself,
+    true_divide,
+    where_nonzero,
+)
+from .table import composite, pointwise
+
+
+@composite(inplace=True)
+def square(input, *, out=None):
+    """``input * input``; of bools, as whole numbers."""
+    if input.dtype is _core.bool_:
+        input = to_dtype(input, _core.int64)
+    return times_itself(input) if out is None else times_itself(input, out=out)
+
+
+@pointwise(method=False, dtypes=NUMBER, reference=lambda x: x * x * x)
+def cube(input):
+    """``input * input * input``."""
+    return input * input * input
+
+
+cube.vjp(input=lambda g, input: mul_conj(g, mul(times_itself(input), 3)))
+
+
+@pointwise(promote="float", reference=lambda *x: np.sqrt(*x), domain=(0.1, 4))
+def sqrt(input):
+    """The square root; NaN of negative numbers."""
+    return s.sqrt(input)
+
+
+sqrt.vjp(input=lambda g, out: div_conj(g, mul(out, 2)))
+
+
+@pointwise(promote="float", reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 4))
+def rsqrt(input):
+    """``1 / sqrt(input)``."""
+    return s.rsqrt(input)
+
+
+rsqrt.vjp(input=lambda g, out: mul_conj(g, mul(cube(out), -0.5)))
+
+
+@pointwise(promote="float", reference=lambda *x: np.reciprocal(*x), domain=(0.5, 2))
+def reciprocal(input):
+    """``1 / input``."""
+    return s.reciprocal(input)
+
+
+reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, times_itself(out))))
+
+
+@pointwise(method=False, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)), node="Pow")
+def power(input, exponent):
+    """``input ** exponent`` by the general formula; see :func:`pow`."""
+    return s.pow(input, exponent)
+
+
+def _base_slope(g, input, exponent):
+    if not isinstance(exponent, Tensor):
+        return no_slope(g) if exponent == 0 else mul_conj(g, mul(pow(input, exponent - 1), exponent))
+    return mul_conj(g, where_nonzero(exponent, mul(exponent, power(input, sub(exponent, 1)))))
+
+
+def _exponent_slope(g, input, exponent, out):
+    return mul_conj(g, power_log(_as_tensor(input, exponent), exponent, out))
+
+
+@pointwise(method=False, inplace=False, dtypes=FLOATS, operands=3, domain=(0.5, 2))
+def power_log(input, exponent, other):
+    """``other * log(input)``, 0 where ``input`` is 0 and ``exponent`` is not negative."""
+    return s.select((input == 0) & (s.real(exponent) >= 0), s.constant(other, 0), other * s.log(input))
+
+
+power_log.vjp(
+    input=lambda g, input, other: mul_conj(g, where_nonzero(input, true_divide(other, input))),
+    other=lambda g, input, exponent: mul_conj(g, power_log(input, exponent, 1.0)),
+)
+power.vjp(input=_base_slope, exponent=_exponent_slope)
+
+_POWERS = {2: times_itself, 3: cube}
+_FLOAT_POWERS = {0.5: sqrt, -0.5: rsqrt, -1: reciprocal}
+
+
+def _special_power(input, exponent):
+    """The op for ``input ** exponent`` where there is a faster and more exact one."""
+    kind = type(exponent)
+    if kind is not int and kind is not float:
+        return None
+    floating = input.is_floating_point() or input.is_complex()
+    if kind is int and not floating and exponent < 0:
+        raise RuntimeError(f"Integers to negative integer powers are not allowed (got exponent {exponent}).")
+    if kind is int or floating:
+        op = _POWERS.get(exponent)
+        if op is not None:
+            return op
+    return _FLOAT_POWERS.get(exponent) if floating else None
+
+
+@composite()
+def pow(input: Any, exponent, *, out=None):
+    """``input ** exponent``; either may be a number.
+
+    Raises:
+        RuntimeError: a whole number to a negative whole number given as a number.
+    """
+    common = exponent.__class__ is int and exponent in _POWERS and out is None and input.__class__ is Tensor
+    if common and input.dtype is not _core.bool_:
+        return _POWERS[exponent](input)
+    op = _special_power(input, exponent) if isinstance(input, Tensor) and not isinstance(exponent, Tensor) else None
+    if op is not None and input.dtype is not _core.bool_:
+        return op(input) if out is None else op(input, out=out)
+    return power(input, exponent) if out is None else power(input, exponent, out=out)
+
+
+@composite()
+def pow_(input, exponent):
+    """In-place form of :func:`pow`."""
+    op = _special_power(input, exponent) if not isinstance(exponent, Tensor) else None
+    if op is not None and input.dtype is not _core.bool_:
+        return op.traits["inplace"](input)
+    return power.traits["inplace"](input, exponent)
+
+
+@composite(method=False)
+def rpow(input: Any, other):
+    """``other ** input``."""
+    return power(other, input)
+
+
+def _widest(input, exponent):
+    """The dtype of :func:`float_power`, and its operands in that."""
+    complex_ = any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in (input, exponent))
+    wide = _core.complex128 if complex_ else _core.float64
+    return wide, *(to_dtype(x, wide) if isinstance(x, Tensor) else x for x in (input, exponent))
+
+
+@composite()
+def float_power(input: Any, exponent, *, out=None):
+    """``input ** exponent`` in float64 or complex128."""
+    _, base, power_ = _widest(input, exponent)
+    return pow(base, power_, out=out)
+
+
+@composite()
+def float_power_(input, exponent):
+    """In-place form of :func:`float_power`.
+
+    Raises:
+        RuntimeError: ``input`` is not of the dtype of the result, float64 or complex128.
+    """
+    wide, _, power_ = _widest(input, exponent)
+    if input.dtype != wide:
+        raise RuntimeError(
+            f"float_power_: the base has dtype {input.dtype}, but the operation's result requires {wide}"
+        )
+    return pow_(input, power_)
+
+
+@pointwise(dtypes=("float",), reference=lambda *x: np.hypot(*x), tensors=("input", "other"))
+def hypot(input, other):
+    """``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
+    return s.hypot(input, other)
+
+
+hypot.vjp(
+    input=lambda g, input, out: mul(g, where_nonzero(out, true_divide(input, out))),
+    other=lambda g, other, out: mul(g, where_nonzero(out, true_divide(other, out))),
+)
