@@ -17,7 +17,7 @@ cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
 
 cdef enum:
-    LARGE_BYTES = 4 << 20     # from here on a transposed copy is stored past the cache, where rows begin at its lines
+    LARGE_BYTES = 4 << 20     # from here on a transposed copy is stored past the cache
     PARALLEL_BYTES = 1 << 18  # below this one thread does it all
     PIECE_BYTES = 1 << 16
 
@@ -93,9 +93,7 @@ def copy_transposed(Tensor target, Tensor source):
     arg[7] = ss[k - 2] if k > 1 else 0
     for d in range(k - 2):
         outer *= sizes[d]
-    large = target.count * item >= LARGE_BYTES and <size_t>target.ptr % 64 == 0 and arg[2] % 64 == 0
-    for d in range(k):
-        large = large and ts[d] % 64 == 0
+    large = target.count * item >= LARGE_BYTES and arg[0] >= 64 and arg[1] * item >= 256
     fn = transpose_kernel(item, large)
     total = arg[4] * (sizes[k - 2] if k > 1 else 1)
     d = log2_item(item)

@@ -8,7 +8,7 @@ Kernels know only the size of an item, so one serves every dtype of that size.
 from __future__ import annotations
 
 from .build import kernel
-from .ir import F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
+from .ir import BOOL, F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
 from .pointwise import AHEAD
 
 #: The unsigned type that carries one item of so many bytes; 16 bytes travel as two lanes of 8.
@@ -83,34 +83,19 @@ def transpose_rows(item: int) -> int:
     return max(LINE // item, 16)
 
 
-def _tile(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, stream: bool) -> None:
-    """One tile, written whole rows at a time."""
+def _tile(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, stream: bool = False) -> None:
+    """One tile, written whole rows at a time; with ``stream`` these are cache lines."""
     n = tile_side(f, item)
     t, lanes = CARRIER[item]
     if item == 16:
         for i in range(n):
             for j in range(n):
                 x = f.load(f.offset(src, src_row * j + i * item), t, lanes)
-                f.store(f.offset(dst, dst_row * i + j * item), x, nontemporal=stream)
+                f.store(f.offset(dst, dst_row * i + j * item), x)
         return
     rows = [f.load(f.offset(src, src_row * j), t, n) for j in range(n)]
     for i, row in enumerate(transpose_registers(rows)):
         f.store(f.offset(dst, dst_row * i), row, nontemporal=stream)
-
-
-def _line(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, buffer: Value) -> None:
-    """Tiles side by side that make one cache line of each row, gathered in ``buffer`` and streamed out line by line.
-
-    Half a line stored past the cache costs as much as a read and a write of the whole line.
-    """
-    n = tile_side(f, item)
-    for k in range(0, LINE, n * item):
-        _tile(f, f.offset(buffer, k), f.offset(src, src_row * (k // item)), f.i64(LINE), src_row, item, False)
-    wide = f.vector_bytes // 8
-    for i in range(n):
-        for k in range(0, LINE, f.vector_bytes):
-            x = f.load(f.offset(buffer, i * LINE + k), U64, wide)
-            f.store(f.offset(dst, dst_row * i + k), x, nontemporal=True)
 
 
 def _plain(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, item: int, i: tuple, j: tuple) -> None:
@@ -150,7 +135,7 @@ def transpose(f: Function, item: int) -> None:
         whole_i, whole_j = count & f.i64(-n), columns & f.i64(-n)
         with f.loop(0, whole_j, n) as J, f.loop(0, whole_i, n) as I:
             there = f.offset(to, I.index * dst_row + J.index * item)
-            _tile(f, there, f.offset(at, J.index * src_row + I.index * item), dst_row, src_row, item, False)
+            _tile(f, there, f.offset(at, J.index * src_row + I.index * item), dst_row, src_row, item)
         with f.when(whole_j < columns):
             _plain(f, to, at, dst_row, src_row, item, (0, whole_i), (whole_j, columns))
         with f.when(whole_i < count), f.loop(0, columns, 64) as J:
@@ -158,63 +143,104 @@ def transpose(f: Function, item: int) -> None:
             _plain(f, to, at, dst_row, src_row, item, (whole_i, count), (J.index, stop))
 
 
-#: Bytes of a block's rows in the source (so many rows of the result), and in the result (so many rows of the source).
-BLOCK_FROM, BLOCK_TO = 2048, 1024
-#: Of the latter, what is written at once, and lines of the source that are asked for ahead.
-RUN, LINES_AHEAD = 256, 4
+#: Rows and columns of a block by the size of an item: two of them lie in the second-level cache.
+BLOCK = {1: 512, 2: 256, 4: 256, 8: 128, 16: 64}
 
 
 def transpose_block(item: int) -> tuple[int, int]:
     """Rows and columns of the result in one unit of :func:`transpose_large`."""
-    return BLOCK_FROM // item, BLOCK_TO // item
+    return BLOCK[item], BLOCK[item]
 
 
 @kernel
 def transpose_large(f: Function, item: int) -> None:
-    """:func:`transpose` past the cache, for results of which nothing would stay there; rows begin at cache lines.
+    """:func:`transpose` past the cache, for results of which nothing would stay there.
 
-    ``[begin, end)`` are blocks of :func:`transpose_block`, row by row, for each batch. What counts is how often the
-    processor must look a page up: in a block the pages of both sides are few enough to be remembered, some rows of the
-    source are read along themselves, and each row of the result is written in runs of several lines. 4096 x 2048 float32
-    (Zen 4, one thread, in turns): in strips 9.5 ms, whole rows of the source at once 4.1, blocks 2.3, a plain copy 1.7.
+    ``[begin, end)`` are square blocks of :data:`BLOCK` items, row by row, for each batch. What counts is that memory is
+    read and written in long runs: while one block is turned the next is asked for along its rows (4096 x 4096 float32, Zen 4,
+    one thread: 5.4 ms so and 10.2 reading lines of 64 rows in turn). Where rows of the result do not begin at cache lines,
+    some at a time are put together in the first-level cache and leave it by whole lines (3001 x 3008: 4.2 and 9.3 ms); a
+    row's part of a block then begins and ends where a line does, and the block reads a few columns more.
     """
     rows, columns, dst_row, src_row = (f.size(i) for i in range(4))
-    n, (block_i, block_j) = tile_side(f, item), transpose_block(item)
-    line, run = max(n, LINE // item), RUN // item
-    by_line = n * item < LINE
-    step = LINE // item if by_line else n
-    buffer = f.scratch(n * LINE) if by_line else None
-    blocks_i, blocks_j = (rows + (block_i - 1)) / block_i, (columns + (block_j - 1)) / block_j
-    with f.loop(f.begin, f.end) as S:
-        batch = S.index / (blocks_i * blocks_j)
-        inside = S.index - batch * (blocks_i * blocks_j)
-        first_i = inside / blocks_j * block_i
-        first_j = (inside - inside / blocks_j * blocks_j) * block_j
+    n, side = tile_side(f, item), BLOCK[item]
+    run = side * item  # bytes
+    pitch = run + LINE
+    buffer = f.scratch(n * pitch + LINE)
+    blocks_i, blocks_j = (rows + (side - 1)) / side, (columns + (side - 1)) / side
+
+    def place(index: Value) -> tuple[Value, Value, Value, Value]:
+        """Where block ``index`` of the result and of the source begins, and its first row and column."""
+        batch = index / (blocks_i * blocks_j)
+        inside = index - batch * (blocks_i * blocks_j)
+        i = inside / blocks_j
+        first_i, first_j = i * side, (inside - i * blocks_j) * side
         to, at = _batch(f, batch)
         to = f.offset(to, first_i * dst_row + first_j * item)
-        at = f.offset(at, first_j * src_row + first_i * item)
-        count_i = f.select(rows - first_i < block_i, rows - first_i, f.i64(block_i))
-        count_j = f.select(columns - first_j < block_j, columns - first_j, f.i64(block_j))
-        whole_i, whole_j = count_i & f.i64(-line), count_j & f.i64(-step)
-        with f.loop(0, whole_j, run) as R:
-            stop = f.select(whole_j - R.index < run, whole_j, R.index + run)
-            with f.loop(0, whole_i, line) as I:
-                with f.loop(R.index, stop, 8) as J:
-                    ahead = f.offset(at, J.index * src_row + I.index * item + LINES_AHEAD * LINE)
-                    for k in range(8):
-                        f.prefetch(f.offset(ahead, src_row * k))
-                with f.loop(R.index, stop, step) as J:
-                    for i in range(0, line, n):
-                        there = f.offset(to, (I.index + i) * dst_row + J.index * item)
-                        here = f.offset(at, J.index * src_row + (I.index + i) * item)
-                        if buffer is None:
-                            _tile(f, there, here, dst_row, src_row, item, True)
-                        else:
-                            _line(f, there, here, dst_row, src_row, item, buffer)
-        with f.when(whole_j < count_j):
-            _plain(f, to, at, dst_row, src_row, item, (0, whole_i), (whole_j, count_j))
+        return to, f.offset(at, first_j * src_row + first_i * item), first_i, first_j
+
+    def fetch(at: Value, tile: Value) -> None:
+        """Ask for as many lines of the block at ``at`` as a tile has, row by row."""
+        lines = max(n * n * item // LINE, 1)
+        first = tile * (lines * LINE)
+        row = first / run
+        line = f.offset(at, row * src_row + (first - row * run))
+        for k in range(lines):
+            f.prefetch(f.offset(line, k * LINE), 2)
+
+    def put(to: Value, part: Value, stop: Value, begins: Value) -> None:
+        """A row's part, up to ``stop`` bytes, from its first line on; what is before where the row begins here."""
+        shift = -f.address(to) & (LINE - 1)
+        stop = f.select(shift + run < stop, shift + run, stop)
+        head = f.select(shift < stop, shift, stop)
+        whole = head + ((stop - head) & f.i64(-LINE))
+        wide = f.vector_bytes // 8
+        with f.when(begins & (head > 0)):
+            copy_bytes(f, to, part, head, item)
+        with f.loop(head, whole, LINE) as L:
+            for k in range(0, LINE, f.vector_bytes):
+                x = f.load(f.offset(part, L.index + k), U64, wide)
+                f.store(f.offset(to, L.index + k), x, nontemporal=True)
+        with f.when(whole < stop):
+            copy_bytes(f, f.offset(to, whole), f.offset(part, whole), stop - whole, item)
+
+    def by_tiles(here: Value, stop: Value, ahead: Value, tile: Value, to: Value, to_row: Value, stream: bool) -> None:
+        """Tiles of ``n`` rows of the result, up to column ``stop``."""
+        with f.loop(0, stop, n) as J:
+            fetch(ahead, tile + J.index / n)
+            _tile(f, f.offset(to, J.index * item), f.offset(here, J.index * src_row), to_row, src_row, item, stream)
+
+    def staged(here: Value, count: Value, ahead: Value, tile: Value, to: Value, begins: Value) -> None:
+        """The same by way of the buffer, for rows that do not begin at lines and for tiles narrower than one."""
+        whole = count & f.i64(-n)
+        by_tiles(here, whole, ahead, tile, buffer, f.i64(pitch), False)
+        with f.loop(whole, count) as J, f.loop(0, n) as K:
+            there = f.offset(buffer, K.index * pitch + J.index * item)
+            copy_item(f, there, f.offset(here, J.index * src_row + K.index * item), item)
+        with f.loop(0, n) as K:
+            put(f.offset(to, K.index * dst_row), f.offset(buffer, K.index * pitch), count * item, begins)
+
+    def block(index: Value) -> None:
+        to, at, first_i, first_j = place(index)
+        ahead = place(f.select(index + 1 < f.end, index + 1, index))[1]
+        count_i, left = f.select(rows - first_i < side, rows - first_i, f.i64(side)), columns - first_j
+        count_j = f.select(left < side + LINE // item, left, f.i64(side + LINE // item))
+        whole_i = count_i & f.i64(-n)
+        in_lines = ((f.address(to) | dst_row) & (LINE - 1)) == 0
+        with f.loop(0, whole_i, n) as I:
+            here, tile = f.offset(at, I.index * item), I.index / n * (side // n)
+            rows_at = f.offset(to, I.index * dst_row)
+            straight = in_lines & (left >= side) if n * item == LINE else f.const(BOOL, False)
+            with f.when(straight):
+                by_tiles(here, f.i64(side), ahead, tile, rows_at, dst_row, True)
+            with f.when(~straight):
+                staged(here, count_j, ahead, tile, rows_at, first_j == 0)
         with f.when(whole_i < count_i):
-            _plain(f, to, at, dst_row, src_row, item, (whole_i, count_i), (0, count_j))
+            stop = f.select(left < side, left, f.i64(side))
+            _plain(f, to, at, dst_row, src_row, item, (whole_i, count_i), (f.i64(0), stop))
+
+    with f.loop(f.begin, f.end) as S:
+        block(S.index)
     f.fence()
 
 

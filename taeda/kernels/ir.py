@@ -637,6 +637,10 @@ class Function:
         self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         self.lines.append(f"  call void @llvm.prefetch.p0({pointer.typed}, i32 {int(write)}, i32 {locality}, i32 1)")
 
+    def address(self, pointer: Value) -> Value:
+        """``pointer`` as an int64."""
+        return self.emit(f"ptrtoint {pointer.typed} to i64", I64)
+
     def fence(self) -> None:
         """Let stores past the cache be seen by others before anything stored later: they are not ordered otherwise."""
         self.lines.append("  fence seq_cst")

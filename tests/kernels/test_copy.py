@@ -24,14 +24,15 @@ def test_transpose(run, item, rows, columns):
 
 @pytest.mark.parametrize("item", DTYPES)
 @pytest.mark.parametrize(
-    "blocks_i, more_i, blocks_j, more_j", [(0, 96, 0, 192), (1, 0, 1, 0), (1, 37, 2, 70), (0, 3, 0, 5)]
+    "blocks_i, more_i, blocks_j, more_j", [(0, 96, 0, 192), (1, 0, 1, 0), (1, 37, 2, 70), (0, 3, 0, 5), (0, 70, 1, 3)]
 )
-def test_large_transpose(run, item, blocks_i, more_i, blocks_j, more_j):
+@pytest.mark.parametrize("aligned", [True, False])
+def test_large_transpose(run, item, blocks_i, more_i, blocks_j, more_j, aligned):
     side = kernels.transpose_block(item)
     rows, columns = blocks_i * side[0] + more_i, blocks_j * side[1] + more_j
-    width = -(-columns * item // 64) * 64
+    width = -(-columns * item // 64) * 64 if aligned else columns * item
     block = np.zeros(2 * rows * width + 64, np.uint8)
-    start = -block.ctypes.data % 64
+    start = -block.ctypes.data % 64 + (0 if aligned else item)
     target = block[start : start + 2 * rows * width].view(DTYPES[item]).reshape(2, rows, width // item)[:, :, :columns]
     source = numbers((2, columns, rows), item)
     d, s = target.strides, source.strides
@@ -39,6 +40,7 @@ def test_large_transpose(run, item, blocks_i, more_i, blocks_j, more_j):
     total = 2 * -(-rows // side[0]) * -(-columns // side[1])
     run(kernels.transpose_large(item), [target, source], args, total, pieces=min(total, 3))
     np.testing.assert_array_equal(target, source.swapaxes(1, 2))
+    assert not block[:start].any() and not block[start + 2 * rows * width :].any()
 
 
 @pytest.mark.parametrize("item", DTYPES)
