@@ -115,12 +115,12 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds ``torch.*`` in taeda, and the package metadata of ``torch``."""
+    """Finds ``torch.*`` and ``functorch`` in taeda, and the package metadata of ``torch``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if not fullname.startswith("torch."):
+        if not fullname.startswith("torch.") and fullname.partition(".")[0] != "functorch":
             return None
         home = _home(fullname.removeprefix("torch."))
         if home is None:
@@ -279,7 +279,7 @@ def uninstall() -> None:
 
     if is_installed():
         sys.meta_path.remove(_finder)
-    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("torch", "functorch")]:
         del sys.modules[name]
     for cls, name in _renamed:
         cls.__module__ = name

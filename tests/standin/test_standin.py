@@ -289,3 +289,34 @@ def test_private_names_that_packages_take():
         "tensor([1., 2.])",
         "RuntimeError TypeError ValueError IndexError RuntimeError RuntimeError ",
     ]
+
+
+def test_functorch():
+    run(
+        """
+        import pytest, torch
+        from functorch import combine_state_for_ensemble, grad, jacrev, make_functional, make_functional_with_buffers, vmap
+        x = torch.randn(5, 3)
+        net = torch.nn.Linear(3, 2)
+        f, params = make_functional(net)
+        assert torch.equal(f(params, x), net(x)) and [p.shape for p in params] == [(2, 3), (2,)]
+        assert not list(f.parameters()) and params[0] is not net.weight and params[0].requires_grad
+        assert not make_functional(net, disable_autograd_tracking=True)[1][0].requires_grad
+        g = grad(lambda p: f(p, x).sum())(params)
+        assert torch.allclose(g[1], torch.full((2,), 5.0))
+        assert jacrev(f)(params, x[0])[0].shape == (2, 2, 3)
+        bn = torch.nn.BatchNorm1d(3).eval()
+        f, params, buffers = make_functional_with_buffers(bn)
+        assert torch.equal(f(params, buffers, x), bn(x)) and len(buffers) == 3
+        with pytest.raises(RuntimeError, match="make_functional_with_buffers"):
+            make_functional(bn)
+        with pytest.raises(ValueError, match="expected 2 parameters"):
+            f(params[:1], buffers, x)
+        nets = [torch.nn.Linear(3, 2) for _ in range(4)]
+        f, params, buffers = combine_state_for_ensemble(nets)
+        got = vmap(f, in_dims=(0, 0, None))(params, buffers, x)
+        assert torch.allclose(got, torch.stack([n(x) for n in nets]), atol=1e-6)
+        with pytest.raises(ModuleNotFoundError, match="functorch.compile"):
+            import functorch.compile
+        """
+    )
