@@ -9,6 +9,7 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda.amp.autocast_mode import is_autocast_enabled
 
 from ...ops.recurrent import cell
 from .. import functional as F
@@ -142,7 +143,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless ``input`` has the right dtype, dimensions and width."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype and not taeda.is_autocast_enabled("cpu"):
+        if input.dtype != weight.dtype and not is_autocast_enabled("cpu"):
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
