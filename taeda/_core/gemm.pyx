@@ -24,6 +24,7 @@ cdef enum:
     MATMUL_ARGS = 24
     DOT_ARGS = 20
     TASK = 1 << 19        # multiplications worth a task of their own
+    FAR = 1 << 16         # bytes from row to row
     LARGE = 1 << 19       # bytes of a matrix that does not stay in the nearer caches
     FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
@@ -218,7 +219,8 @@ cdef bint reads_rows(Product* p) noexcept:
         return False
     if p.code == BF16:
         return p.m <= FEW_SHORT_ROWS
-    return (p.code == F32 or p.code == F64) and p.m <= 1
+    # Rows that are far apart, as channels of images are, are read better as streams than by tiles, a line here and there.
+    return (p.code == F32 or p.code == F64) and (p.m <= 1 or p.m <= FEW_SHORT_ROWS and p.b.rows >= FAR)
 
 
 cdef int few_rows(Product* p) except -1:

@@ -223,11 +223,11 @@ def test_every_way(m, n, k):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("k, n", [(515, 1301), (37, 17001)])
 @pytest.mark.parametrize("rows", [1, 2, 4])
-def test_few_rows_by_a_large_matrix(rows, dtype):
-    """A matrix by rows that is read once, in strips of columns; neither size fills the last step."""
+def test_few_rows_by_a_large_matrix(rows, k, n, dtype):
+    """A matrix by rows, near each other or far, that is read once, in strips of columns; neither size fills the last step."""
     taeda.manual_seed(0)
-    k, n = 515, 1301
     x, b, d, row = (taeda.randn(*s).to(getattr(taeda, dtype)) for s in ((2, rows, k), (2, k, n), (rows, n), (n,)))
     bound = {"float32": 2e-4, "float64": 1e-12, "bfloat16": 1.0}[
         dtype
