@@ -10,6 +10,10 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda._core import is_mode_active
+from taeda._core.optim import alike, change_all
+
+from .kernels import optim as kernels
 
 _UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round
 rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
@@ -107,6 +111,20 @@ for _name in ("addcdiv", "addcmul"):
     _ternary(_name)
 
 
+def lerp_all(tensors: Sequence[Tensor], ends: Sequence[Tensor], weight: float) -> bool:
+    """``lerp_`` of all by one kernel, where it can go over both lists; whether it did. Nothing is recorded."""
+    fit = (
+        len(tensors) == len(ends)
+        and alike([*tensors, *ends])
+        and tensors[0].is_floating_point()
+        and all(a.shape == b.shape for a, b in zip(tensors, ends, strict=True))
+        and not is_mode_active()
+    )
+    if fit:
+        change_all(kernels.each(tensors[0].dtype.name, "lerp"), list(tensors), kernels.CHUNK, weight, list(ends))
+    return fit
+
+
 def _lerps(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any, weight: Any, name: str) -> list[Tensor]:
     weights = weight if weights is None else weights
     op = getattr(Tensor, name)
@@ -125,6 +143,10 @@ def _foreach_lerp_(
     self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any = None, *, weight: Any = None
 ) -> None:
     """``lerp_`` of each pair of tensors, with a number or a list of weights, by either name."""
+    number = weight if weights is None else weights
+    recorded = taeda.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in [*self, *tensors1])
+    if type(number) in (int, float) and self and not recorded and lerp_all(self, tensors1, number):
+        return
     _lerps(self, tensors1, weights, weight, "lerp_")
 
 

@@ -10,10 +10,8 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda._core import is_mode_active
-from taeda._core.optim import alike, change_all
 
-from ..kernels import optim as kernels
+from .._foreach import lerp_all
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from .optimizer import Optimizer
@@ -56,25 +54,12 @@ def _on_lists(average: Callable, weight: Callable | None = None) -> Callable:
     def update(averaged: Iterable[Tensor], current: Iterable[Tensor], num_averaged: Any) -> None:
         averaged, current = list(averaged), list(current)
         with taeda.no_grad():
-            if weight is not None and _fit(averaged, current):
-                address = kernels.each(averaged[0].dtype.name, "lerp")
-                change_all(address, averaged, kernels.CHUNK, weight(num_averaged), current)
+            if weight is not None and lerp_all(averaged, current, weight(num_averaged)):
                 return
             for a, c in zip(averaged, current, strict=True):
                 a.copy_(average(a, c, num_averaged))
 
     return update
-
-
-def _fit(averaged: list[Tensor], current: list[Tensor]) -> bool:
-    """Whether one kernel can go over both lists."""
-    return (
-        len(averaged) == len(current)
-        and alike(averaged + current)
-        and averaged[0].is_floating_point()
-        and all(a.shape == c.shape for a, c in zip(averaged, current, strict=True))
-        and not is_mode_active()
-    )
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:

@@ -67,3 +67,23 @@ def test_lists_of_unequal_length():
     for f in BOTH:
         with pytest.raises(RuntimeError):
             f._foreach_add(first(f), second(f)[:1])
+
+
+def test_lerp_in_place_goes_by_pairs_where_one_kernel_does_not_fit():
+    """Other dtypes, layouts and shapes that broadcast; and where gradients are recorded."""
+    for change in (
+        lambda f, tensors: [tensors[0].double(), tensors[1]],
+        lambda f, tensors: [tensors[0], tensors[1].t()],
+        lambda f, tensors: [tensors[0], tensors[1]],
+    ):
+        found = []
+        for f in BOTH:
+            tensors, ends = change(f, first(f)), change(f, second(f))
+            f._foreach_lerp_(tensors, [ends[0], ends[1][:1]] if change(f, first(f))[1].is_contiguous() else ends, 0.3)
+            found.append(tensors)
+        peer.close(found[1], found[0])
+    leaf = taeda.ones(3, requires_grad=True)
+    tensors = [taeda.zeros(3)]
+    _foreach._foreach_lerp_(tensors, [leaf], 0.25)
+    tensors[0].sum().backward()
+    assert leaf.grad.tolist() == [0.25] * 3
