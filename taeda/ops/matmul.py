@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .._core import Composite, Tensor, bool_, gemm, install
@@ -375,21 +376,22 @@ def _check_addend(name: str, input: Tensor, shape: tuple) -> None:
 
 
 def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alpha) -> Tensor:
-    """``beta * input + alpha * (a @ b)``, in one kernel where both factors are 1."""
+    """``beta * input + alpha * (a @ b)``, the product added to what is there: no pass over the result but for ``alpha``."""
     _check_addend(name, input, shape)
     if input.dtype != a.dtype:
         raise RuntimeError(
             f"{name}: expected input to have the dtype of the matrices, but got: {input.dtype.name} != {a.dtype.name}"
         )
     beta, alpha = _scales(input, beta, alpha)
-    if beta == 1 and alpha == 1 and not a.is_complex():
-        return gemm.multiply_add(name, a, b, input)
+    small = input.numel() < math.prod(shape)
+    if alpha == 1 and beta != 0 and not a.is_complex() and (beta == 1 or small):
+        return gemm.multiply_add(name, a, b, input if beta == 1 else input * beta)
     product = gemm.matmul(a, b)
     if alpha != 1:
-        product = product * alpha
+        product.mul_(alpha)
     if beta == 0:  # PyTorch: NaN in input is not propagated
         return product
-    return product + (input if beta == 1 else input * beta)
+    return product.add_(input, alpha=beta)
 
 
 def _scaled(x: Tensor, by) -> Tensor:

@@ -90,12 +90,13 @@ def test_derivatives(dtype):
     for name, shapes in (
         ("addmm", ((4,), (2, 3), (3, 4))),
         ("addmm", ((2, 1), (2, 3), (3, 4))),
+        ("addmm", ((2, 4), (2, 3), (3, 4))),
         ("addmv", ((2,), (2, 3), (3,))),
         ("addr", ((2, 4), (2,), (4,))),
         ("baddbmm", ((2, 4), (5, 2, 3), (5, 3, 4))),
         ("addbmm", ((2, 4), (5, 2, 3), (5, 3, 4))),
     ):
-        for beta, alpha in ((1, 1), (3, 2), (0, 1)):
+        for beta, alpha in ((1, 1), (3, 2), (0, 1), (3, 1), (1, 2), (0, 2)):
             check(name, lambda T, *x, name=name, b=beta, a=alpha: getattr(T, name)(*x, beta=b, alpha=a), *shapes)
     for x in ((2, 5, 3), (3,)):
         check("linear", lambda T, *t: T.nn.functional.linear(*t), x, (4, 3), (4,))
