@@ -228,5 +228,81 @@ def slope(f: Function, dtype: str, dims: int) -> None:
             f.scatter(f.offset(point, (dims - 1 - k) * t.bytes), f.i64(dims * t.bytes), tap.carry[k].to(t), left)
 
 
+# ---- many channels: lanes are channels, which lie side by side in memory ------------------------------------------------
+@kernel
+def sample_last(f: Function, dtype: str) -> None:
+    """:func:`sample` with channels last: ``out`` is ``[samples, points, channels]``. The range counts points of all samples."""
+    t = TYPES[dtype]
+    work = _compute(t)
+    lanes = f.lanes(work)
+    points, plane, taps, channels = (f.size(i) for i in range(4))
+    with f.loop(f.begin, f.end) as P:
+        number, p = P.index / points, P.index % points
+        image, first = f.offset(f.data(1), number * plane * channels * t.bytes), number * taps * points + p
+        with f.loop(0, channels, lanes) as C:
+            here = f.first(channels - C.index, lanes)
+            with f.loop(0, taps, 1, [f.const(work, 0.0, lanes)]) as tap:
+                slot = first + tap.index * points
+                index = f.load(f.offset(f.data(2), slot * 8), I64)
+                w = f.splat(f.load(f.offset(f.data(3), slot * work.bytes), work), lanes)
+                seen = f.splat(index >= 0, lanes) & here
+                x = f.load(f.offset(image, (index * channels + C.index) * t.bytes), t, lanes, seen).to(work)
+                tap.carry = (f.fma(w, x, tap.carry[0]),)
+            f.store(f.offset(f.data(0), (P.index * channels + C.index) * t.bytes), tap.carry[0].to(t), here)
+
+
+@kernel
+def scatter_last(f: Function, dtype: str) -> None:
+    """:func:`scatter` with channels last. The range counts registers of channels, for each sample."""
+    t = TYPES[dtype]
+    work = _compute(t)
+    lanes = f.lanes(work)
+    points, plane, taps, channels = (f.size(i) for i in range(4))
+    registers = (channels + (lanes - 1)) / lanes
+    with f.loop(f.begin, f.end) as R:
+        number, c = R.index / registers, R.index % registers * lanes
+        here = f.first(channels - c, lanes)
+        image = f.offset(f.data(0), (number * plane * channels + c) * t.bytes)
+        with f.loop(0, points) as P:
+            at = f.offset(f.data(1), ((number * points + P.index) * channels + c) * t.bytes)
+            g = f.load(at, t, lanes, here).to(work)
+            with f.loop(0, taps) as tap:
+                slot = (number * taps + tap.index) * points + P.index
+                index = f.load(f.offset(f.data(2), slot * 8), I64)
+                w = f.splat(f.load(f.offset(f.data(3), slot * work.bytes), work), lanes)
+                seen = f.splat(index >= 0, lanes) & here
+                place = f.offset(image, index * channels * t.bytes)
+                f.store(place, f.fma(w, g, f.load(place, t, lanes, seen).to(work)).to(t), seen)
+
+
+@kernel
+def slope_last(f: Function, dtype: str, dims: int) -> None:
+    """:func:`slope` with channels last. The range counts points of all samples."""
+    t = TYPES[dtype]
+    work = _compute(t)
+    lanes = f.lanes(work)
+    points, plane, taps, channels = (f.size(i) for i in range(4))
+    zero = f.const(work, 0.0)
+    with f.loop(f.begin, f.end) as P:
+        number, p = P.index / points, P.index % points
+        image = f.offset(f.data(1), number * plane * channels * t.bytes)
+        gradient = f.offset(f.data(2), P.index * channels * t.bytes)
+        with f.loop(0, taps, 1, [zero] * dims) as tap:
+            entry = number * taps + tap.index
+            index = f.load(f.offset(f.data(3), (entry * points + p) * 8), I64)
+            seen = f.splat(index >= 0, lanes)
+            line = f.offset(image, index * channels * t.bytes)
+            with f.loop(0, channels, lanes, [f.const(work, 0.0, lanes)]) as C:
+                here = f.first(channels - C.index, lanes) & seen
+                x, g = (f.load(f.offset(a, C.index * t.bytes), t, lanes, here).to(work) for a in (line, gradient))
+                C.carry = (f.fma(x, g, C.carry[0]),)
+            along = C.carry[0].reduce(lambda a, b: a + b)
+            weights = [f.offset(f.data(4), ((entry * dims + k) * points + p) * work.bytes) for k in range(dims)]
+            tap.carry = tuple(f.fma(f.load(w, work), along, x) for w, x in zip(weights, tap.carry, strict=True))
+        for k in range(dims):
+            place = f.offset(f.data(0), (P.index * dims + (dims - 1 - k)) * t.bytes)
+            f.store(place, tap.carry[k].to(t))
+
+
 #: Dtype of weights in the tables, by the input's.
 WEIGHTS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "float64": F64.name}

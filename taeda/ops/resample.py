@@ -490,17 +490,38 @@ def _vector(dtype) -> int:
     return max(min(width // dtype.itemsize, 2 * (width // 8)), 1)
 
 
+#: Channels from which registers hold those of one point: vectors are loaded, where points side by side are gathered.
+MANY_CHANNELS = 4
+
+
+def _pixels(x: Tensor) -> Tensor:
+    """``x`` with channels last in memory, as ``(samples, pixels, channels)``."""
+    n = x.dim()
+    return x.permute(0, *range(2, n), 1).contiguous().reshape(x.shape[0], -1, x.shape[1])
+
+
+def _image(x: Tensor, sizes) -> Tensor:
+    """The inverse of :func:`_pixels`, as a view: an image of ``sizes``."""
+    n = len(sizes) + 2
+    return x.reshape(x.shape[0], *sizes, x.shape[2]).permute(0, n - 1, *range(1, n - 1))
+
+
 @primitive(method=False, out=False, name="_grid_sampler", batch="fold")
 def grid_sampler(input, grid, mode, padding_mode, align_corners):
     """:func:`grid_sample` on checked arguments."""
-    input, grid = input.contiguous(), grid.contiguous()
+    grid = grid.contiguous()
     n, c = input.shape[:2]
     points, plane = math.prod(grid.shape[1:-1]), math.prod(input.shape[2:])
-    out = _core.empty((n, c, *grid.shape[1:-1]), input.dtype)
-    if out.numel() == 0:
-        return out
+    if n * c * points == 0:
+        return _core.empty((n, c, *grid.shape[1:-1]), input.dtype)
     index, weight, _ = _tables(input, grid, mode, padding_mode, align_corners)
     taps = index.shape[1]
+    if c >= MANY_CHANNELS:
+        out = _core.empty((n, points, c), input.dtype)
+        tensors, grain = (out, _pixels(input), index, weight), max(1, 32768 // (c * taps))
+        _core.launch(gridsample.sample_last(input.dtype.name), tensors, (points, plane, taps, c), n * points, grain)
+        return _image(out, grid.shape[1:-1]).contiguous()
+    input, out = input.contiguous(), _core.empty((n, c, *grid.shape[1:-1]), input.dtype)
     grain = max(1, 16384 // (points * taps))
     _core.launch(
         gridsample.sample(input.dtype.name), (out, input, index, weight), (points, plane, taps, c), n * c, grain
@@ -512,26 +533,35 @@ def grid_sampler(input, grid, mode, padding_mode, align_corners):
 def _(g, input, grid, mode, padding_mode, align_corners, needs):
     if _core.is_grad_enabled():
         return _gradients_in_ops(g, input, grid, mode, padding_mode, align_corners)
-    g, input, grid = g.contiguous(), input.contiguous(), grid.contiguous()
+    if g.numel() == 0:
+        return input.new_zeros(input.shape), grid.new_zeros(grid.shape)
+    grid = grid.contiguous()
     n, c = input.shape[:2]
     points, plane, dims = math.prod(grid.shape[1:-1]), math.prod(input.shape[2:]), input.dim() - 2
-    d_input, d_grid = (
-        input.new_zeros(input.shape) if needs[0] else None,
-        grid.new_zeros(grid.shape) if needs[1] else None,
-    )
-    if g.numel() == 0:
-        return d_input, d_grid
     index, weight, derivative = _tables(input, grid, mode, padding_mode, align_corners)
-    taps = index.shape[1]
-    args = (points, plane, taps, c)
-    if needs[0]:
+    taps, name = index.shape[1], input.dtype.name
+    args, d_input, d_grid = (points, plane, taps, c), None, None
+    many, vector = c >= MANY_CHANNELS, _vector(weight.dtype)
+    g = _pixels(g) if many else g.contiguous()
+    if needs[0] and many:
+        sums = input.new_zeros((n, plane, c))
+        registers = -(-c * weight.dtype.itemsize // target.host().vector_bytes)
+        _core.launch(gridsample.scatter_last(name), (sums, g, index, weight), args, n * registers, 1)
+        d_input = _image(sums, input.shape[2:])
+        d_input = d_input if is_channels_last(input) else d_input.contiguous()
+    elif needs[0]:
+        d_input = input.new_zeros(input.shape)
         grain = max(1, 16384 // (points * taps))
-        _core.launch(gridsample.scatter(input.dtype.name), (d_input, g, index, weight), args, n * c, grain)
+        _core.launch(gridsample.scatter(name), (d_input, g, index, weight), args, n * c, grain)
     if needs[1]:
-        vectors = n * -(-points // _vector(weight.dtype))
-        grain = max(1, 16384 // (c * taps * _vector(weight.dtype)))
-        tensors = (d_grid, input, g, index, derivative)
-        _core.launch(gridsample.slope(input.dtype.name, dims), tensors, args, vectors, grain)
+        d_grid = _core.empty(grid.shape, grid.dtype)
+        tensors = (d_grid, _pixels(input) if many else input.contiguous(), g, index, derivative)
+        if many:
+            grain = max(1, 16384 // (c * taps))
+            _core.launch(gridsample.slope_last(name, dims), tensors, args, n * points, grain)
+        else:
+            grain = max(1, 16384 // (c * taps * vector))
+            _core.launch(gridsample.slope(name, dims), tensors, args, n * -(-points // vector), grain)
     return d_input, d_grid
 
 
