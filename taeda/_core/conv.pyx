@@ -258,12 +258,51 @@ cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcep
     return (x.strides[4] == 1 or x.strides[1] == 1) and (out.strides[4] == 1 or out.strides[1] == 1)
 
 
+cdef bint wastes_lanes(Geometry* g, Tensor x, Tensor out, int64_t m, int64_t c) except -1:
+    """Whether the pixels of one image leave registers empty that those of all images would fill, and copies are repaid."""
+    if x.sizes[0] == 1 or x.code == BF16 or channels_last(x) or channels_last(out) or m * c < 128 * (m + c):
+        return False
+    cdef int64_t lanes = last_lanes(x.code)
+    return 8 * g.pixels < 7 * lanes * ceil_div(g.pixels, lanes)
+
+
+cdef Tensor image_rows(Tensor x, int64_t images):
+    """A view ``[c, n, pixels]`` of images whose pixels follow one another, also where they are in one row."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    cdef int64_t pixels = x.sizes[0] * x.sizes[2] * x.sizes[3] * x.sizes[4] // images
+    sizes[0], sizes[1], sizes[2] = x.sizes[1], images, pixels
+    strides[0], strides[1], strides[2] = x.strides[1], x.strides[0] if x.sizes[0] > 1 else pixels, 1
+    return alias_tensor(x, 3, sizes, strides, 0)
+
+
+cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn) except -1:
+    """:func:`as_product` with the pixels of all images in one row, as if there was one."""
+    cdef Geometry row = g[0]
+    cdef int64_t sizes[5]
+    cdef int64_t images = x.sizes[0]
+    row.pixels *= images
+    row.i[0] = row.o[0] = 1
+    row.i[1] = row.o[1] = images
+    row.i[2] = row.o[2] = g.pixels
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = 1, x.sizes[1], 1, images, g.pixels
+    cdef Tensor all_x = empty_tensor(x.code, 5, sizes)
+    sizes[1] = out.sizes[1]
+    cdef Tensor all_out = empty_tensor(out.code, 5, sizes)
+    copy_into(image_rows(all_x, images), image_rows(x, images))
+    as_product(&row, all_x, w, bias, all_out, groups, turn)
+    copy_into(image_rows(out, images), image_rows(all_out, images))
+    return 0
+
+
 cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn=False) except -1:
     """Weights by pixels, or pixels by weights where the result has channels last; ``turn`` transposes the weights."""
     cdef Product p
     cdef Matrix pixels, weights
     cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[2 if turn else 1], c = w.sizes[1 if turn else 2], images = x.sizes[0], pixel
     cdef int64_t w_m = item if turn else c * item, w_c = m * item if turn else item
+    if wastes_lanes(g, x, out, m, c):
+        return pixels_together(g, x, w, bias, out, groups, turn)
     pixel = x.strides[4] * item
     memset(&p, 0, sizeof(Product))
     memset(&pixels, 0, sizeof(Matrix))

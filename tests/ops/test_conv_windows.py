@@ -58,6 +58,10 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((11, 18, 3, 4, 3), 20, (3, 3, 3), 1, 1, 1, 1),
     ((5, 34, 12, 12), 66, (3, 3), 1, 7, 6, 1),
     ((8, 24, 9), 40, (4,), 1, 6, 1, 1),
+    # Pixels of all images in one row, as those of one leave registers empty.
+    ((3, 300, 3, 3), 260, (1, 1), 1, 0, 1, 1),
+    ((2, 640, 5), 512, (1,), 1, 0, 1, 2),
+    ((3, 280, 5, 6), 270, (1, 1), 2, 0, 1, 1),
 ]
 DEPTHWISE = [
     ((3, 40, 19, 22), 40, (3, 3), 1, 1, 1, 40),
