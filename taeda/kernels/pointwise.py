@@ -161,6 +161,8 @@ class _Schedule:
         narrow = any(stored(o.dtype).bytes < 4 for o in self.operands)
         able = min(strided, default=4) >= 4 if f.vector_bytes >= 64 else not strided and not narrow
         self.masked = self.lanes > 1 and f.vector_bytes >= 32 and able
+        # LLVM would leave what is the same for all vectors where it stands.
+        self.wide_params = [self._splat(x, self.lanes) for x in self.params]
 
     def _params(self, at: int) -> list[Number]:
         f, t, found = self.f, part(self.compute), []
@@ -172,7 +174,7 @@ class _Schedule:
 
     def apply(self, loaded: Sequence[Number], lanes: int) -> list[Number]:
         """The body on one vector of each input, converted to the output dtypes."""
-        memory, params, args = iter(loaded), iter(self.params), []
+        memory, params, args = iter(loaded), iter(self.wide_params if lanes == self.lanes else self.params), []
         for dtype in self.ins:
             x = next(params) if dtype == "param" else cast(next(memory), self.compute)
             args.append(self._splat(x, lanes))

@@ -328,7 +328,7 @@ silu_backward.vjp(grad=lambda g, input: silu_backward(g, input), input=_silu_ben
 def softplus(input, beta=1.0, threshold=20.0):
     """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
     scaled = input * beta
-    return s.select(scaled > threshold, input, s.softplus(scaled) / beta)
+    return s.select(scaled > threshold, input, s.softplus(scaled) * (1.0 / beta))
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT)
