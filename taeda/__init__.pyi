@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
 
 from .storage import TypedStorage as TypedStorage
+from . import amp as amp
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from . import array_api as array_api
 from . import autograd as autograd

@@ -1,4 +1,4 @@
-"""Sums and means of bags of rows of a table, without the rows between."""
+"""Sums, means and maxima of bags of rows of a table, without the rows between."""
 
 from __future__ import annotations
 
@@ -47,3 +47,43 @@ def bag_totals(f: Function, dtype: str, mean: bool) -> None:
             columns(B.index, first, last, C.index, AT_ONCE, None)
         with f.loop(whole, width, lanes) as C:
             columns(B.index, first, last, C.index, 1, f.first(width - C.index, lanes))
+
+
+@kernel
+def bag_maxima(f: Function, dtype: str) -> None:
+    """The maxima of bags (see :func:`bag_totals`), and the number of the row that each is from.
+
+    Of equals the first counts, and NaN wins; an empty bag is 0, from row -1. Pointers: out, rows (int64), weight, indices,
+    edges. ``arg = [width]``. The range counts bags.
+    """
+    stored, t = part(dtype), part(WORKING.get(dtype, dtype))
+    lanes, width = f.lanes(t), f.size(0)
+    with f.loop(f.begin, f.end) as B, f.loop(0, width, lanes) as C:
+        first, last = (f.load(f.offset(f.data(4), (B.index + i) * 8), I64) for i in (0, 1))
+        mask = f.first(width - C.index, lanes)
+        with f.loop(first, last, carry=[f.const(t, 0, lanes), f.const(I64, -1, lanes)]) as L:
+            most, rows = L.carry
+            row = f.load(f.offset(f.data(3), L.index * 8), I64)
+            x = f.load(f.offset(f.data(2), (row * width + C.index) * stored.bytes), stored, lanes, mask).to(t)
+            better = (x > most) | (rows < 0) | ((x != x) & (most == most))
+            L.carry = f.select(better, x, most), f.select(better, f.splat(row, lanes), rows)
+        at = B.index * width + C.index
+        f.store(f.offset(f.data(0), at * stored.bytes), L.carry[0].to(stored), mask)
+        f.store(f.offset(f.data(1), at * 8), L.carry[1], mask)
+
+
+@kernel
+def bag_spread(f: Function, dtype: str) -> None:
+    """The adjoint of :func:`bag_maxima`: ``out[rows[b, c], c] += g[b, c]``.
+
+    Pointers: out (zero), g, rows. ``arg = [width, bags]``. The range counts columns.
+    """
+    stored, t = part(dtype), part(WORKING.get(dtype, dtype))
+    width, bags = f.size(0), f.size(1)
+    with f.loop(0, bags) as B, f.loop(f.begin, f.end) as C:
+        at = B.index * width + C.index
+        row = f.load(f.offset(f.data(2), at * 8), I64)
+        with f.when(row >= 0):
+            place = f.offset(f.data(0), (row * width + C.index) * stored.bytes)
+            x = f.load(f.offset(f.data(1), at * stored.bytes), stored).to(t)
+            f.store(place, (f.load(place, stored).to(t) + x).to(stored))

@@ -11,7 +11,7 @@ from .creation import arange
 from .indexing import masked_fill
 from .joining import cat
 from .reduction import extent
-from .scatter import index_add, index_reduce, scatter
+from .scatter import gather, index_add, index_reduce, scatter
 from .shape import _positions
 from .table import composite, expect_tensors, primitive
 from .views import reshape, unsqueeze
@@ -154,8 +154,9 @@ def bags(
             )
         per_sample_weights = reshape(per_sample_weights, (-1,))
     plain = padding_idx is None and per_sample_weights is None and not (scale_grad_by_freq or sparse)
-    if plain and mode != "max" and weight.dim() == 2 and weight.dtype.is_floating_point:
-        return _bag_totals(weight, *_edges_of(input, offsets, include_last_offset), mode == "mean")
+    if plain and weight.dim() == 2 and weight.dtype.is_floating_point:
+        items = _edges_of(input, offsets, include_last_offset)
+        return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
     if padding_idx is not None:
         kept = flat != padding_idx % weight.shape[0]
@@ -176,19 +177,22 @@ def bags(
 @primitive(method=False, out=False)
 def _bag_totals(weight, indices, edges, mean):
     """Sums or means of the rows at ``indices[edges[b]:edges[b + 1]]``."""
-    width, flat = weight.shape[1], indices.to(_core.int64).contiguous()
-    bags_ = edges.shape[0] - 1
+    out = _core.empty((edges.shape[0] - 1, weight.shape[1]), weight.dtype)
+    _launch_bags(kernels.bag_totals(weight.dtype.name, mean), (out,), weight, indices, edges)
+    return out
+
+
+def _launch_bags(address: int, outs: tuple[Tensor, ...], weight: Tensor, indices: Tensor, edges: Tensor) -> None:
+    """Run a kernel over bags of rows of ``weight``, whose numbers are checked."""
+    width, flat, count = weight.shape[1], indices.to(_core.int64).contiguous(), edges.shape[0] - 1
     if flat.shape[0]:
         low, high = extent(flat)
         if low < 0 or high >= weight.shape[0]:
             raise RuntimeError(
                 f"embedding_bag: index {low if low < 0 else high} is out of range for a table of {weight.shape[0]} rows"
             )
-    out = _core.empty((bags_, width), weight.dtype)
-    grain = max(1, 32768 * bags_ // (flat.shape[0] * width + bags_ + 1))
-    address = kernels.bag_totals(weight.dtype.name, mean)
-    _core.launch(address, (out, weight.contiguous(), flat, edges.contiguous()), (width,), bags_, grain)
-    return out
+    grain = max(1, 32768 * count // (flat.shape[0] * width + count + 1))
+    _core.launch(address, (*outs, weight.contiguous(), flat, edges.contiguous()), (width,), count, grain)
 
 
 def _bag_backward(g, weight_shape, indices, edges, mean):
@@ -199,6 +203,30 @@ def _bag_backward(g, weight_shape, indices, edges, mean):
 
 
 _bag_totals.vjp(weight=_bag_backward)
+
+
+@primitive(method=False, out=False, outputs=("values", "rows"), differentiable=[0])
+def _bag_maxima(weight, indices, edges):
+    """Maxima of the same rows, and the numbers of the rows that they are from: -1 for empty bags."""
+    shape = (edges.shape[0] - 1, weight.shape[1])
+    outs = _core.empty(shape, weight.dtype), _core.empty(shape, _core.int64)
+    _launch_bags(kernels.bag_maxima(weight.dtype.name), outs, weight, indices, edges)
+    return outs
+
+
+@primitive(method=False, out=False)
+def _bag_spread(grad, rows, count):
+    """``grad`` added up in a table of ``count`` rows, where ``rows`` says."""
+    bags_, width = grad.shape
+    out = _core.empty((count, width), grad.dtype)
+    core.zero(out)
+    address = kernels.bag_spread(grad.dtype.name)
+    _core.launch(address, (out, grad.contiguous(), rows.contiguous()), (width, bags_), width, 1 + 16384 // (bags_ + 1))
+    return out
+
+
+_bag_maxima.vjp(weight=lambda g, rows, weight_shape: _bag_spread(g, rows, weight_shape[0]))
+_bag_spread.vjp(grad=lambda g, rows: masked_fill(gather(g, 0, rows.clamp(min=0)), rows < 0, 0))
 
 
 def _bag_of_each(input, offsets, include_last_offset):

@@ -235,3 +235,20 @@ def test_expanded_indices(dtype, shape, dim, index_shape, sizes, turned):
             x.gather(dim, bad)
         with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
             x.scatter_add(dim, bad, values)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.bfloat16])
+def test_maxima_of_bags(dtype):
+    """Of equals the first is taken, NaN wins, empty bags are 0 and get nothing; and the gradient's own gradient."""
+    nan = float("nan")
+    table = [[1.0, 5.0, nan], [4.0, 5.0, 2.0], [-3.0, -7.0, 0.0], [-8.0, -2.0, -0.5]]
+    weight = taeda.tensor([row * 7 for row in table], dtype=dtype, requires_grad=True)  # more than a register
+    items, offsets = taeda.tensor([1, 0, 2, 3, 2, 3]), taeda.tensor([0, 2, 2, 3])
+    out = taeda.nn.functional.embedding_bag(items, weight, offsets, mode="max")
+    want = [[4, 5, nan], [0, 0, 0], [-3, -7, 0], [-3, -2, 0]]
+    np.testing.assert_array_equal(out.detach().float().numpy(), np.tile(want, 7).astype("float32"))
+    g = taeda.arange(1.0, 13.0).reshape(4, 3).repeat(1, 7).to(dtype).requires_grad_(True)
+    (got,) = taeda.autograd.grad(out, weight, g, create_graph=True)
+    assert got[:, 3:6].tolist() == [[0, 0, 3], [1, 2, 0], [7 + 10, 8, 9 + 12], [0, 11, 0]]
+    (again,) = taeda.autograd.grad(got, g, weight.detach().nan_to_num(9.0))
+    assert again[:, 18:].tolist() == [[4, 5, 9], [0, 0, 0], [-3, -7, 0], [-3, -2, 0]]
