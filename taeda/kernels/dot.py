@@ -99,6 +99,13 @@ def matmul_dot(f: Function, dtype: str) -> None:
                         B2.otherwise()
                         f.scatter(to, o_j, total.to(t), left)
 
+    def all_sums(xs: list[Value], ws: list[Value], ahead: int | None = None) -> list[Value]:
+        if len(xs) * q <= 16:
+            return sums_along(f, t, xs, ws, g["k"], ahead)
+        half = q // 2  # too many accumulators for one pass
+        first, second = (sums_along(f, t, xs, part, g["k"], ahead) for part in (ws[:half], ws[half:]))
+        return [s for n in range(len(xs)) for part in (first, second) for s in part[n * half : (n + 1) * half]]
+
     def block(rows: int, i: Value, j: Value, left: Value, x: Value, w: Value, out: Value, d: Value) -> None:
         # A row past the end is the last one again; its sum is not stored.
         last = left - 1
@@ -106,23 +113,24 @@ def matmul_dot(f: Function, dtype: str) -> None:
         xs = [f.offset(x, g["x_i"] * (i + n)) for n in range(rows)]
         to = f.offset(out, i * g["o_i"] + j * g["o_j"])
         add = f.offset(d, i * g["d_i"] + j * g["d_j"])
-        if rows * q > 16:  # too many accumulators for one pass
-            half = q // 2
-            first, second = (sums_along(f, t, xs, part, g["k"]) for part in (ws[:half], ws[half:]))
-            sums = [s for n in range(rows) for part in (first, second) for s in part[n * half : (n + 1) * half]]
-        else:
-            sums = sums_along(f, t, xs, ws, g["k"])
-        finish(sums, rows, to, add, left)
+        finish(all_sums(xs, ws), rows, to, add, left)
 
     def runs(start: Value, count: Value, x: Value, w: Value, out: Value, d: Value) -> Value:
         """As many of ``count`` rows of w as ``q`` equal runs have, a row of each at a time; gives how many that were."""
         run = count / q
-        with f.loop(0, run) as R, f.loop(0, g["p"]) as P:
-            j, i = start + R.index, P.index
-            ws = [f.offset(w, (j + run * n) * g["w_j"]) for n in range(q)]
-            sums = sums_along(f, t, [f.offset(x, g["x_i"] * i)], ws, g["k"], AHEAD)
+
+        def rows(number: int, i: Value, j: Value, ws: list[Value]) -> None:
+            xs = [f.offset(x, g["x_i"] * (i + n)) for n in range(number)]
             to, add = f.offset(out, i * g["o_i"] + j * g["o_j"]), f.offset(d, i * g["d_i"] + j * g["d_j"])
-            finish(sums, 1, to, add, None, run)
+            finish(all_sums(xs, ws, AHEAD), number, to, add, None, run)
+
+        with f.loop(0, run) as R:
+            j = start + R.index
+            ws = [f.offset(w, (j + run * n) * g["w_j"]) for n in range(q)]
+            with f.loop(0, g["p"] - 3, 4) as P:
+                rows(4, P.index, j, ws)
+            with f.loop(P.index, g["p"]) as P:
+                rows(1, P.index, j, ws)
         return run * q
 
     with f.loop(f.begin, f.end) as T:
@@ -134,7 +142,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
         )
         start = piece * g["qc"]
         stop = smaller(f, start + g["qc"], g["q"])
-        far = (g["p"] < 4) & (g["q"] * g["w_j"] >= FAR)
+        far = g["q"] * g["w_j"] >= FAR
         done = runs(start, f.select(far, stop - start, 0), x, w, out, d)
         with f.loop(start + done, stop, q) as J:
             left = smaller(f, g["q"] - J.index, q)
