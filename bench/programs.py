@@ -5,6 +5,7 @@ As there, each is written once against a framework module ``T`` and gives a step
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,15 @@ from typing import Any
 Step = Callable[[], Any]
 
 
-def train(T: Any, parameters: Any, loss: Callable[[], Any], make_optimizer: Callable[[Any], Any]) -> Step:
-    """Forward, backward and update; the loss before the update."""
+def train(
+    T: Any, parameters: Any, loss: Callable[[], Any], make_optimizer: Callable[[Any], Any], half: bool = False
+) -> Step:
+    """Forward, backward and update; the loss before the update. ``half``: forward under autocast to bfloat16."""
     optimizer = make_optimizer(parameters)
 
     def step():
-        value = loss()
+        with T.autocast("cpu", dtype=T.bfloat16, enabled=half):
+            value = loss()
         optimizer.zero_grad()
         value.backward()
         optimizer.step()
@@ -27,7 +31,7 @@ def train(T: Any, parameters: Any, loss: Callable[[], Any], make_optimizer: Call
 
 
 # ---- transformers ----------------------------------------------------------------------------------------------------
-def bert(T: Any, width=256, vocabulary=8000) -> Step:
+def bert(T: Any, width=256, vocabulary=8000, half=False) -> Step:
     """Masked language model: 6 layers of ``nn.TransformerEncoder``, 4 heads, 8 x 128 tokens of which some are padding."""
     nn, F = T.nn, T.nn.functional
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, activation="gelu", batch_first=True)
@@ -44,7 +48,7 @@ def bert(T: Any, width=256, vocabulary=8000) -> Step:
         h = encoder(norm(token(x) + position(T.arange(128))), src_key_padding_mask=padding)
         return F.cross_entropy(F.linear(h, token.weight).view(-1, vocabulary), y.view(-1))
 
-    return train(T, model.parameters(), loss, lambda p: T.optim.AdamW(p, lr=1e-4))
+    return train(T, model.parameters(), loss, lambda p: T.optim.AdamW(p, lr=1e-4), half)
 
 
 def vision_transformer(T: Any, width=192) -> Step:
@@ -385,6 +389,7 @@ def policy(T: Any) -> Step:
 
 PROGRAMS: dict[str, Callable[[Any], Step]] = {
     "BERT 6 layers, 256 wide, 8 x 128 tokens with padding, AdamW": bert,
+    "the same BERT under autocast to bfloat16": functools.partial(bert, half=True),
     "ViT-tiny, 4 blocks, 224 px, batch 4, AdamW": vision_transformer,
     "ConvNeXt blocks, 96 px, batch 4, AdamW": convnext,
     "ResNet-50, 128 px, batch 4, SGD with momentum": resnet50,

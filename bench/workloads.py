@@ -6,6 +6,7 @@ programs named; data are random.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,11 @@ import programs
 from programs import Step
 
 
-def train(T: Any, model: Any, loss: Callable[[], Any], make_optimizer: Callable[[Any], Any]) -> Step:
-    """Forward, backward and update of all parameters."""
-    return programs.train(T, model.parameters(), loss, make_optimizer)
+def train(
+    T: Any, model: Any, loss: Callable[[], Any], make_optimizer: Callable[[Any], Any], half: bool = False
+) -> Step:
+    """Forward, backward and update of all parameters; ``half``: forward under autocast to bfloat16."""
+    return programs.train(T, model.parameters(), loss, make_optimizer, half)
 
 
 # ---- transformers ----------------------------------------------------------------------------------------------------
@@ -64,13 +67,17 @@ def _gpt(T: Any, width: int, heads: int, layers: int, vocabulary: int, context: 
     return GPT()
 
 
-def gpt(T: Any) -> Step:
+def gpt(T: Any, half: bool = False) -> Step:
     """4 layers, 8 heads, 512 wide, context 256, batch 4, vocabulary 8192, AdamW."""
     model = _gpt(T, 512, 8, 4, 8192, 256)
     window = T.randint(0, 8192, (4, 257))
     x, y = window[:, :-1].contiguous(), window[:, 1:].reshape(-1)
     cross_entropy = T.nn.functional.cross_entropy
-    return train(T, model, lambda: cross_entropy(model(x).reshape(-1, 8192), y), lambda p: T.optim.AdamW(p, lr=1e-3))
+
+    def loss():
+        return cross_entropy(model(x).reshape(-1, 8192), y)
+
+    return train(T, model, loss, lambda p: T.optim.AdamW(p, lr=1e-3), half)
 
 
 def gpt_inference(T: Any) -> Step:
@@ -102,7 +109,7 @@ def gpt_generation(T: Any) -> Step:
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
-def resnet18(T: Any, batch: int = 16) -> Step:
+def resnet18(T: Any, batch: int = 16, half: bool = False) -> Step:
     """ResNet-18 with the stem for 32 x 32 images, SGD with momentum."""
     nn, F = T.nn, T.nn.functional
 
@@ -125,7 +132,7 @@ def resnet18(T: Any, batch: int = 16) -> Step:
         layers += [Block(before, channels, stride), Block(channels, channels, 1)]
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
     x, y = T.randn(batch, 3, 32, 32), T.randint(0, 10, (batch,))
-    return train(T, model, lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=0.1, momentum=0.9))
+    return train(T, model, lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=0.1, momentum=0.9), half)
 
 
 def mnist_cnn(T: Any, batch: int = 64) -> Step:
@@ -139,7 +146,7 @@ def mnist_cnn(T: Any, batch: int = 64) -> Step:
     return train(T, model, lambda: F.nll_loss(model(x), y), lambda p: T.optim.Adadelta(p, lr=1.0))
 
 
-def mobilenet(T: Any, batch: int = 16) -> Step:
+def mobilenet(T: Any, batch: int = 16, half: bool = False) -> Step:
     """Inverted residuals in the shape of MobileNetV2 (Sandler et al. 2018) on 32 x 32 images, SGD with momentum."""
     nn, F = T.nn, T.nn.functional
 
@@ -166,7 +173,7 @@ def mobilenet(T: Any, batch: int = 16) -> Step:
             before = after
     model = nn.Sequential(*layers, *unit(320, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 10))
     x, y = T.randn(batch, 3, 32, 32), T.randint(0, 10, (batch,))
-    return train(T, model, lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=0.05, momentum=0.9))
+    return train(T, model, lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=0.05, momentum=0.9), half)
 
 
 def unet(T: Any, batch: int = 4) -> Step:
@@ -269,11 +276,14 @@ def int8_product(T: Any) -> Step:
 WORKLOADS: dict[str, tuple[Callable[[Any], Step], float]] = {
     "char-GPT 4 layers, 128 wide, context 64, batch 12, AdamW": (models.char_gpt, 0.70),
     "GPT 4 layers, 512 wide, context 256, batch 4, vocabulary 8192, AdamW": (gpt, 0.90),
+    "the same GPT under autocast to bfloat16": (functools.partial(gpt, half=True), 1.0),
     "the same GPT, inference, batch 1, 64 tokens": (gpt_inference, 0.80),
     "the same GPT, 32 tokens one by one, key-value cache": (gpt_generation, 0.60),
     "ResNet-18 (CIFAR stem), batch 16, SGD with momentum": (resnet18, 0.95),
+    "the same ResNet-18 under autocast to bfloat16": (functools.partial(resnet18, half=True), 1.0),
     "MNIST CNN, batch 64, Adadelta": (mnist_cnn, 0.85),
     "MobileNetV2 shape, 32x32, batch 16, SGD with momentum": (mobilenet, 0.90),
+    "the same MobileNetV2 under autocast to bfloat16": (functools.partial(mobilenet, half=True), 1.0),
     "U-Net 64x64, batch 4, Adam": (unet, 0.95),
     "LSTM language model 2x200, 35x20": (lstm_language_model, 0.85),
     "GRU 256, packed sequences": (gru_packed, 0.85),

@@ -1,8 +1,18 @@
 # bfloat16 convolution by words, pairs of numbers that one instruction multiplies and sums (kernels/conv_windows.py).
 
+cdef enum:
+    LEAST_OUTPUTS = 2  # of a group
+
+
 cdef bint has_words(int code):
     """Whether this machine multiplies words of ``code`` in vector registers."""
     return code == BF16 and short_engine(code) == "dot"
+
+
+cdef bint fills_words(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m):
+    """Whether windows of words serve ``m`` outputs from ``c`` channels: for few of them too, the others being casts."""
+    return has_words(code) and not is_depthwise(c, m) and m >= LEAST_OUTPUTS and by_windows(
+        g, images, groups, c, max(m, <int64_t>8))
 
 
 cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
@@ -79,8 +89,7 @@ cdef Tensor word_outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tenso
     cdef bint deep = short_depthwise(g, code, groups, channels, m)
     if k == 0 or x.sizes[0] * g.pixels == 0:
         return None
-    if not (whole or points or deep) and (not has_words(code) or is_depthwise(channels, m)
-                                          or not by_windows(g, x.sizes[0], groups, channels, m)):
+    if not (whole or points or deep or fills_words(g, code, x.sizes[0], groups, channels, m)):
         return None
     if bias is not None:
         bias = contiguous_tensor(cast(bias, code if whole or points else F32))
@@ -111,8 +120,7 @@ cdef Tensor word_outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tenso
 
 cdef bint words_back(Geometry* g, Tensor grad, int64_t groups, int64_t m, int64_t c):
     """Whether the input's gradient takes words, pairs of the ``m`` output channels of a group."""
-    return has_words(grad.code) and not is_depthwise(m, c) and g.s[0] * g.s[1] * g.s[2] <= PHASES and c >= 8 and by_windows(
-        g, grad.sizes[0], groups, m, c)
+    return g.s[0] * g.s[1] * g.s[2] <= PHASES and fills_words(g, grad.code, grad.sizes[0], groups, m, c)
 
 
 cdef Tensor word_weights(Geometry* g, Tensor x, Tensor y, int64_t groups):
@@ -125,7 +133,7 @@ cdef Tensor word_weights(Geometry* g, Tensor x, Tensor y, int64_t groups):
     if whole_kernel(g, channels, m) and short_engine(x.code) != "":
         return whole_weights(x, y, groups)
     # An image without another would be multiplied by zeros.
-    if x.sizes[0] < 2 or not has_words(x.code) or is_depthwise(channels, m) or not by_windows(g, x.sizes[0], groups, channels, m):
+    if x.sizes[0] < 2 or not fills_words(g, x.code, x.sizes[0], groups, channels, m):
         return None
     if strided_points(g, channels, m):
         x = every_pixel(g, x)

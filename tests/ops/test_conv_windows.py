@@ -49,6 +49,7 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((40, 24, 4, 4), 32, (4, 4), 1, 0, 1, 1),
     ((9, 24, 3, 5), 32, (3, 5), 2, 0, 1, 2),
     ((5, 18, 40, 20), 30, (3, 3), 1, 1, 1, 2),
+    ((3, 48, 26, 18), 64, (3, 3), 2, 1, 1, 16),
     ((2, 64, 20, 20), 72, (1, 1), 1, 0, 1, 1),
     # Many images, whose positions are sorted by the taps that meet padding alone.
     ((37, 20, 7, 7), 70, (3, 3), 1, 1, 1, 1),
