@@ -38,6 +38,7 @@ def test_names_versions_and_reprs():
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.cuda.manual_seed_all(0)
         print(torch.float32, torch.Size([2, 3]), torch.ones(2, dtype=torch.int8), torch.strided)
+        assert "[torch.float32 of size 2]" in repr(nn.ParameterList([nn.Parameter(torch.ones(2))]))
         assert "torch._C._VariableFunctions" not in sys.modules and "torch/lib" not in str(torch.__file__)
         """
     )

@@ -305,8 +305,7 @@ def _described(key, value) -> str:
         size = "x".join(str(n) for n in value.size())
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
         device = "" if value.device.type == "cpu" else f" ({value.device})"
-        name = f"taeda.{str(value.dtype).rpartition('.')[2]}"
-        return f"  ({key}): {kind} containing: [{name} of size {size}{device}]"
+        return f"  ({key}): {kind} containing: [{value.dtype} of size {size}{device}]"
     return f"  ({key}): Object of type: {type(value).__name__}"
 
 
