@@ -214,18 +214,28 @@ cdef int common_code(object tensors, Py_ssize_t n, str name) except -1:
     return (<dtype>kind).code
 
 
-cdef int keep_channels_last(Tensor out, object tensors, Py_ssize_t n) except -1:
-    """Give ``out`` strides that make channels (dimension 1) vary fastest where all that is joined has such."""
-    from taeda._core.tensor import channels_last, channels_last_3d
+cdef int keep_channels_last(Tensor out, object tensors, Py_ssize_t n, int stacked=-1) except -1:
+    """Give ``out`` strides that make channels vary fastest where all that is joined has such, with gaps or without.
+
+    ``stacked``: the new dimension, just outside of the one that it stands before.
+    """
+    cdef int order[MAXDIM]
     cdef int64_t step = 1
-    cdef int d
-    cdef Py_ssize_t i
-    for i in range(n):
-        if not item_of(tensors, i, "cat").is_contiguous(channels_last if out.nd == 4 else channels_last_3d):
+    cdef int d, i, k = 0, nd = out.nd - (stacked >= 0)
+    cdef Py_ssize_t at
+    for at in range(n):
+        if not is_last(item_of(tensors, at, "cat")):
             return 0
-    for d in [1] + list(range(out.nd - 1, 1, -1)) + [0]:
-        out.strides[d] = step
-        step *= out.sizes[d]
+    for i in range(nd):  # from the innermost outwards
+        d = 1 if i == 0 else 0 if i == nd - 1 else nd - i
+        order[k] = d + (0 <= stacked <= d)
+        k += 1
+        if d == stacked:
+            order[k] = d
+            k += 1
+    for i in range(k):
+        out.strides[order[i]] = step
+        step *= out.sizes[order[i]]
     out.contiguous = False
     return 0
 
@@ -322,6 +332,8 @@ def stack(tensors, dim=0):
     out = empty_tensor(code, first.nd + 1, sizes)
     if out.count == 0:
         return out
+    if not first.contiguous and at < first.nd and is_last(first):
+        keep_channels_last(out, tensors, n, at)
     inner = ITEMSIZE[code]
     for d in range(at):
         rows *= sizes[d]
@@ -331,7 +343,7 @@ def stack(tensors, dim=0):
         strides[d] = out.strides[d + (d >= at)]
     for i in range(n):
         t = item_of(tensors, i, "stack")
-        if by_rows(t, code, rows, inner):
+        if out.contiguous and by_rows(t, code, rows, inner):
             put_block(out.ptr + i * inner, t.ptr, rows, inner, n * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, strides, i * out.strides[at]), t)

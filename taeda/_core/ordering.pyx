@@ -11,6 +11,7 @@ from .tensor import DTYPE_NAMES
 cdef enum:
     WORK = 1 << 14       # items of a row that are worth a piece of their own
     RANK_LIMIT = 64      # as in kernels/sort.py
+    KTH_LIMIT = 128
 
 cdef dict ADDRESSES = {}
 cdef tuple NAMES = DTYPE_NAMES
@@ -202,7 +203,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
     cdef int64_t arg[2]
     cdef char* ptr[5]
     cdef Tensor rows, values, indices, places, spare
-    cdef bint short = n <= RANK_LIMIT
+    cdef bint short = n <= KTH_LIMIT
     check_ordered(input, name)
     if n == 0:
         raise IndexError(f"{name}(): Expected reduction dim {at} to have non-zero size.")

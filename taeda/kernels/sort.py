@@ -17,6 +17,7 @@ from .indexing import BLOCK
 from .ir import BOOL, F16, F32, I64, PTR, TYPES, U8, U64, Function, Helper, Type, Value
 
 RANK_LIMIT = 64  # rows up to this length are sorted by counting, for each item, the items before it
+KTH_LIMIT = 128  # and so long ones when one item of a rank is asked for
 BINS = 256
 WORK = {8: TYPES["uint8"], 16: TYPES["uint16"], 32: TYPES["uint32"], 64: U64}
 
@@ -388,7 +389,7 @@ def _any(f: Function, mask: Value) -> Value:
 def _kth_of_few(f: Function, value: Value, position: Value, source: Value, kth: Value, n: Value, t: Type) -> None:
     """:func:`kth_rows` of short rows."""
     u = WORK[max(t.bits, 8)]
-    keys = f.scratch(RANK_LIMIT * u.bytes)
+    keys = f.scratch(KTH_LIMIT * u.bytes)
     with f.loop(f.begin, f.end) as R:
         x = f.offset(source, R.index * n * t.bytes)
         k = f.load(f.offset(kth, R.index * 8), I64)

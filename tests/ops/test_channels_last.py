@@ -174,3 +174,16 @@ def test_every_layer_of_a_network():
     for a, b in zip(plain.parameters(), moved.parameters(), strict=True):
         assert (a.grad - b.grad).abs().max() <= 1e-4 * (1 + a.grad.abs().max())
         assert b.grad.stride() == b.stride()
+
+
+@pytest.mark.parametrize("dim", range(4))
+def test_what_is_joined_of_parts(dim):
+    """Parts of an image, whose channels have gaps between their runs, join to one with channels last."""
+    x = taeda.arange(720.0).reshape(3, 8, 5, 6).contiguous(memory_format=C2)
+    parts = x[:, :4], x[:, 4:]
+    joined, stacked = taeda.cat(parts, dim), taeda.stack(parts, dim)
+    assert joined.is_contiguous(memory_format=C2)
+    assert stacked.select(dim, 0).stride(1) == 1 and stacked.is_contiguous() is False
+    plain = [p.contiguous() for p in parts]
+    assert taeda.equal(joined, taeda.cat(plain, dim)) and taeda.equal(stacked, taeda.stack(plain, dim))
+    assert taeda.stack(parts, 4).is_contiguous() and taeda.cat([parts[0], plain[1]], dim).is_contiguous()

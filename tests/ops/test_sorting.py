@@ -103,3 +103,14 @@ def test_gradients_go_to_where_values_came_from():
     x.grad = None
     x.median().backward()
     assert x.grad.tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [taeda.int8, taeda.int64, taeda.float32, taeda.float64])
+@pytest.mark.parametrize("n", [63, 65, 127, 128, 129])
+def test_one_item_of_rows_about_as_long_as_are_ranked(n, dtype):
+    x = ((taeda.arange(7 * n) * 37) % 101 - 50).reshape(7, n).to(dtype)
+    ordered = x.sort(1)[0]
+    for k in (1, n // 3, n):
+        values, places = x.kthvalue(k, 1)
+        assert taeda.equal(values, ordered[:, k - 1]) and taeda.equal(x.gather(1, places.unsqueeze(1))[:, 0], values)
+    assert taeda.equal(x.median(1)[0], ordered[:, (n - 1) // 2])
