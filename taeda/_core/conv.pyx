@@ -729,7 +729,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             winograd(&g, contiguous_tensor(x), w.ptr, g.taps, c * g.taps, bias, part)
             copy_into(out, part)
         elif g.taps == 1 and whole.taps == 1 and pointwise(&g, x, part, m):
-            as_product(&g, x, w, bias, part, groups, True)
+            points_product(&g, x, w, bias, part, groups, True)
         elif phases <= PHASES and not is_depthwise(m, c) and by_windows(&g, x.sizes[0], groups, m, c, phases == 1):
             if packed is None:
                 packed = packed_weights(inner, w.ptr, whole.taps, c * whole.taps, m * c * whole.taps, groups, c, m, &whole, True,

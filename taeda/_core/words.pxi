@@ -1,7 +1,11 @@
 # bfloat16 convolution by words, pairs of numbers that one instruction multiplies and sums (kernels/conv_windows.py).
 
 cdef enum:
-    LEAST_OUTPUTS = 2  # of a group
+    LEAST_OUTPUTS = 2   # of a group
+    FEW_PIXELS = 256
+    # Turning images takes time by c + m, and saves by c * m, for gradients twice as much.
+    TURN_FORWARD = 200
+    TURN_BACK = 100
 
 
 cdef bint has_words(int code):
@@ -20,6 +24,19 @@ cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
     if g.taps != 1 or g.p[0] or g.p[1] or g.p[2] or (g.o[2] == 1 and g.pixels > 1):
         return False
     return code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16 and channels * m * g.pixels >= 1 << 15
+
+
+cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn) except -1:
+    """:func:`as_product`; bfloat16 images of few pixels are turned to channels last, where all of them are one product."""
+    cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
+    cdef Tensor whole
+    if x.code != BF16 or g.pixels == 1 or g.pixels > FEW_PIXELS or channels_last(out) or c * m < (
+            TURN_BACK if turn else TURN_FORWARD) * (c + m):
+        return as_product(g, x, w, bias, out, groups, turn)
+    whole = empty_last(out.code, 5, out.sizes)
+    as_product(g, x if channels_last(x) else to_last(x), w, bias, whole, groups, turn)
+    copy_into(out, whole)
+    return 0
 
 
 cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channels, int64_t m) noexcept:
@@ -108,7 +125,7 @@ cdef Tensor word_outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tenso
             x = every_pixel(&steady, x)
         if not pointwise(&steady, x, out, channels):
             x = contiguous_tensor(x)
-        as_product(&steady, x, w, bias, out, groups)
+        points_product(&steady, x, w, bias, out, groups, False)
     else:
         x = channel_words(x, groups)
         steady.s[0] = steady.s[1] = steady.s[2] = 1  # all taps meet every output

@@ -50,6 +50,7 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((9, 24, 3, 5), 32, (3, 5), 2, 0, 1, 2),
     ((5, 18, 40, 20), 30, (3, 3), 1, 1, 1, 2),
     ((3, 48, 26, 18), 64, (3, 3), 2, 1, 1, 16),
+    ((3, 450, 7, 6), 460, (1, 1), 1, 0, 1, 1),
     ((2, 64, 20, 20), 72, (1, 1), 1, 0, 1, 1),
     # Many images, whose positions are sorted by the taps that meet padding alone.
     ((37, 20, 7, 7), 70, (3, 3), 1, 1, 1, 1),
