@@ -28,7 +28,8 @@ cdef enum:
     LARGE = 1 << 19       # bytes of a matrix that does not stay in the nearer caches
     FREE_GIL = 1 << 16    # multiplications from which other Python threads may run meanwhile
     ROWS = 6              # of a register tile
-    FEW_ROWS = 12         # fewer are done along memory, without packing B
+    FEW_ROWS = 12         # as many are done along memory, without packing B
+    LONG = 128            # numbers of a row over which the folding of its sums to one number each is well spread
     FEW_SHORT_ROWS = 4    # the same of bfloat16, where dot products make up for the packing sooner
     FEW_COLUMNS = 1024    # most columns of a task that reads a matrix by rows
     READ = 8              # multiplications in the time in which an item comes from memory
@@ -51,6 +52,7 @@ cdef int64_t _group              # tiles that pack_a does at a time
 cdef int64_t _a_tiles            # most tiles of A that a task packs
 cdef int64_t _turned             # most items of C that a task turns
 cdef int64_t _k_block
+cdef int64_t _few_long           # FEW_ROWS for rows of LONG numbers and more
 cdef int64_t _chunk              # elements per sum of the inner product's kernel
 cdef bint _asks                  # whether the tiles ask for what the next one needs of A
 cdef bint _masks                 # whether the tiles may read a short last panel in place
@@ -59,7 +61,7 @@ cdef tuple NAMES = DTYPE_NAMES
 
 cdef int load(int code) except -1:
     """Learn the block sizes for a dtype."""
-    global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _asks, _masks
+    global _pitch, _group, _a_tiles, _turned, _k_block, _chunk, _few_long, _asks, _masks
     from ..kernels import dot, gemm, target
     width = target.host().vector_bytes
     assert len(gemm.MATMUL_ARGS) == MATMUL_ARGS and len(dot.DOT_ARGS) == DOT_ARGS == len(dot.ROWS_ARGS)
@@ -68,7 +70,7 @@ cdef int load(int code) except -1:
     _pitch = gemm.tile_shape(width).pitch
     _group, _a_tiles, _turned = gemm.PACK_GROUP, gemm.A_TILES, gemm.TURNED_ITEMS
     _k_block = gemm.K_BLOCK
-    _chunk = dot.DOT_CHUNK
+    _chunk, _few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
     _asks, _masks = gemm.asks_for_a(width), width > 16
     _panel[code] = gemm.panel(NAMES[code], width)
 
@@ -144,7 +146,7 @@ cdef int multiply(Product* p) except -1:
     p.c.columns = item
     if _panel[p.code] == 0:
         load(p.code)
-    if along_a and along_b and (p.m <= FEW_ROWS or p.n <= FEW_ROWS):
+    if along_a and along_b and (p.m <= (_few_long if p.k >= LONG else FEW_ROWS) or p.n <= FEW_ROWS):
         return along_memory(p, p.n < p.m)
     if p.n == 1 and p.a.rows == item and p.c.rows == item and (not p.init or p.d.rows == item or p.d.rows == 0):
         swap(p)
