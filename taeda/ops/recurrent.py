@@ -179,9 +179,9 @@ class _Steps:
             launch(address, (*tensors, tiles, steps + at * 8 * kernels.STEP_ITEMS), args, self.panels, 1)
 
 
-def _as_layer(dtype: Any, sizes: tuple[int, ...]) -> bool:
+def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:
     """Whether a layer's kernel does the products too: where packing the weights pays, and products are of this dtype."""
-    return dtype.name in ("float32", "float64") and len(sizes) > 1
+    return dtype.name in ("float32", "float64") and len(sizes) > 1 and hidden > 0
 
 
 @primitive(
@@ -218,7 +218,7 @@ def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     out = empty((rows, hidden), dtype)
     saved = empty((rows, _SAVED[mode] * hidden if save else 0), dtype)
     old_c = empty((rows, hidden if save and c0 is not None else 0), dtype)
-    if _as_layer(dtype, sizes):
+    if _as_layer(dtype, sizes, hidden):
         steps = _Steps(sizes, reverse, dtype, h0.shape[0], hidden, kernels.GATES[mode])
         first, bias = h0.contiguous(), 0 if b_hh is None else b_hh.contiguous()
         tensors = (out, h, c, saved, old_c, gates, first, steps.pack(w_hh, True), bias)
@@ -288,7 +288,7 @@ def _(g, out, saved, old_c, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, nee
     d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
     old_h = _states_before(out, h0, sizes, reverse) if mode == "GRU" or needs[3] else None
     given = (g_out, saved, old_c, old_h, out)
-    if _as_layer(dtype, sizes):
+    if _as_layer(dtype, sizes, hidden):
         steps = _Steps(sizes, reverse, dtype, h0.shape[0], hidden, kernels.GATES[mode])
         tensors = tuple(0 if t is None else t for t in (d_x, d_h, g_c, g_h, *given, steps.pack(w_hh, False)))
         steps.run(kernels.backward(dtype.name, mode, steps.by_rows), tensors, steps.backward)

@@ -139,3 +139,13 @@ def test_threads_do_not_matter(mode, hidden, sizes):
         results.add(b"".join(t.numpy().tobytes() for t in found))
     taeda.set_num_threads(before)
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("name", ["rnn_tanh", "rnn_relu", "gru", "lstm"])
+def test_no_hidden_units(name):
+    x = taeda.ones(2, 5, 3, requires_grad=True)
+    h = taeda.ones(1, 5, 0)
+    weights = [taeda.ones(*sizes) for sizes in ((0, 3), (0, 0), (0,), (0,))]
+    out = getattr(taeda, name)(x, (h, h) if name == "lstm" else h, weights, True, 1, 0.0, False, False, False)
+    out[0].sum().backward()
+    assert out[0].shape == (2, 5, 0) and out[1].shape == (1, 5, 0) and not x.grad.any()
