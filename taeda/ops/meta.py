@@ -240,6 +240,10 @@ class MetaTensor(Tensor):
             return _refuse(name)
         if name == "numpy_" or name == "__array__":
             raise TypeError("can't convert a tensor on device meta to NumPy: it has no values")
+        if name == "as_subclass":
+            raise NotImplementedError(
+                "as_subclass(): a tensor on device meta keeps its class; make lazy modules and other subclasses on the CPU"
+            )
         if name == "__setitem__":
             return None
         if _writes(func, name):
