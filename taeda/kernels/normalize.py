@@ -12,11 +12,12 @@ left out, the mode and levels of the row-wise schedule, and ``affine``, how weig
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import partial
 
 from .build import kernel
-from .ir import F64, I64, Function, Value
+from .ir import F64, I32, I64, Function, Value
 from .pipeline import Stage, pipeline
 from .pointwise import part
 from .reduce import add, compute
@@ -80,21 +81,34 @@ def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value
 class _Sums:
     """All sums over a row that a norm needs, in one pass: of squares, and for the gradient of ``g * weight * x``.
 
-    What is ``centred`` sums differences from the row's first element, and the mean comes out as well. These sums lose digits
-    where that element is far from the mean: then they are taken again, from the mean, while the row is near.
+    What is ``centred`` sums differences from the mean of the row's first vector, and the mean comes out as well. These sums
+    lose digits where that is far from the mean: then they are taken again, from the mean, while the row is near.
     """
 
     def __init__(
         self, schedule: Schedule, x: int, dtype: str, centred: bool, g: int | None = None, weight: Sequence[int] = ()
     ):
-        self.f, self.x, self.dtype, self.centred, self.weight = schedule.f, x, dtype, centred, weight
-        self.n = schedule.n0.to(part(dtype))
+        self.schedule, self.f, self.x, self.dtype = schedule, schedule.f, x, dtype
+        self.centred, self.weight = centred, weight
+        size = schedule.n0 * schedule.n1 if schedule.levels == 2 else schedule.n0
+        self.n = size.to(part(dtype))
         self.ins = [x] if g is None else [x, g, *weight]
         self.products = 1 if g is None else 2
         self.init = [(dtype, 0.0)] * (self.products * (2 if centred else 1))
 
     def begin(self, row: Row) -> tuple[Value, ...]:
-        return (row.load(self.x, self.f.i64(0), 1),) if self.centred else ()
+        """What differences are taken from."""
+        if not self.centred:
+            return ()
+        head = row.head(self.x)
+        return (self._origin(head.reduce(operator.add), (head * head).reduce(operator.add)),)
+
+    def _origin(self, total: Value, square: Value) -> Value:
+        """The mean; 0 where it is nearer to 0 than its deviation, as then it comes out with more digits."""
+        f, lanes, n0 = self.f, self.schedule.lanes, self.schedule.n0
+        count = f.select(n0 < lanes, n0, f.i64(lanes)).to(part(self.dtype))
+        mean = total / count
+        return f.select(mean * mean * 2.0 > square / count, mean, 0.0)
 
     def step(self, known: Sequence[Value], acc: State, x: Value, *more: Value) -> State:
         """Squares, products with the gradient, differences, gradients: those of them that there are."""
@@ -109,41 +123,54 @@ class _Sums:
             sums.append(acc[3] + g)
         return tuple(sums)
 
+    def _rough(self, origin: Value, means: Sequence[Value]) -> tuple[list[Value], Value]:
+        """Mean square, mean product and the mean, those that there are, and whether digits were lost."""
+        square, away = means[0], means[self.products]
+        square = square - away * away
+        products = [dot - away * level for dot, level in zip(means[1:2], means[3:], strict=False)]
+        return [square, *products, origin + away], ~(square > away * away * 0.5)
+
+    def _again(self, row: Row) -> tuple[Value, ...]:
+        mean = _mean(row, self.x, self.dtype)
+        init = [(self.dtype, 0.0)] * self.products
+        totals = row.fold(self.ins, init, lambda acc, *xs: self.step((mean,), (*acc, mean, mean), *xs)[: len(acc)], add)
+        return *(total / self.n for total in totals), mean
+
     def settle(self, row: Row, known: Sequence[Value], means: Sequence[Value]) -> Sequence[Value]:
         """Mean square, mean product and the mean, those that there are, from the sums divided by the row's size."""
         if not self.centred:
             return means
-        f, square, away = self.f, means[0], means[self.products]
-        square = square - away * away
-        products = [dot - away * level for dot, level in zip(means[1:2], means[3:], strict=False)]
-        poor = f.select(square > away * away * 0.25, f.i64(0), 1)
-        with f.loop(0, poor, carry=[square, *products, known[0] + away]) as L:
-            mean = _mean(row, self.x, self.dtype)
-            init = [(self.dtype, 0.0)] * self.products
-            again = row.fold(
-                self.ins, init, lambda acc, *xs: self.step((mean,), (*acc, mean, mean), *xs)[: len(acc)], add
-            )
-            L.carry = (*(total / self.n for total in again), mean)
+        found, poor = self._rough(known[0], means)
+        with self.f.loop(0, self.f.select(poor, self.f.i64(1), 0), carry=found) as L:
+            L.carry = self._again(row)
         return L.carry
 
     def of_group(self, group: Group, unroll: int) -> list[Kept]:
         """:meth:`settle` for each row; for the gradient the mean of ``g * weight`` comes last."""
-        totals = group.fold(self.ins, self.init, lambda r: partial(self.step, self.begin(group.row(r))), unroll=unroll)
-        kept = [group.keep(total / self.n) for total in totals]
-        if self.centred:
-            with self.f.loop(0, group.count) as L:
-                row = group.row(L.index)
-                settled = self.settle(row, self.begin(row), [place(L.index) for place in kept])
-                for place, x in zip(kept, settled, strict=False):
-                    place.put(L.index, x)
+        f = self.f
+        if not self.centred:
+            totals = group.fold(self.ins, self.init, lambda r: partial(self.step, ()), unroll=unroll)
+            return [group.keep(total / self.n) for total in totals]
+        origins = self._origin(*group.heads(self.x, (lambda x: x, lambda x: x * x)))
+        origin = group.keep(origins)
+        totals = group.fold(self.ins, self.init, lambda r: partial(self.step, (origin(r),)), unroll=unroll)
+        means = [total / self.n for total in totals]
+        found, lost = self._rough(origins, means)
+        poor = group.keep(f.select(lost, f.const(I32, 1, lost.lanes), 0))
+        kept = [group.keep(x) for x in (*found, *means[3:])]
+        with f.loop(0, group.count) as L, f.when(poor(L.index) != 0):
+            for place, x in zip(kept, self._again(group.row(L.index)), strict=False):
+                place.put(L.index, x)
         return kept
 
 
-def _normalize_rows(f: Function, dtypes: Dtypes, letters: str, centred: bool, stream: bool) -> None:
-    """Layer norm or RMS norm of rows of one dimension with weights along them; several at a time where they are short."""
+def _normalize_rows(
+    f: Function, dtypes: Dtypes, letters: str, centred: bool, stream: bool, levels: int, affine: str
+) -> None:
+    """Layer norm, RMS norm or group norm; several rows at a time where they are short."""
     working = compute(dtypes[1])
     t = part(working)
-    schedule = Schedule(f, _operands(dtypes, False, letters, "c", working, stream), t, False, 1)
+    schedule = Schedule(f, _operands(dtypes, False, letters, affine, working, stream), t, False, levels)
     eps = schedule.param(0, F64).to(t)
     given = _given(dtypes, *range(2, len(dtypes)))
     sums = _Sums(schedule, 1, working, centred)
@@ -171,10 +198,14 @@ def _normalize_rows(f: Function, dtypes: Dtypes, letters: str, centred: bool, st
         Stage(sums.ins, sums.step, sums.init, begin=sums.begin, finish=finish),
         Stage([1, *given], normal, outs=[0]),
     ]
-    with f.branch(schedule.n0 * t.bytes <= SHORT) as B:
-        schedule.groups(together, f.begin, f.end, schedule.n0 * t.bytes)
-        B.otherwise()
-        pipeline(schedule, stages, f.begin, f.end, fresh=[1] if stream else None)
+    fresh = [1] if stream else None
+    if levels == 2:
+        pipeline(schedule, stages, f.begin, f.end, fresh=fresh)
+    else:
+        with f.branch(schedule.n0 * t.bytes <= SHORT) as B:
+            schedule.groups(together, f.begin, f.end, schedule.n0 * t.bytes)
+            B.otherwise()
+            pipeline(schedule, stages, f.begin, f.end, fresh=fresh)
     if stream:
         f.fence()
 
@@ -184,19 +215,7 @@ def layer_norm(
     f: Function, dtypes: Dtypes, columns: bool, stream: bool = False, levels: int = 1, affine: str = "c"
 ) -> None:
     """Normalise rows. Operands: y, x, weight, bias. Parameter: eps."""
-    if not columns and levels == 1 and affine == "c":
-        _normalize_rows(f, dtypes, "ffww", True, stream)
-        return
-    working = compute(dtypes[1])
-
-    def body(row: Row) -> None:
-        eps = row.schedule.param(0, F64).to(part(working))
-        mean = _mean(row, 1, working)
-        rstd = _inverse_root(f, _variance(row, 1, working, mean), eps)
-        _write(row, dtypes, 0, 1, 2, 3, mean, rstd)
-
-    operands = _operands(dtypes, columns, "ffww", affine, working)
-    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+    _normalize_rows(f, dtypes, "ffww", True, stream, levels, affine)
 
 
 @kernel
@@ -234,7 +253,7 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
 
 
 @kernel
-def group_norm_backward(f: Function, dtypes: Dtypes) -> None:
+def group_norm_backward(f: Function, dtypes: Dtypes, stream: bool = False) -> None:
     """Gradients of group norm over ``[channels of a group, positions]``, statistics computed again.
 
     Operands: dx, dw and db of each sample, x, g, weight. Parameter: eps. The sums of each channel are all that the group's
@@ -242,13 +261,16 @@ def group_norm_backward(f: Function, dtypes: Dtypes) -> None:
     """
     working = compute(dtypes[3])
     t = part(working)
-    operands = _operands(dtypes, False, "frrffr", "s", working)
+    operands = _operands(dtypes, False, "frrffr", "s", working, stream)
     whole, channel = (Schedule(f, operands, t, False, levels) for levels in (2, 1))
     eps, given = whole.param(0, F64).to(t), _given(dtypes, 5)
+    statistics = _Sums(whole, 3, working, True)
 
     def body(row: Row) -> None:
-        mean = _mean(row, 3, working)
-        rstd = _inverse_root(f, _variance(row, 3, working, mean), eps)
+        origin = statistics.begin(row)
+        totals = row.fold(statistics.ins, statistics.init, partial(statistics.step, origin), add, unroll=4)
+        variance, mean = statistics.settle(row, origin, [total / statistics.n for total in totals])
+        rstd = _inverse_root(f, variance, eps)
 
         def each_channel(index: Value) -> tuple[Row, Value]:
             bases = [f.offset(p, index * s[1]) for p, s in zip(row.bases, whole.strides, strict=True)]
@@ -256,21 +278,25 @@ def group_norm_backward(f: Function, dtypes: Dtypes) -> None:
             return own, own.get(5) if given else f.const(t, 1.0)
 
         def step(acc, g, x):
-            return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
+            return f.fma(g, x - mean, acc[0]), acc[1] + g
 
         with f.loop(0, whole.n1, carry=[f.const(t, 0.0)] * 2) as C:
             own, weight = each_channel(C.index)
-            sums = own.fold([4, 3], [(working, 0.0)] * 2, step, add, unroll=4)
+            dot, total = own.fold([4, 3], [(working, 0.0)] * 2, step, add, unroll=4)
+            sums = dot * rstd, total
             for i, x in zip((1, 2), sums, strict=True):
                 own.put(i, x)
-            C.carry = tuple(f.fma(weight, x, total) for x, total in zip(sums, C.carry, strict=True))
-        n = row.size.to(t)
-        slope, level = (total / n for total in C.carry)
+            C.carry = tuple(f.fma(weight, x, whole) for x, whole in zip(sums, C.carry, strict=True))
+        slope, level = (total / statistics.n * -rstd for total in C.carry)
+        slope = slope * rstd
         with f.loop(0, whole.n1) as C:
             own, weight = each_channel(C.index)
-            own.each([4, 3], [0], lambda g, x: (g * weight - level - (x - mean) * rstd * slope) * rstd)
+            scale = weight * rstd
+            own.each([4, 3], [0], lambda g, x: f.fma(g, scale, f.fma(x - mean, slope, level)))
 
     whole.rows(body)
+    if stream:
+        f.fence()
 
 
 @kernel
@@ -293,29 +319,12 @@ def affine_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, sta
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)
 
 
-def _inverse_norm(row: Row, x: int, dtype: str) -> Value:
-    """``1 / sqrt(mean(x ** 2) + eps)``."""
-    f, t = row.f, part(dtype)
-    (square,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (f.fma(v, v, acc[0]),), add)
-    return _inverse_root(f, square / row.size.to(t), row.schedule.param(0, F64).to(t))
-
-
 @kernel
 def rms_norm(
     f: Function, dtypes: Dtypes, columns: bool, stream: bool = False, levels: int = 1, affine: str = "c"
 ) -> None:
     """``x / sqrt(mean(x ** 2) + eps) * weight``. Operands: y, x, weight. Parameter: eps."""
-    if not columns and levels == 1 and affine == "c":
-        _normalize_rows(f, dtypes, "ffw", False, stream)
-        return
-    working = compute(dtypes[1])
-
-    def body(row: Row) -> None:
-        rstd = _inverse_norm(row, 1, working)
-        row.each([1, *_given(dtypes, 2)], [0], lambda v, *w: v * rstd * w[0] if w else v * rstd, fetch=[0])
-
-    operands = _operands(dtypes, columns, "ffw", affine, working)
-    rowwise(f, body, operands, part(working), columns=columns, levels=levels)
+    _normalize_rows(f, dtypes, "ffw", False, stream, levels, affine)
 
 
 @kernel
@@ -405,7 +414,7 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
 
 
 @kernel
-def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int) -> None:
+def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int, stream: bool = False) -> None:
     """Normalise each channel by its own statistics and move the running ones.
 
     Operands: y, mean, rstd, running mean, running variance (both may be left out), x, weight, bias. Parameters: eps,
@@ -413,12 +422,10 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int) -> None:
     """
     working = compute(dtypes[5])
     t = part(working)
+    operands = _operands(dtypes, columns, "frrrrfrr", "s", working, stream)
 
-    def body(row: Row) -> None:
-        eps, momentum = (row.schedule.param(i, F64).to(t) for i in (0, 1))
-        mean = _mean(row, 5, working)
-        variance = _variance(row, 5, working, mean)
-        rstd = _inverse_root(f, variance, eps)
+    def keep(row: Row, mean: Value, variance: Value, rstd: Value) -> None:
+        momentum = row.schedule.param(1, F64).to(t)
         row.put(1, mean)
         row.put(2, rstd)
         if dtypes[3] is not None:
@@ -426,10 +433,39 @@ def batch_norm(f: Function, dtypes: Dtypes, columns: bool, levels: int) -> None:
             unbiased = variance * (n.to(t) / f.select(n > 1, n - 1, n).to(t))
             for i, new in ((3, mean), (4, unbiased)):
                 row.put(i, row.get(i) * (1.0 - momentum) + new * momentum)
+
+    def body(row: Row) -> None:
+        mean = _mean(row, 5, working)
+        variance = _variance(row, 5, working, mean)
+        rstd = _inverse_root(f, variance, row.schedule.param(0, F64).to(t))
+        keep(row, mean, variance, rstd)
         _write(row, dtypes, 0, 5, 6, 7, mean, rstd)
 
-    operands = _operands(dtypes, columns, "frrrrfrr", "s", working)
-    rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))
+    if columns:
+        rowwise(f, body, operands, t, columns=True, levels=levels, tiles=(4,))
+        return
+    schedule = Schedule(f, operands, t, False, levels)
+    sums, given = _Sums(schedule, 5, working, True), _given(dtypes, 6, 7)
+
+    def finish(row: Row, known: Sequence[Value], totals: State) -> tuple[Value, ...]:
+        variance, mean = sums.settle(row, known, [total / sums.n for total in totals])
+        return mean, variance, _inverse_root(f, variance, schedule.param(0, F64).to(t))
+
+    def normal(known: Sequence[Value], acc: State, v: Value, *more: Value) -> tuple[State, tuple[Value]]:
+        mean, _, rstd = known
+        return (), (_affine(f, (v - mean) * rstd, [i - 4 for i in given], more),)
+
+    def end(row: Row, known: Sequence[Value], totals: State) -> tuple[()]:
+        keep(row, *known)
+        return ()
+
+    stages = [
+        Stage(sums.ins, sums.step, sums.init, begin=sums.begin, finish=finish),
+        Stage([5, *given], normal, outs=[0], finish=end),
+    ]
+    pipeline(schedule, stages, f.begin, f.end, fresh=[5] if stream else None)
+    if stream:
+        f.fence()
 
 
 @kernel
@@ -447,29 +483,66 @@ def batch_norm_eval(f: Function, dtypes: Dtypes, columns: bool, levels: int) -> 
 
 
 @kernel
-def batch_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int, training: bool) -> None:
+def batch_norm_backward(
+    f: Function, dtypes: Dtypes, columns: bool, levels: int, training: bool, stream: bool = False
+) -> None:
     """Gradients of input, weight and bias. Operands: dx, dw, db, g, x, mean, rstd, weight.
 
     With ``training`` the statistics are those of the batch and carry gradient themselves.
     """
     working = compute(dtypes[4])
+    t = part(working)
+    operands = _operands(dtypes, columns, "frrffrrr", "s", working, stream)
 
-    def body(row: Row) -> None:
-        mean, rstd = row.get(5), row.get(6)
+    def step(known: Sequence[Value], acc: State, g: Value, x: Value) -> State:
+        return f.fma(g, x - known[0], acc[0]), acc[1] + g
 
-        def step(acc, g, x):
-            return f.fma(g, (x - mean) * rstd, acc[0]), acc[1] + g
+    def facts(row: Row, mean: Value, totals: State) -> tuple[Value, ...]:
+        """What is stored is ``(x - mean) * slope + (g * scale + level)``; the sums that are gradients."""
+        rstd = row.get(6)
+        dot, total = totals[0] * rstd, totals[1]
+        scale = rstd if dtypes[7] is None else rstd * row.get(7)
+        share = scale / row.size.to(t)
+        return scale, -dot * rstd * share, -total * share, dot, total
 
-        dot, total = row.fold([3, 4], [(working, 0.0)] * 2, step, add, unroll=4)
+    def result(mean: Value, scale: Value, slope: Value, level: Value, g: Value, x: Value) -> Value:
+        return f.fma(x - mean, slope, f.fma(g, scale, level))
+
+    def keep(row: Row, dot: Value, total: Value) -> None:
         row.put(1, dot)
         row.put(2, total)
-        scale = rstd if dtypes[7] is None else rstd * row.get(7)
-        if not training:
-            row.each([3], [0], lambda g: g * scale)
-            return
-        n = row.size.to(part(working))
-        slope, level = dot / n, total / n
-        row.each([3, 4], [0], lambda g, x: (g - level - (x - mean) * rstd * slope) * scale)
 
-    operands = _operands(dtypes, columns, "frrffrrr", "s", working)
-    rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))
+    init = [(working, 0.0)] * 2
+
+    def body(row: Row) -> None:
+        mean = row.get(5)
+        totals = row.fold([3, 4], init, lambda acc, *xs: step((mean,), acc, *xs), add, unroll=4)
+        scale, slope, level, *sums = facts(row, mean, totals)
+        keep(row, *sums)
+        if training:
+            row.each([3, 4], [0], lambda g, x: result(mean, scale, slope, level, g, x))
+        else:
+            row.each([3], [0], lambda g: g * scale)
+
+    if columns:
+        rowwise(f, body, operands, t, columns=True, levels=levels, tiles=(4,))
+        return
+
+    def finish(row: Row, known: Sequence[Value], totals: State) -> tuple[Value, ...]:
+        return (known[0], *facts(row, known[0], totals))
+
+    def stored(known: Sequence[Value], acc: State, g: Value, *x: Value) -> tuple[State, tuple[Value]]:
+        return (), (result(*known[:4], g, *x) if x else g * known[1],)
+
+    def end(row: Row, known: Sequence[Value], totals: State) -> tuple[()]:
+        keep(row, *known[4:])
+        return ()
+
+    stages = [
+        Stage([3, 4], step, init, begin=lambda row: (row.get(5),), finish=finish),
+        Stage([3, 4] if training else [3], stored, outs=[0], finish=end),
+    ]
+    schedule = Schedule(f, operands, t, False, levels)
+    pipeline(schedule, stages, f.begin, f.end, unroll=2, fresh=[3, 4] if stream else None)
+    if stream:
+        f.fence()

@@ -29,7 +29,7 @@ class Stage:
         ins, outs: operands that are loaded and stored.
         step: ``step(known, acc, *xs)`` gives the next ``acc``; with ``outs``, ``(acc, ys)``.
         init: per accumulator its dtype and where it starts.
-        begin: what the first pass knows of the row, as scalars.
+        begin: what the first pass knows of the row, as scalars; found while the row before is gone over.
         finish: ``finish(row, known, totals)`` gives what the next pass will know of it.
     """
 
@@ -51,24 +51,31 @@ class _SideBySide(_Fold):
 
     def apply(self, acc, outer, inner, lanes, count, mask) -> State:
         if self.fresh is not None and count is None:
-            self._ask(inner, lanes)
+            self._ask(outer, inner, lanes)
         after: list = []
         for fold in self.folds:
             own = acc[len(after) : len(after) + len(fold.init)]
             after += fold.apply(own, outer, inner, lanes, count, mask)
         return tuple(after)
 
-    def _ask(self, inner: Value, lanes: int) -> None:
+    def _ask(self, outer: Value | None, inner: Value, lanes: int) -> None:
         """Prefetch for all passes; an operand comes from memory in the first that loads it."""
         f, operands, rest = self.row.f, self.row.schedule.operands, set(self.fresh)
         for fold in self.folds:
             for i in fold.ins:
-                place = fold.row._address(i, None, inner)
-                distances = ((FAR, 2), (NEAR, 3)) if i in rest else ((NEAR, 3),)
+                place = fold.row._address(i, outer, inner)
+                distances = [(f.offset(place, NEAR), 3)]
+                if i in rest:
+                    distances.append((f.offset(place, self._far(i)), 2))
                 rest.discard(i)
-                for distance, cache in distances:
+                for start, cache in distances:
                     for line in range(0, lanes * operands[i].bytes, 64):
-                        f.prefetch(f.offset(place, distance + line), cache)
+                        f.prefetch(f.offset(start, line), cache)
+
+    def _far(self, i: int) -> Value | int:
+        """From one plane of a row to the next, where that is further."""
+        s = self.row.schedule
+        return FAR if s.levels == 1 else self.row.f.select(s.strides[i][1] > FAR, s.strides[i][1], FAR)
 
 
 def _together(folds: Sequence[_Fold], unroll: int, fresh: Sequence[int] | None) -> list[State]:
@@ -103,8 +110,7 @@ def pipeline(
 ) -> None:
     """Take rows ``[first, end)`` through ``stages``, of which only the last stores.
 
-    Rows have one dimension and are numbered by their first number alone. Where there is no further row, the last counts
-    again for what only reads.
+    Where there is no further row, the last counts again for what only reads.
 
     Args:
         schedule: of the kernel.
@@ -118,34 +124,36 @@ def pipeline(
 
     def row_at(index: Value) -> Row:
         index = f.select(index < end, index, end - 1)
-        bases = schedule.bases(index, f.i64(0))
+        m = schedule.neighbours
+        bases = schedule.bases(index / m, index % m)
         for i, place in same.items():
             bases[i] = place if isinstance(place, Value) else place(index)
         return Row(schedule, index, bases, schedule.lanes, None)
 
     def turn(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
-        """Each of the first stages on its row; ``known`` is what the stage before it found out."""
-        folds, facts = [], []
-        for stage, index, of_row in zip(stages, rows, [(), *known], strict=False):
-            row = row_at(index)
-            facts.append((*of_row, *stage.begin(row)))
+        """Each of the first stages on its row, of which ``known`` is what was found out before."""
+        folds = []
+        for stage, index, of_row in zip(stages, rows, known, strict=False):
 
-            def step(acc, *xs, stage=stage, of_row=facts[-1]):
+            def step(acc, *xs, stage=stage, of_row=of_row):
                 return stage.step(of_row, acc, *xs)
 
+            row = row_at(index)
             folds.append(_Fold(row, stage.ins, stage.init, step, stage.combine, stage.outs, True, None, ()))
         totals = _together(folds, unroll, fresh)
         return [
             stage.finish(fold.row, of_row, total)
-            for stage, fold, of_row, total in zip(stages, folds, facts, totals, strict=False)
+            for stage, fold, of_row, total in zip(stages, folds, known, totals, strict=False)
         ]
 
     with f.when(first < end):
-        known: list[Sequence[Value]] = []
+        known = [stages[0].begin(row_at(first))]
         for ready in range(last):
-            known = turn([first + (ready - i) for i in range(ready + 1)], known)
+            following = stages[0].begin(row_at(first + (ready + 1)))
+            known = [following, *turn([first + (ready - i) for i in range(ready + 1)], known)]
         with f.loop(first, end, carry=[x for of_row in known for x in of_row]) as L:
             values = iter(L.carry)
             carried = [[next(values) for _ in of_row] for of_row in known]
+            following = stages[0].begin(row_at(L.index + (last + 1)))
             after = turn([L.index + (last - i) for i in range(last + 1)], carried)
-            L.carry = tuple(x for of_row in after[:last] for x in of_row)
+            L.carry = tuple(x for of_row in (following, *after[:last]) for x in of_row)

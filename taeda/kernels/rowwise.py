@@ -181,6 +181,11 @@ class Row:
         """``lanes`` elements of operand ``i`` from position ``index`` of the row (row mode)."""
         return self._load(i, self._address(i, None, index), lanes, count, mask)
 
+    def head(self, i: int) -> Value:
+        """The first vector of operand ``i``, with zeros where the row is shorter (row mode)."""
+        n0, lanes = self.schedule.n0, self.schedule.lanes
+        return self.load(i, self.f.i64(0), lanes, n0, self.f.first(n0, lanes))
+
     def store(self, i: int, index: Value, x: Number, count: Value | None = None, mask: Value | None = None) -> None:
         """The inverse of :meth:`load`."""
         self._store(i, self._address(i, None, index), x, count, mask)
@@ -537,6 +542,20 @@ class Group:
         return [
             self._join([f.load(f.offset(place, r * lanes * t.bytes), t, lanes) for r in range(lanes)], combine)
             for place, t in zip(kept, types, strict=True)
+        ]
+
+    def heads(self, i: int, fns: Sequence[Callable[[Value], Value]]) -> list[Value]:
+        """Sums of ``fn(x)`` over the first vector of operand ``i`` in each row, one lane per row."""
+        f, lanes, t = self.f, self.schedule.lanes, part(self.schedule.operands[i].working)
+        size = lanes * t.bytes
+        kept = [f.scratch(lanes * size) for _ in fns]
+        with f.loop(0, self.count) as L:
+            x = self.row(L.index).head(i)
+            for place, fn in zip(kept, fns, strict=True):
+                f.store(f.offset(place, L.index * size), fn(x))
+        return [
+            self._join([f.load(f.offset(place, r * size), t, lanes) for r in range(lanes)], operator.add)
+            for place in kept
         ]
 
     @staticmethod

@@ -131,7 +131,8 @@ def _exp_stage(x: int, dtype: str, finish: Callable, outs: Sequence[int] = ()) -
 
 #: Bytes up to which rows are taken one by one, or in groups, rather than through a pipeline.
 SHORT = 512
-#: Bytes of rows whose exponentials are kept in the first-level cache until their sum is known.
+#: Bytes of rows whose exponentials are kept on the stack until their sum is known; those of longer rows go to the output,
+#: which is not stored past the cache then: computing them twice instead took 3.8 ms for 160 x 50256, so 3.3.
 KEPT = 16384
 
 
@@ -145,7 +146,7 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = 
 
     def body(row: Row) -> None:
         top = largest(row, 1, working)
-        if exact and not stream:
+        if exact:
 
             def step(acc: State, v: Value):
                 e = by_register(exp_negative, v - top)
@@ -175,7 +176,7 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = 
             schedule, stages, f.begin, f.end, shared=kept, unroll=2 if stream else 4, fresh=[1] if stream else None
         )
         B.otherwise()
-        schedule.rows(body)
+        Schedule(f, _operands(dtypes, False, "ff", working), t, False, 1).rows(body)
     if stream:
         f.fence()
 

@@ -32,6 +32,16 @@ def _require_float(name, x):
         )
 
 
+def _grain(rows, count):
+    """Rows of a piece: some, even where they are long, as the sums of one are taken while the one before is written."""
+    return max(1, _PIECE // (count + 1), min(8, rows // 16))
+
+
+def _streams(count, positions, size, moved):
+    """Whether a result of ``count`` elements is stored past the cache, where ``moved`` times as many are read and written."""
+    return size >= 4 and positions * size % 64 == 0 and count * size * moved >= stream_bytes()
+
+
 def _pointers(*tensors):
     """What a kernel gets, which takes its operands to lie without gaps."""
     return tuple([0 if t is None else t.contiguous() for t in tensors])  # a generator takes three times as long
@@ -102,7 +112,7 @@ def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
     most = min(max(rows // 32, 8), 64)
     dw, db = (acc if want else None for want in (want_w, want_b))
     size = dtype.itemsize
-    stream = size >= 4 and width * size % 64 == 0 and rows * width * size * 3 >= stream_bytes()
+    stream = _streams(rows * width, width, size, 3)
     address = kernels.norm_backward(_dtype_names(dtype, dw, db, dtype, dtype, weight), centred, stream)
     every, part = (size, 0, width * size, 0), (acc.itemsize, 0, width * acc.itemsize, 0)
     row = (0 if weight is None else weight.itemsize, 0, 0, 0)
@@ -222,7 +232,7 @@ class _Groups:
         self.positions = math.prod(shape[2:])
         self.rows = self.batch * groups
         self.count = self.channels * self.positions
-        self.grain = max(1, _PIECE // (self.count + 1))
+        self.grain = _grain(self.rows, self.count)
         self.flat = self.positions == 1  # then the row is one dimension, the channels of the group
         self.sizes = (self.channels, 1, groups) if self.flat else (self.positions, self.channels, groups)
         self.key = (False, 1, "c") if self.flat else (False, 2, "s")
@@ -265,7 +275,8 @@ def _group_plan(shape, dtype, groups, weight, bias):
     rows = _Groups(shape, groups)
     w, b = _dtypes(weight, bias)
     columns, *layout = rows.key
-    address = kernels.layer_norm(_dtype_names(dtype, dtype, w, b), columns, False, *layout)
+    stream = _streams(rows.rows * rows.count, rows.sizes[0], dtype.itemsize, 2)
+    address = kernels.layer_norm(_dtype_names(dtype, dtype, w, b), columns, stream, *layout)
     every = rows.every(dtype)
     return address, (*rows.sizes, *every, *every, *rows.affine(w), *rows.affine(b)), rows.rows, rows.grain
 
@@ -296,7 +307,8 @@ def _group_backward_plan(shape, dtype, groups, weight):
 def _image_backward_plan(shape, dtype, groups, weight):
     """How the gradients are launched where a channel has several positions."""
     rows, acc = _Groups(shape, groups), _working(dtype)
-    address = kernels.group_norm_backward(_dtype_names(dtype, acc, acc, dtype, dtype, weight))
+    stream = _streams(rows.rows * rows.count, rows.positions, dtype.itemsize, 3)
+    address = kernels.group_norm_backward(_dtype_names(dtype, acc, acc, dtype, dtype, weight), stream)
     every, item = rows.every(dtype), acc.itemsize
     part = (0, item, shape[1] * item, rows.channels * item)
     args = (*rows.sizes, *every, *part, *part, *every, *every, *rows.affine(weight))
@@ -419,7 +431,7 @@ class _Channels:
         batch, self.channels = shape[0], shape[1]
         self.positions = math.prod(shape[2:])
         self.size = dtype.itemsize
-        count = batch * self.positions
+        self.count = count = batch * self.positions
         self.columns = self.positions == 1  # then channels are neighbours in memory
         if self.columns:
             self.sizes = (batch, 1, self.channels)
@@ -429,7 +441,7 @@ class _Channels:
         else:
             self.sizes = (self.positions, batch, self.channels)
             self.units = self.channels
-            self.grain = max(1, _PIECE // (count + 1))
+            self.grain = _grain(self.channels, count)
 
     def every(self):
         if self.columns:
@@ -444,6 +456,9 @@ class _Channels:
             d = d[0] if whole else d
             names.append(None if d is None else d.name)
             args += self.every() if whole else (0, 0, 0, 0 if d is None else d.itemsize)
+        if not self.columns and kernel is not kernels.batch_norm_eval:
+            moved = sum(type(d) is tuple for d in operands)
+            key = (*key, _streams(self.channels * self.count, self.positions, self.size, moved))
         address = kernel(tuple(names), self.columns, 1 if self.columns else 2, *key)
         return address, tuple(args), self.units, self.grain
 
