@@ -345,18 +345,21 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
     zero = f.const(t, 0.0)
 
     def facts(square: Value, dot: Value, level: Value | None) -> list[Value]:
-        """What is stored is ``g * w * rstd + (x - mean) * slope + level``."""
+        """What is stored is ``(g * w + (x - mean) * slope + level) * rstd``."""
         rstd = _inverse_root(f, square, eps)
-        slope = rstd * rstd * rstd * -dot
-        return [rstd, slope] if level is None else [rstd, slope, rstd * -level]
+        slope = rstd * rstd * -dot
+        return [rstd, slope] if level is None else [rstd, slope, -level]
 
     def gradient(known: Sequence[Value], x: Value, g: Value, w: Sequence[Value]) -> tuple[Value, ...]:
         """The input's gradient, and two factors of the weight's."""
         rstd, slope, *centre = known
-        d = x - centre[1] if centred else x
-        dx = f.fma(d, slope, centre[0]) if centred else d * slope
-        scaled = g * rstd
-        return f.fma(scaled, w[0], dx) if w else dx + scaled, scaled, d
+        d, product = x, g * w[0] if w else g
+        if centred:  # in this order equal elements have no gradient, as their mean has the same rounding
+            d = x - centre[1]
+            dx = (product + f.fma(d, slope, centre[0])) * rstd
+        else:
+            dx = f.fma(d, slope, product) * rstd
+        return dx, g * rstd, d
 
     def together(group: Group) -> None:
         square, dot, *rest = sums.of_group(group, 2)

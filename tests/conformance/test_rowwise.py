@@ -79,6 +79,15 @@ def test_layer_norm(name):
         peer.compare("rms", lambda T, x, s=shape[-n:]: T.nn.functional.rms_norm(x, s, eps=0.1), x, tolerance=rule)
 
 
+@pytest.mark.parametrize("width", [1, 5, 1000])
+def test_layer_norm_of_equal_elements(width):
+    """They have no gradient, however large the inverse deviation: one alone exactly none, as in PyTorch."""
+    x, w = taeda.full((3, width), 1.7).requires_grad_(), taeda.full((width,), 0.3)
+    g = peer.ours(draw(3, 1, dtype="float32")).expand(3, width)
+    (dx,) = taeda.autograd.grad(taeda.nn.functional.layer_norm(x, (width,), w), x, g)
+    assert dx.abs().max().item() <= (0.0 if width == 1 else 1e-3)
+
+
 def test_layer_norm_of_a_large_mean():
     x = draw(4, 1000, dtype="float32") + 1000
     want = torch.nn.functional.layer_norm(x.double(), (1000,)).float()
