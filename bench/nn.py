@@ -114,22 +114,53 @@ def encoder(L):
     return lambda: layer(x).sum().backward()
 
 
-def resize(mode):
+#: Of an image ``x`` and, to sample, a ``grid``; each with channels first and last, forward and backward.
+IMAGES = {
+    **{
+        f"interpolate {mode}": f"F.interpolate(x, scale_factor=2, mode={mode!r})"
+        for mode in ("nearest", "bilinear", "bicubic")
+    },
+    "interpolate bilinear by a half": "F.interpolate(x, scale_factor=0.5, mode='bilinear')",
+    "adaptive_avg_pool2d 6": "F.adaptive_avg_pool2d(x, 6)",
+    "adaptive_max_pool2d 8": "F.adaptive_max_pool2d(x, 8)",
+    **{f"pad {mode}": f"F.pad(x, (1, 1, 1, 1), {mode!r})" for mode in ("constant", "reflect", "replicate", "circular")},
+    "pixel_shuffle": "F.pixel_shuffle(x, 2)",
+    "channel_shuffle": "F.channel_shuffle(x, 4)",
+    **{
+        f"grid_sample {mode}": f"F.grid_sample(x, grid, {mode!r}, align_corners=False)"
+        for mode in ("bilinear", "bicubic")
+    },
+}
+
+
+def image(expression, last):
+    code = compile(expression, "<case>", "eval")
+
     def make(L):
-        x = L.randn(4, 16, 64, 64).requires_grad_(True)
-        return lambda: L.nn.functional.interpolate(x, scale_factor=2, mode=mode).sum().backward()
+        x = L.randn(4, 16, 64, 64)
+        x = (x.contiguous(memory_format=L.channels_last) if last else x).requires_grad_(True)
+        names = {"F": L.nn.functional, "x": x, "grid": (L.rand(4, 64, 64, 2) * 2 - 1).requires_grad_(True)}
+        g = L.randn_like(eval(code, names).detach())
+        return lambda: eval(code, names).backward(g)
 
     return make
 
 
-for mode in ("nearest", "bilinear", "bicubic"):
-    case(f"interpolate {mode} 4x16x64x64, forward and backward", 2)(resize(mode))
+for name, expression in IMAGES.items():
+    for last in (False, True):
+        case(f"{name} 4x16x64x64{', channels last' if last else ''}, both ways", 2)(image(expression, last))
 
 
-@case("grid_sample 4x16x64x64, forward and backward", 2)
-def sample(L):
-    x, grid = L.randn(4, 16, 64, 64).requires_grad_(True), (L.rand(4, 64, 64, 2) * 2 - 1).requires_grad_(True)
-    return lambda: L.nn.functional.grid_sample(x, grid, align_corners=False).sum().backward()
+@case("embedding_bag max, 512 bags of 32 rows of 64, forward and backward", 2)
+def bags(L):
+    weight, items = L.randn(10000, 64, requires_grad=True), L.randint(0, 10000, (512, 32))
+    return lambda: L.nn.functional.embedding_bag(items, weight, mode="max").sum().backward()
+
+
+@case("cumsum 16x64x28x28, forward and backward", 2)
+def running(L):
+    x, g = L.randn(16, 64, 28, 28, requires_grad=True), L.randn(16, 64, 28, 28)
+    return lambda: x.cumsum(-1).backward(g)
 
 
 @case("load_state_dict of 2,000 tensors", 1)
