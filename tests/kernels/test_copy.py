@@ -23,6 +23,21 @@ def test_transpose(run, item, rows, columns):
 
 
 @pytest.mark.parametrize("item", DTYPES)
+@pytest.mark.parametrize("few", [2, 3, 4, 5])
+@pytest.mark.parametrize("n", [1, 16, 64, 135])
+def test_few_rows_or_columns(run, item, few, n):
+    """What lies side by side is woven together or taken apart by registers."""
+    for rows, columns in ((n, few), (few, n)):
+        source = numbers((2, columns, rows), item)
+        target = np.zeros((2, rows, columns), DTYPES[item])
+        d, s = target.strides, source.strides
+        args = [rows, columns, d[1], s[1], 2, 0, d[0], 0, s[0]]
+        total = 2 * -(-rows // kernels.transpose_rows(item))
+        run(kernels.transpose(item), [target, source], args, total, pieces=min(total, 3))
+        np.testing.assert_array_equal(target, source.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("item", DTYPES)
 @pytest.mark.parametrize(
     "blocks_i, more_i, blocks_j, more_j", [(0, 96, 0, 192), (1, 0, 1, 0), (1, 37, 2, 70), (0, 3, 0, 5), (0, 70, 1, 3)]
 )
