@@ -205,7 +205,7 @@ cdef int launch(kernel_t fn, char** ptr, int pointers, int64_t* arg, int args, i
 
 
 def attention(Tensor query, Tensor key, Tensor value, mask, bint causal, double scale):
-    """Attention, and the logarithm of each row's sum of exponentials."""
+    """Attention, and each row's maximum with 1 over its sum of exponentials."""
     return forward(query, key, value, mask, causal, scale, 0, None)
 
 
@@ -221,14 +221,15 @@ cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint cau
     cdef Tensor q = along(query, code), k = along(key, code), v = along(value, code), m = None
     cdef int64_t n = q.sizes[2], rows = min(n, <int64_t>QUERIES), each, slot
     cdef Tensor out = positions_first(code, q.sizes[0], q.sizes[1], n, v.sizes[3])
-    cdef Tensor log = empty_tensor(code, 3, q.sizes)
+    cdef int64_t* two = [q.sizes[0], q.sizes[1], n, 2]
+    cdef Tensor sums = empty_tensor(code, 4, two)
     cdef int64_t arg[ARGS]
     cdef char* ptr[9]
     if mask is not None:
         m = spread(mask if (<Tensor?>mask).code == BOOL else cast(mask, code), q, k)
     slot = packed_bytes(code, q.sizes[3]) if q.sizes[3] > STACKED else 0
     cdef int kind = describe(arg, q, k, v, out, m, causal, scale, dropout, states, slot)
-    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = out.ptr, log.ptr, q.ptr, k.ptr, v.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = out.ptr, sums.ptr, q.ptr, k.ptr, v.ptr
     ptr[5], ptr[6], ptr[7], ptr[8] = NULL if m is None else m.ptr, tiles(code), NULL, NULL
     if states is not None:
         ptr[7] = states.ptr
@@ -237,7 +238,7 @@ cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint cau
     cdef int64_t blocks = q.sizes[0] * q.sizes[1] * ceil_div(n, QUERIES)
     launch(find(_forward, kind, states is not None, code, "attention"), ptr, 8, arg, ARGS, slot, blocks,
            <double>each * blocks)
-    return (out if code == query.code else out.to(query.dtype)), log
+    return (out if code == query.code else out.to(query.dtype)), sums
 
 
 cdef bint beside(Tensor q, Tensor k, Tensor v) noexcept:
@@ -269,7 +270,7 @@ cdef bint beside(Tensor q, Tensor k, Tensor v) noexcept:
     return True
 
 
-def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask, Tensor output, Tensor log, bint causal,
+def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask, Tensor output, Tensor sums, bint causal,
                        double scale, double dropout=0, Tensor states=None):
     """Gradients of queries, keys and values.
 
@@ -307,7 +308,7 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
     arg[40], arg[41] = n, h // kh
     room = empty_tensor(code, 3, q.sizes)
     ptr[0], ptr[1], ptr[2], ptr[3], ptr[4], ptr[5], ptr[6] = dq.ptr, dk.ptr, dv.ptr, room.ptr, q.ptr, k.ptr, v.ptr
-    ptr[7], ptr[8], ptr[9], ptr[10], ptr[11] = NULL if m is None else m.ptr, o.ptr, g.ptr, log.ptr, tiles(code)
+    ptr[7], ptr[8], ptr[9], ptr[10], ptr[11] = NULL if m is None else m.ptr, o.ptr, g.ptr, sums.ptr, tiles(code)
     ptr[12] = ptr[13] = NULL
     if states is not None:
         # Keys are packed once for each band, whose marks should stay near.

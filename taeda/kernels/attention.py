@@ -269,9 +269,9 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
 
 @kernel
 def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
-    """Output and log of the sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
+    """Output and sums; ``kind`` of mask is ``none``, ``bool`` or ``add``. The range counts blocks of queries.
 
-    Pointers: output, log-sums ``[b, heads, l]`` (contiguous), queries, keys, values, mask, ``gemm.panel_product``, the states
+    Pointers: output, sums ``[b, heads, l, 2]`` (each row's maximum, and 1 over the sum of exponentials above it), queries, keys, values, mask, ``gemm.panel_product``, the states
     of dropout, and the task's memory. The innermost strides are the item size.
     """
     t = TYPES[dtype]
@@ -350,9 +350,9 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
         with f.loop(0, rows) as R:
             top, total = (f.load(f.offset(sums, R.index * (2 * item) + i * item), t) for i in range(2))
             nothing = total == 0
-            log = s.log(f.splat(total, lanes)).lane(0) + top
-            at = f.offset(f.data(1), (head * g["l"] + start + R.index) * item)
-            f.store(at, f.select(nothing, f.const(t, math.inf), log))
+            at = f.offset(f.data(1), (head * g["l"] + start + R.index) * (2 * item))
+            f.store(at, f.select(nothing, f.const(t, 0), top))
+            f.store(f.offset(at, item), f.select(nothing, f.const(t, 0), 1.0 / total))
             row, by = f.offset(out, R.index * g["o_l"]), f.select(nothing, f.const(t, 1), total)
             with f.loop(0, g["ev"], lanes) as L:
                 into, left = f.offset(row, L.index * item), f.first(g["ev"] - L.index, lanes)
@@ -365,23 +365,24 @@ BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_
 
 
 def _weights(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
-    """``weights(scores, grads, mask, log, delta, visible, keys, factors, marks)``: one row of a block.
+    """``weights(scores, grads, mask, sums, delta, visible, keys, factors, marks)``: one row of a block.
 
     ``scores`` become the weights, after dropout, ``grads`` (of those) the gradients of the scores before scaling.
     """
 
     h = f.helper("weights_row", PTR, PTR, PTR, PTR, PTR, I64, I64, PTR, PTR)
-    scores, grads, mask_row, log_at, delta_at, visible, keys, factors, marks = h.params
+    scores, grads, mask_row, sums, delta_at, visible, keys, factors, marks = h.params
     lanes, item = h.lanes(t), t.bytes
     mask_item = 1 if kind == "bool" else item
-    scale, log, delta = h.load(factors, t), h.load(log_at, t), h.load(delta_at, t)
+    scale, delta = h.load(factors, t), h.load(delta_at, t)
+    top, inverse = h.load(sums, t), h.load(h.offset(sums, item), t)
     zero = h.const(t, 0, lanes)
     with h.loop(0, keys, lanes) as L:
         i = L.index
         at, grad_at = h.offset(scores, i * item), h.offset(grads, i * item)
         left = h.first(visible - i, lanes)
         x = _score(h, t, kind, scale, at, h.offset(mask_row, i * mask_item), left)
-        weight = h.select((x == -math.inf) | (h.splat(log, lanes) == math.inf), zero, s.exp(x - log))
+        weight = h.select(x == -math.inf, zero, s.exp(x - top) * inverse)
         mark = h.offset(marks, i) if dropped else None
         h.store(at, _kept(h, weight, mark, factors))
         grad = weight * (_kept(h, h.load(grad_at, t, lanes), mark, factors) - delta) * scale
@@ -394,7 +395,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
     """Gradients of queries, keys and values. The range counts batches times heads of keys.
 
     Pointers: dq, dk, dv, room for ``[b, heads, l]`` numbers, queries, keys, values, mask, output, its gradient,
-    log-sums, ``gemm.panel_product``, the states of dropout, and the task's memory.
+    sums, ``gemm.panel_product``, the states of dropout, and the task's memory.
     """
     t = TYPES[dtype]
     g = _sizes(f, BACKWARD_ARGS)
@@ -487,7 +488,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                                 f.offset(scores, R.index * tiles.row),
                                 f.offset(grads, R.index * tiles.row),
                                 f.offset(mask, row * g["m_l"]),
-                                f.offset(f.data(10), flat + row * item),
+                                f.offset(f.data(10), (flat + row * item) * 2),
                                 f.offset(f.data(3), flat + row * item),
                                 _visible(f, g, start + row, K.index, keys),
                                 seen,

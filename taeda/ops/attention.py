@@ -48,13 +48,13 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask, is_causal: bool
     core.attention,
     method=False,
     out=False,
-    outputs=("out", "log"),
+    outputs=("out", "sums"),
     differentiable=[0],
     node="ScaledDotProductFlashAttentionForCpu",
     flops=flops.attention,
 )
 def _attention(query, key, value, mask, causal, scale):
-    """Attention, and the logarithm of each row's sum of exponentials."""
+    """Attention, and each row's maximum with 1 over its sum of exponentials."""
 
 
 @primitive(
@@ -64,7 +64,7 @@ def _attention(query, key, value, mask, causal, scale):
     outputs=("query_grad", "key_grad", "value_grad"),
     flops=flops.attention_backward,
 )
-def _attention_backward(grad, query, key, value, mask, out, log, causal, scale, dropout=0.0, states=None):
+def _attention_backward(grad, query, key, value, mask, out, sums, causal, scale, dropout=0.0, states=None):
     """Gradients of :func:`_attention` by its kernel. Not differentiable: see ``_attention_gradients``."""
 
 
@@ -72,7 +72,7 @@ def _attention_backward(grad, query, key, value, mask, out, log, causal, scale, 
     core.attention_dropout,
     method=False,
     out=False,
-    outputs=("out", "log", "states"),
+    outputs=("out", "sums", "states"),
     differentiable=[0],
     node="ScaledDotProductFlashAttentionForCpu",
     flops=flops.attention,
@@ -82,16 +82,16 @@ def _attention_dropout(query, key, value, mask, causal, scale, dropout):
 
 
 @_attention.vjp_all("query", "key", "value")
-def _attention_gradients(g, query, key, value, mask, causal, scale, out, log):
+def _attention_gradients(g, query, key, value, mask, causal, scale, out, sums):
     if not _core.is_grad_enabled():
-        return _attention_backward(g, query, key, value, mask, out, log, causal, scale)
+        return _attention_backward(g, query, key, value, mask, out, sums, causal, scale)
     return _gradients_in_ops(g, query, key, value, mask, causal, scale, None)
 
 
 @_attention_dropout.vjp_all("query", "key", "value")
-def _attention_dropout_gradients(g, query, key, value, mask, causal, scale, dropout, out, log, states):
+def _attention_dropout_gradients(g, query, key, value, mask, causal, scale, dropout, out, sums, states):
     if not _core.is_grad_enabled():
-        return _attention_backward(g, query, key, value, mask, out, log, causal, scale, dropout, states)
+        return _attention_backward(g, query, key, value, mask, out, sums, causal, scale, dropout, states)
     return _gradients_in_ops(g, query, key, value, mask, causal, scale, core.kept(states, query, key, dropout))
 
 

@@ -20,6 +20,10 @@ MEANT: dict[str, dict[str, str]] = {
     },
     "as_strided_scatter": {"gradient": "0 where src has replaced the input; PyTorch passes the gradient on as well"},
     "masked.logaddexp": {"second": "0 where both are masked out, where PyTorch gives NaN"},
+    "nn.functional.scaled_dot_product_attention": {
+        "gradient": "float16: from the output as it was rounded, as PyTorch's four-dimensional kernel does; "
+        "PyTorch's other ways keep all probabilities"
+    },
     "renorm": {"gradient": "finite for complex input and p=inf, where PyTorch gives NaN"},
     "matrix_exp": {
         "value": "computed in float32 for half precision, where PyTorch overflows to NaN",
@@ -38,9 +42,6 @@ RARE: dict[str, dict[str, str]] = {
     ),
     "nn.functional.multi_head_attention_forward": {
         "value": "float16 and scores of hundreds: roundings of the projections decide between keys"
-    },
-    "nn.functional.scaled_dot_product_attention": {
-        "gradient": "probabilities computed again from log-sums: as far from the truth as PyTorch's four-dimensional kernel"
     },
     "nn.functional.linear_cross_entropy.chunked": {"gradient": _LAST_BITS},
     "nn.functional.linear_cross_entropy.chunked_none": {"gradient": _LAST_BITS},
