@@ -166,7 +166,7 @@ def _gels(A, B, driver, rcond):
     if driver == "gels":
         call("gels", A.dtype, count, "N", m, n, k, packed, m, X, rows, ..., info)
         return X, rank, S, info
-    cut = (A.new_full((1,), rcond).to(real),)
+    cut = (A.new_full((1,), rcond, dtype=real),)
     complex_ = A.is_complex()
     if driver == "gelsy":
         extra = ((_core.empty((2 * n,), real),),) if complex_ else ()
