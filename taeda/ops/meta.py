@@ -38,7 +38,7 @@ _MIXED = frozenset("__getitem__ index index_select gather take embedding to set_
 #: In-place ops that change the form and not the values.
 _FORMS = frozenset(
     """requires_grad_ detach_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_
-    swapdims_ share_memory_""".split()
+    share_memory_""".split()
 )
 
 #: Ops that give values to Python, or whose results have sizes that depend on values.
