@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -139,3 +140,15 @@ def test_import_starts_no_thread(after_import):
 
 def test_package_says_that_it_is_typed():
     assert (PACKAGE / "py.typed").exists()
+
+
+def test_sources_that_are_not_built_say_so(run_python, tmp_path):
+    copied = shutil.copytree(PACKAGE, tmp_path / "taeda", ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.c"))
+    code = """
+try:
+    import taeda
+except ImportError as error:
+    print(error)
+"""
+    message = run_python(code, PYTHONPATH=str(copied.parent))
+    assert str(copied / "_core") in message and "are not built" in message and "pip install -e ." in message

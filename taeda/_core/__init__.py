@@ -1,6 +1,12 @@
 """The Cython core: memory, threads, Tensor, the graph and the one call path of every op."""
 
-from .memory import OutOfMemoryError, Storage, empty_cache, memory_stats, reset_peak_memory_stats
+try:
+    from .memory import OutOfMemoryError, Storage, empty_cache, memory_stats, reset_peak_memory_stats
+except ModuleNotFoundError as error:  # a checkout on the path, not what was installed
+    raise ImportError(
+        f"taeda: the sources in {__path__[0]} are not built. To use an installed taeda, run Python from another folder "
+        "than the checkout; to use the checkout, build it in place: pip install -e . or python setup.py build_ext --inplace"
+    ) from error
 from .pool import get_num_threads, set_num_threads
 from .tensor import (
     ALL_DTYPES,
