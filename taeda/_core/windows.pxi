@@ -12,7 +12,6 @@ cdef enum:
     WIDEST_PANEL = 64
     ROUND_CHANNELS = 16        # more channels than this are rounded up to it
     PLANAR_CHANNELS = 4        # with more of a group, runs of one channel's taps would be too short
-    PHASES = 64                # of a stride, at most
     MOST_VOLUME = 1 << 20      # bytes
     LONG_ROW = 512             # output positions; shorter rows are not cut
     SUMS = 1 << 16             # items of a task, about
@@ -365,60 +364,6 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
     memcpy(arg + AT_TABLES, w.tables, sizeof(w.tables))
     for n in range(2):
         memcpy(arg + AT_VOLUMES + 6 * n, &w.volume[n], sizeof(Volume))
-
-
-# ---- weights ------------------------------------------------------------------------------------------------------------
-
-cdef struct Packed:        # weights for one convolution, or for each phase of a gradient
-    int64_t begin[PHASES]  # byte where a phase's panels begin
-    int64_t group          # bytes of a group
-
-
-cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m, int64_t c,
-                           Geometry* g, bint turn, bint planar, Packed* to):
-    """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
-
-    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of bfloat16
-    two of the ``c`` channels are a word.
-    """
-    cdef Blocks b = blocks(F32 if code == BF16 else code)
-    cdef int64_t from_item = ITEMSIZE[code], half = w_c * from_item, odd = c % 2
-    if code == BF16:
-        c, w_c = ceil_div(c, 2), 2 * w_c
-    cdef int64_t item = max(from_item, <int64_t>4), round_to = channel_unit(b.panel, c)
-    # A panel of input channels has room for as many as there are.
-    cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
-    cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
-    cdef int64_t arg[11]
-    cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
-    cdef int64_t counts[PHASES]
-    cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
-    cdef int64_t* place = <int64_t*>places.ptr
-    cdef char* ptr[3]
-    memset(counts, 0, sizeof(counts))
-    for tap in range(g.taps):
-        phase, count, index = 0, 1, 0
-        for n in range(3):
-            k = tap // (g.k[1] * g.k[2]) if n == 0 else tap // g.k[2] % g.k[1] if n == 1 else tap % g.k[2]
-            every = g.s[n] // gcd(g.s[n], abs(g.d[n]))
-            first = ceil_div(g.k[n] - k % every, every)  # taps of this phase in this dimension
-            phase = phase * g.s[n] + ((k * g.d[n] - g.p[n]) % g.s[n] + g.s[n]) % g.s[n]
-            count, index = count * first, index * first + (first - 1 - k // every if turn else k // every)
-        counts[phase] = count
-        place[3 * tap], place[3 * tap + 1], place[3 * tap + 2] = phase, count, index
-    for phase in range(PHASES):
-        to.begin[phase] = at
-        at += counts[phase] * unit
-    for tap in range(g.taps):
-        place[3 * tap] = to.begin[place[3 * tap]]
-    to.group = unit * g.taps
-    arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * from_item, w_c * from_item, g.taps
-    arg[5] = round_to
-    arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
-    ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
-    run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
-        groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
-    return packed
 
 
 # ---- launches -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,156 @@
+# Weights of a convolution, as its kernels want them.
+
+
+cdef Tensor grouped(Tensor w, int64_t groups):
+    """Contiguous weights ``[g * m, channels, ...]`` as ``[g, m, channels, taps]``."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    cdef int n
+    w = contiguous_tensor(w)
+    sizes[0], sizes[1], sizes[2], sizes[3] = groups, w.sizes[0] // groups, w.sizes[1], 1
+    for n in range(2, w.nd):
+        sizes[3] *= w.sizes[n]
+    strides[3] = 1
+    for n in range(2, -1, -1):
+        strides[n] = strides[n + 1] * sizes[n + 1]
+    return alias_tensor(w, 4, sizes, strides, 0)
+
+
+cdef int64_t gcd(int64_t a, int64_t b) noexcept:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+ctypedef fused word:
+    int32_t
+    int64_t
+
+
+cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first, int64_t* every,
+                       int64_t* count) noexcept nogil:
+    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: every so many taps from the first on. By blocks, for the cache."""
+    cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
+    cdef const word* row
+    cdef word* target
+    for bj in range(0, m, 16):
+        for bi in range(0, c, 16):
+            for i in range(bi, min(bi + 16, c)):
+                for j in range(bj, min(bj + 16, m)):
+                    row = w + (j * c + i) * taps
+                    target = to + (i * m + j) * kept
+                    if kept == taps:
+                        if taps == 9:  # a size that the compiler knows needs no call
+                            memcpy(target, row, 9 * sizeof(word))
+                        else:
+                            memcpy(target, row, taps * sizeof(word))
+                        continue
+                    for x in range(count[0]):
+                        for y in range(count[1]):
+                            for z in range(count[2]):
+                                target[0] = row[((first[0] + x * every[0]) * kernel[1] + first[1] + y * every[1])
+                                                * kernel[2] + first[2] + z * every[2]]
+                                target += 1
+
+
+cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m, int64_t c,
+                           Geometry* g, bint turn, bint planar, Packed* to):
+    """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
+
+    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of bfloat16
+    two of the ``c`` channels are a word.
+    """
+    cdef Blocks b = blocks(F32 if code == BF16 else code)
+    cdef int64_t from_item = ITEMSIZE[code], half = w_c * from_item, odd = c % 2
+    if code == BF16:
+        c, w_c = ceil_div(c, 2), 2 * w_c
+    cdef int64_t item = max(from_item, <int64_t>4), round_to = channel_unit(b.panel, c)
+    # A panel of input channels has room for as many as there are.
+    cdef int64_t deep = b.panel if c > b.panel else ceil_div(c, round_to) * round_to
+    cdef int64_t unit = ceil_div(m, b.panel) * b.panel * ceil_div(c, b.panel) * deep * item
+    cdef int64_t arg[11]
+    cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
+    cdef int64_t counts[PHASES]
+    cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
+    cdef int64_t* place = <int64_t*>places.ptr
+    cdef char* ptr[3]
+    memset(counts, 0, sizeof(counts))
+    for tap in range(g.taps):
+        phase, count, index = 0, 1, 0
+        for n in range(3):
+            k = tap // (g.k[1] * g.k[2]) if n == 0 else tap // g.k[2] % g.k[1] if n == 1 else tap % g.k[2]
+            every = g.s[n] // gcd(g.s[n], abs(g.d[n]))
+            first = ceil_div(g.k[n] - k % every, every)  # taps of this phase in this dimension
+            phase = phase * g.s[n] + ((k * g.d[n] - g.p[n]) % g.s[n] + g.s[n]) % g.s[n]
+            count, index = count * first, index * first + (first - 1 - k // every if turn else k // every)
+        counts[phase] = count
+        place[3 * tap], place[3 * tap + 1], place[3 * tap + 2] = phase, count, index
+    for phase in range(PHASES):
+        to.begin[phase] = at
+        at += counts[phase] * unit
+    for tap in range(g.taps):
+        place[3 * tap] = to.begin[place[3 * tap]]
+    to.group = unit * g.taps
+    arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * from_item, w_c * from_item, g.taps
+    arg[5] = round_to
+    arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
+    ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
+    run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
+        groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
+    return packed
+
+
+cdef class Weights:
+    """Weights ``[g, m, c, taps]`` of a convolution as its kernels, or those of its input's gradient, want them."""
+
+    cdef Tensor given        # contiguous
+    cdef Geometry whole      # of the convolution
+    cdef bint turn           # for the gradient: from m outputs to c inputs, the last tap first
+    cdef int64_t groups, inputs, outputs
+    cdef Tensor packed       # as panels, once they have been asked for
+    cdef Packed places
+
+    cdef int64_t to_output(self):
+        """Items from an output's weights to the next one's."""
+        return self.given.sizes[3] if self.turn else self.given.sizes[2] * self.given.sizes[3]
+
+    cdef int64_t to_input(self):
+        return self.given.sizes[2] * self.given.sizes[3] if self.turn else self.given.sizes[3]
+
+    cdef char* panels(self, int phase, bint planar) except NULL:
+        """What :func:`convolve_windows` takes, of all phases at once; see ``places.group``."""
+        if self.packed is None:
+            self.packed = packed_weights(
+                self.given.code, self.given.ptr, self.to_output(), self.to_input(), self.given.count // self.groups,
+                self.groups, self.outputs, self.inputs, &self.whole, self.turn or self.whole.d[2] < 0, planar, &self.places)
+        return self.packed.ptr + self.places.begin[phase]
+
+    cdef Weights in_order(self, Phase* phase):
+        """Those of a phase as the weights of a convolution: ``[g, outputs, inputs, its taps]``."""
+        if not self.turn:
+            return self
+        cdef Tensor w = self.given, turned
+        cdef int64_t sizes[4]
+        cdef int64_t i, size = w.count // self.groups, kept
+        sizes[0], sizes[1], sizes[2], sizes[3] = self.groups, self.outputs, self.inputs, phase.g.taps
+        turned = empty_tensor(w.code, 4, sizes)
+        kept = turned.count // self.groups
+        with nogil:
+            for i in range(self.groups):
+                if ITEMSIZE[w.code] == 4:
+                    turn_weights(<int32_t*>turned.ptr + i * kept, <int32_t*>w.ptr + i * size, w.sizes[1], w.sizes[2],
+                                 self.whole.k, phase.first, phase.every, phase.g.k)
+                else:
+                    turn_weights(<int64_t*>turned.ptr + i * kept, <int64_t*>w.ptr + i * size, w.sizes[1], w.sizes[2],
+                                 self.whole.k, phase.first, phase.every, phase.g.k)
+        return weights_of(turned, &phase.g, False)
+
+
+cdef Weights weights_of(Tensor w, Geometry* g, bint turn):
+    """``w`` as :func:`grouped` gives it; ``g`` is the convolution that it belongs to, or whose gradient is wanted."""
+    cdef Weights self = Weights.__new__(Weights)
+    self.given, self.groups, self.turn, self.whole = w, w.sizes[0], turn, g[0]
+    self.outputs, self.inputs = w.sizes[2 if turn else 1], w.sizes[1 if turn else 2]
+    if not turn:
+        self.whole.s[0] = self.whole.s[1] = self.whole.s[2] = 1  # all taps meet every output
+    return self

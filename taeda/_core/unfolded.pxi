@@ -1,0 +1,191 @@
+# Convolutions too small for what the other kernels lay out: launcher of kernels/conv.py, which unfolds a panel at a time.
+
+cdef enum:
+    CONV_ARGS = 43
+    INTERLEAVE_ARGS = 6
+    WEIGHT_ARGS = 40
+    PACKED = 2
+    TASK = 1 << 19
+
+cdef kernel_t _conv[NDTYPES]
+cdef kernel_t _weight[NDTYPES]
+cdef kernel_t _interleave[NDTYPES]
+cdef int64_t _unfold_rows, _unfold_pixels
+
+
+cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
+    global _unfold_rows, _unfold_pixels
+    from ..kernels import conv
+    assert len(conv.CONV_ARGS) == CONV_ARGS and len(conv.WEIGHT_ARGS) == WEIGHT_ARGS
+    assert len(conv.INTERLEAVE_ARGS) == INTERLEAVE_ARGS
+    _unfold_rows, _unfold_pixels = conv.UNFOLD_ROWS, conv.UNFOLD_PIXELS
+    cdef size_t address = getattr(conv, name)(NAMES[code])
+    table[code] = <kernel_t>address
+    return table[code]
+
+
+cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, int64_t m) except -1:
+    """Whether weights that do not stay in the second-level cache would meet only a panel or two of an image at a time."""
+    cdef Blocks b = blocks(code)
+    if images == 1 or g.i[0] != 1 or g.k[0] != 1 or g.o[0] != 1 or g.p[0] != 0:
+        return False
+    return g.pixels < b.panel or (m * c * g.taps * ITEMSIZE[code] > LARGE_WEIGHTS // 2 and g.pixels < 8 * b.panel)
+
+
+cdef void describe(Geometry* g, Tensor x, int64_t* arg) noexcept:
+    """The geometry's part of the arguments, for an input ``x`` of three spatial dimensions."""
+    cdef int64_t item = ITEMSIZE[x.code]
+    cdef int n
+    for n in range(3):
+        arg[n], arg[3 + n], arg[6 + n] = g.o[n], g.i[n], g.k[n]
+        arg[9 + n], arg[12 + n], arg[15 + n] = g.s[n], g.d[n], g.p[n]
+    for n in range(4):
+        arg[18 + n] = x.strides[1 + n] * item
+
+
+cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+    """:func:`convolve` of images with channels first; ``w`` is ``[g, m, channels, taps]``."""
+    cdef int code = x.code
+    cdef int64_t groups = w.sizes[0], m = w.sizes[1], channels = w.sizes[2], k = channels * g.taps
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
+    cdef int64_t arg[CONV_ARGS]
+    cdef double work = <double>images * groups * m * k * g.pixels
+    cdef Blocks b = blocks(code)
+    cdef char* ptr[5]
+    cdef char* a = w.ptr
+    cdef kernel_t fn = _conv[code]
+    if fn == NULL:
+        fn = find(_conv, code, "conv")
+    cc = even(channels, max(b.depth // g.taps, 1))
+    tt = even(g.taps, b.depth)
+    wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
+    # A task's part of C stays in the second-level cache while the blocks of k add to it.
+    mc, nc = m, min(g.pixels, max(131072 // m // b.panel, 1) * b.panel)
+    tiles = ceil_div(m, b.rows)
+    if m * k * item > LARGE_WEIGHTS and images * groups == 1:
+        # They come from the third-level cache, once for all pixels of a task: cut the channels rather than those.
+        mc = even(tiles, max(tiles * ceil_div(g.pixels, nc) // 4, 22)) * b.rows
+    elif images * groups * ceil_div(g.pixels, nc) < wanted:
+        nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted, images * groups))) * b.panel
+        mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 22)) * b.rows
+    tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
+    ptr[0], ptr[1], ptr[3] = out.ptr, x.ptr, out.ptr if bias is None else bias.ptr
+    ptr[4] = tile_kernel(code)
+    describe(g, x, arg)
+    arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
+    arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
+    arg[28], arg[29], arg[30] = out.strides[0] * item, m * g.pixels * item, g.pixels * item
+    arg[31], arg[32], arg[33], arg[34], arg[35] = m * k * item, k * item, item, 0, 0
+    arg[36], arg[37], arg[38] = m * item, item, 0 if bias is None else 2
+    arg[39], arg[40], arg[41], arg[42] = mc, nc, cc, tt
+    try:
+        if m >= 2 * b.rows and groups <= 8 and images * g.pixels >= 1024:
+            size = packed_size(code, m, k)
+            a = <char*>allocate(size * groups)
+            if a == NULL:
+                a, size = w.ptr, 0
+            else:
+                for group in range(groups):
+                    pack_left(code, a + group * size, w.ptr + group * m * k * item, m, k, k * item, item)
+                arg[31], arg[32], arg[33], arg[34], arg[35] = size, item, b.pitch * item, k * b.pitch * item, PACKED
+        ptr[2] = a
+        run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
+    finally:
+        if size:
+            release(a, size * groups)
+    return 0
+
+
+cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+    """Images too small to fill a panel become the slices of one deep image, whose result is put back in order."""
+    cdef Geometry deep = g[0]
+    cdef int64_t images = x.sizes[0], m = out.sizes[1]
+    cdef int64_t sizes[5]
+    cdef int64_t strides[5]
+    cdef int n
+    for n in range(5):
+        sizes[n], strides[n] = x.sizes[n], x.strides[n]
+    sizes[0], sizes[2], strides[2] = 1, images, x.strides[0]
+    x = alias_tensor(x, 5, sizes, strides, 0)
+    deep.o[0] = deep.i[0] = images
+    deep.s[0] = deep.d[0] = 1
+    deep.p[0] = 0
+    deep.pixels *= images
+    sizes[1], sizes[3], sizes[4] = m, g.o[1], g.o[2]
+    cdef Tensor whole = empty_tensor(x.code, 5, sizes)
+    unfolded(&deep, x, w, bias, whole)
+    sizes[0], sizes[1], sizes[2] = m, images, g.pixels
+    strides[0], strides[1], strides[2] = out.strides[1], out.strides[0], 1
+    out = alias_tensor(out, 3, sizes, strides, 0)
+    strides[0], strides[1] = images * g.pixels, g.pixels
+    copy_into(out, alias_tensor(whole, 3, sizes, strides, 0))
+    return 0
+
+
+cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
+    """Gradient of the weights ``[part, g, m, (c, tap)]``, a view, of images with channels first; ``y`` is contiguous."""
+    cdef int code = x.code
+    cdef int64_t sizes[4]
+    cdef int64_t arg[WEIGHT_ARGS]
+    cdef char* ptr[4]
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
+    cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
+    cdef double work = <double>images * groups * m * channels * g.taps * g.pixels
+    cdef Blocks b = blocks(code)
+    cdef Tensor out
+    cdef kernel_t fn = _weight[code]
+    if fn == NULL:
+        fn = find(_weight, code, "conv_weight")
+    cc = even(channels, max(_unfold_rows // g.taps, 1))
+    tt = even(g.taps, _unfold_rows)
+    nc = m
+    wanted = <int64_t>(work / TASK) if work < 16.0 * TASK else 16
+    tasks = groups * ceil_div(channels, cc) * ceil_div(g.taps, tt)
+    if tasks < wanted:
+        nc = even(ceil_div(m, b.panel), max(ceil_div(m, b.panel) * tasks // wanted, 1)) * b.panel
+        tasks *= ceil_div(m, nc)
+    if tasks < wanted:  # few weights: the images are summed in parts
+        parts = min(images, ceil_div(wanted, tasks))
+    part_run = ceil_div(images, parts)
+    parts = ceil_div(images, part_run)
+    tasks *= parts
+    sizes[0], sizes[1], sizes[2], sizes[3] = parts, groups, channels * g.taps, m
+    out = empty_tensor(code, 4, sizes)
+    ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
+    ptr[3] = tile_kernel(code)
+    describe(g, x, arg)
+    arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
+    arg[26], arg[27] = x.strides[0] * item, x.strides[1] * channels * item
+    arg[28], arg[29], arg[30] = groups * m * g.pixels * item, m * g.pixels * item, g.pixels * item
+    arg[31], arg[32], arg[33] = out.strides[0] * item, out.strides[1] * item, m * item
+    arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
+    arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
+    run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
+    return turned_back(out)
+
+
+cdef Tensor turned_back(Tensor sums):
+    """``[part, group, (c, tap), m]`` with ``m`` before ``(c, tap)``: a view."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    memcpy(sizes, sums.sizes, 4 * 8)
+    memcpy(strides, sums.strides, 4 * 8)
+    sizes[2], sizes[3] = sizes[3], sizes[2]
+    strides[2], strides[3] = strides[3], strides[2]
+    return alias_tensor(sums, 4, sizes, strides, 0)
+
+
+cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except -1:
+    """Into ``out [n, c, z, y, x]``, whose rows may be apart, from its even columns and its odd ones, both contiguous."""
+    cdef int code = F32 if ITEMSIZE[out.code] == 4 else F64 if ITEMSIZE[out.code] == 8 else I16
+    cdef int64_t item = ITEMSIZE[code], planes = out.sizes[0] * out.sizes[1] * out.sizes[2]
+    cdef int64_t arg[INTERLEAVE_ARGS]
+    cdef char* ptr[3]
+    cdef kernel_t fn = _interleave[code]
+    if fn == NULL:
+        fn = find(_interleave, code, "interleave")
+    arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
+    arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
+    ptr[0], ptr[1], ptr[2] = out.ptr, even_columns.ptr, odd_columns.ptr
+    run(fn, ptr, arg, planes, grain_of(<double>out.count, planes), <double>out.count)
+    return 0
