@@ -246,9 +246,15 @@ cdef int few_rows(Product* p) except -1:
 
 
 cdef int64_t grain_of(double work, int64_t tasks) noexcept nogil:
-    """Tasks per piece, so that a piece is worth handing to another thread."""
+    """Tasks per piece, so that a piece is worth handing to another thread; few pieces come in pairs of one size."""
     cdef double each = work / tasks
-    return 1 if each >= TASK else <int64_t>(TASK / each) + 1
+    cdef int64_t pieces
+    if each >= TASK:
+        return 1
+    pieces = ceil_div(tasks, <int64_t>(TASK / each) + 1)
+    if 1 < pieces < 8:
+        pieces += pieces & 1
+    return ceil_div(tasks, pieces)
 
 
 cdef int blocked(Product* p) except -1:

@@ -386,7 +386,8 @@ def product(f: Function, dtype: str, out: str, kind: str) -> None:
     with f.loop(f.begin, f.end) as T:
         batch, inside = T.index / (mt * nt), T.index % (mt * nt)
         i, j = batch / g["n1"], batch % g["n1"]
-        top, left = inside / nt * g["down"], inside % nt * g["across"]
+        # Down first: the columns of B of a task, the larger part, serve those that follow it.
+        top, left = inside % mt * g["down"], inside / mt * g["across"]
         m_end, n_end = smaller(f, g["m"], top + g["down"]), smaller(f, g["n"], left + g["across"])
         c = f.offset(f.data(0), i * g["c_b0"] + j * g["c_b1"])
         d = f.offset(f.data(3), i * g["d_b0"] + j * g["d_b1"])
