@@ -200,7 +200,11 @@ def calls(layer: Layer, images: int, dtype: str, last: bool) -> dict[str, tuple[
 def in_turns(
     pair: list[Callable[[], Any]], rounds: int, seconds: float, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Seconds per call of each framework, of its fastest turn; a turn is about ``seconds`` long."""
+    """Seconds per call of each framework, of its fastest turn; a turn is about ``seconds`` long.
+
+    The threads of the one are asleep before the other begins: PyTorch's spin for some milliseconds after a call, on a
+    core that both want.
+    """
     repeats, best = [], [math.inf, math.inf]
     for call in pair:
         call()
@@ -209,11 +213,23 @@ def in_turns(
         repeats.append(max(1, round(seconds / (clock() - start))))
     for _ in range(rounds):
         for i, (call, repeat) in enumerate(zip(pair, repeats, strict=True)):
+            if torch.get_num_threads() > 1:
+                until_idle()
+                call()
             start = clock()
             for _ in range(repeat):
                 call()
             best[i] = min(best[i], (clock() - start) / repeat)
     return best
+
+
+def until_idle() -> None:
+    """Wait until no thread of this process is running."""
+    for _ in range(100):
+        used = time.process_time()
+        time.sleep(0.001)
+        if time.process_time() - used < 0.0003:
+            return
 
 
 def peak_bytes(call: Callable[[], Any], of_torch: bool) -> int:
