@@ -55,9 +55,8 @@ cdef enum Way:           # how a convolution, or a phase of its input's gradient
     POINTS               # of single pixels: weights by pixels
     WINDOWS
     LAST_CHANNELS        # depthwise, with channels last
-    TURNED_CHANNELS      # the same for channels first, turned a few images at a time
-    LAST_OF_EITHER = TURNED_CHANNELS   # those that follow have kernels for channels first alone
-    FIRST_CHANNELS       # depthwise
+    LAST_OF_EITHER = LAST_CHANNELS   # those that follow have kernels for channels first alone
+    FIRST_CHANNELS       # depthwise, or of few outputs
     WINOGRAD
     SIDE_BY_SIDE
     UNFOLDED
@@ -166,7 +165,7 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     if p.words:
         return WINDOWS
     if not product:
-        return LAST_CHANNELS if out.strides[1] == 1 else TURNED_CHANNELS
+        return LAST_CHANNELS if out.strides[1] == 1 else FIRST_CHANNELS
     if whole_kernel(g, c, m):
         return WHOLE
     fits = by_windows(g, images, groups, c, m, alone)
@@ -174,9 +173,7 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     if pointwise(g, x, out, c) and not (w.turn and w.whole.taps > 1 and fits):
         return POINTS
     if is_depthwise(c, m):
-        if is_last_depthwise(g, x, out, c, m):
-            return LAST_CHANNELS
-        return TURNED_CHANNELS if turns_last(g, x, c, m, is_wide(g)) else FIRST_CHANNELS
+        return LAST_CHANNELS if is_last_depthwise(g, x, out, c, m) else FIRST_CHANNELS
     if alone and is_winograd(g, x.code, images, groups, c, m):
         return WINOGRAD
     if fits:
@@ -215,10 +212,8 @@ cdef int convolve_in_order(Way way, Geometry* g, Tensor x, Tensor w, Tensor bias
         return points_product(g, x, w, bias, out, w.sizes[0], False)
     if way == LAST_CHANNELS:
         return depthwise_last(g, x if x.strides[1] == 1 else to_last(x), w, bias, out)
-    if way == TURNED_CHANNELS:
-        return depthwise_turned(g, x, w, bias, out)
     if way == FIRST_CHANNELS:
-        return depthwise(g, x, w, bias, out, w.sizes[0])
+        return depthwise(g, x, w, bias, out)
     if way == SIDE_BY_SIDE:
         return side_by_side(g, x, w, bias, out)
     return unfolded(g, x, w, bias, out)
@@ -410,7 +405,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Way way
     cdef Weights w
     cdef Tensor x = spatial(grad, 2), w5 = spatial(weight, 2), out, part, columns = None
-    cdef bint paired, direct, last = is_last(grad) or is_last(weight), turned = False
+    cdef bint paired, direct, last = is_last(grad) or is_last(weight)
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -440,18 +435,17 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         x = contiguous_tensor(x)
     if p.images != p.weights and last and x.strides[1] != 1:
         x = to_last(x)
-    if phases > 1 and not last and not p.words and (p.images != p.weights or turns_last(&whole, x, m, c)):
-        last = turned = True  # the phases go straight to their places
-        x, out = to_last(x), empty_last(p.result, 5, sizes)
+    if not last and is_depthwise(c, m):
+        depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, out)
+        return back(out, p.back, nd)
     # Even and odd columns of the result are put there together: alone they would be written one by one.
-    paired = whole.s[2] == 2 and whole.i[2] > 1 and not last and not is_depthwise(m, c)
+    paired = whole.s[2] == 2 and whole.i[2] > 1 and not last
     for index in range(phases):
         phase_of(&phase, &whole, x, index)
         if phase.g.pixels == 0:
             continue
         # Channels last: also into every other pixel.
-        direct = phases == 1 or (is_depthwise(m, c) and phase.g.taps > 0 and (
-            not last or is_last_depthwise(&phase.g, x, out, m, c)))
+        direct = phases == 1 or phase.g.taps > 0 and last and is_last_depthwise(&phase.g, x, out, m, c)
         if direct:
             part = out if phases == 1 else positions(out, &whole, &phase, 0)
         else:
@@ -469,7 +463,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             interleave(positions(out, &whole, &phase, whole.i[2]), columns, part)
         elif not direct:
             copy_into(positions(out, &whole, &phase, 0), part)
-    return back(contiguous_tensor(out) if turned else out, p.back, nd)
+    return back(out, p.back, nd)
 
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
@@ -515,9 +509,10 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
 
 
 cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
-    """The weights' gradient with one input channel per group: turned to channels last where those kernels are faster."""
-    if turns_last(g, x, 1, m) or m == 1 and ITEMSIZE[x.code] == 2:
+    """The weights' gradient with one input channel per group, in whichever format x and y are."""
+    cdef bint last = m == 1 and (is_last(x) or is_last(y))
+    if last:
         x, y = x if x.strides[1] == 1 else to_last(x), y if y.strides[1] == 1 else to_last(y)
     if is_last_depthwise(g, x, y, 1, m):
         return depthwise_last_gradient(g, x, y)
-    return depthwise_weight_gradient(g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups, m)
+    return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)

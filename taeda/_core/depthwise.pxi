@@ -1,167 +1,152 @@
-# Launcher of kernels/depthwise.py: convolution with one input channel per group.
+# Launchers of kernels/depthwise.py and depthwise_last.py: convolution with few channels per group.
 
 cdef enum:
-    DEPTHWISE_ARGS = 39
-    DEPTHWISE_SLACK = 64   # as in the kernels
+    DEPTHWISE_ARGS = 45
+    DEPTHWISE_WEIGHT_ARGS = 52
     DEPTHWISE_MOST = 4     # output channels per group from which the product of matrices is as fast
-    BUFFER = 1 << 16       # bytes of a band
+    DEPTHWISE_TASKS = 16   # at least, where there are so many blocks
+    MOST_LINES = 7
+    VARIANTS = 8 * 3 * 32
+    LONG_SUM = 512         # numbers in one lane of a sum
     PIECES = 32            # at most, each with a buffer of its own
 
     LAST_ARGS = 23
     LAST_ROWS = 1 << 15    # outputs of a task
-    SHORT_ROW = 16
-    WIDE_KERNEL = 5
-    TURNED_ITEMS = 1 << 18 # of the images that are turned at a time
 
-cdef kernel_t _depthwise[NDTYPES]
-cdef kernel_t _depthwise_weight[NDTYPES]
+cdef kernel_t _depthwise[NDTYPES][VARIANTS]
+cdef kernel_t _depthwise_weight[NDTYPES][VARIANTS]
 cdef kernel_t _depthwise_last[NDTYPES]
 cdef kernel_t _depthwise_last_weight[NDTYPES]
+cdef int64_t _register_bytes = 0, _depthwise_height = 0
 
-cdef struct Band:          # how the buffer of one channel is laid out
-    int64_t lo[3]
-    int64_t phases[3]
-    int64_t sizes[3]
-    int64_t reach[3]       # output positions from the first tap to the last
-    int64_t rows, count    # of a band, and of bands
-    int64_t cell, stack    # items of an image in a phase, images at a time
-    bint maps
+cdef struct Taps:          # of a dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next
+    int64_t o, i, k, s, d, at
+    int64_t begin, step
 
-
-cdef kernel_t find_depthwise(kernel_t* table, int code, str name) except NULL:
-    from ..kernels import depthwise
-    assert len(depthwise.ARGS) == DEPTHWISE_ARGS and depthwise.SLACK == DEPTHWISE_SLACK
-    cdef size_t address = getattr(depthwise, name)(NAMES[code])
-    table[code] = <kernel_t>address
-    return table[code]
+cdef struct Variant:       # which kernel, and how it takes rows; see ARGS there
+    int64_t lines, step, ways, lanes
+    bint flat, half, single, spaced
+    int64_t reach, apart, chunks, chunk, blocks
 
 
-cdef Band bands(Geometry* g, int64_t images, int64_t item) noexcept:
-    """Bands of as many rows as fit the buffer; a volume is done whole."""
-    cdef Band b
-    cdef int64_t span, phases = 1, most
-    cdef int n
+# ---- channels first: sizes ------------------------------------------------------------------------------------------------
+
+cdef Taps taps_of(Geometry* g, int n, int64_t step) noexcept:
+    """Dimension ``n`` of a convolution; ``step`` is how many items apart its taps are. Dilation turns out positive."""
+    cdef Taps t
+    t.o, t.i, t.k, t.s, t.d = g.o[n], g.i[n], g.k[n], g.s[n], abs(g.d[n])
+    t.at = -before_first(g, n)
+    t.begin = (t.k - 1) * step if g.d[n] < 0 else 0
+    t.step = -step if g.d[n] < 0 else step
+    return t
+
+
+cdef Taps phase_taps(Geometry* g, int n, int64_t phase, int64_t step) noexcept:
+    """Dimension ``n`` of the gradient of a convolution's input: positions ``phase`` and every ``g.s`` further."""
+    cdef Taps t
+    cdef int64_t every = g.s[n] // gcd(g.s[n], g.d[n]), first = 0
+    while first < min(every, g.k[n]) and (phase + g.p[n] - first * g.d[n]) % g.s[n]:
+        first += 1
+    t.o = max(ceil_div(g.i[n] - phase, g.s[n]), <int64_t>0) if g.i[n] > phase else 0
+    t.i, t.s, t.d = g.o[n], 1, g.d[n] * every // g.s[n]
+    t.k = ceil_div(g.k[n] - first, every) if first < min(every, g.k[n]) else 0
+    # Tap first + j * every meets o + (phase + p - first * d) / s - j * d; they are taken from the last to the first.
+    t.at = (phase + g.p[n] - first * g.d[n]) // g.s[n] - (t.k - 1) * t.d if t.k else 0
+    t.begin, t.step = (first + (t.k - 1) * every) * step if t.k else 0, -every * step
+    return t
+
+
+cdef int know_registers() except -1:
+    global _register_bytes, _depthwise_height
+    from ..kernels import depthwise, target
+    assert len(depthwise.ARGS) == DEPTHWISE_ARGS and len(depthwise.WEIGHT_ARGS) == DEPTHWISE_WEIGHT_ARGS
+    _depthwise_height = depthwise.height(target.host().vector_bytes)
+    _register_bytes = target.host().vector_bytes
+    return 0
+
+
+cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced) except *:
+    """For dimensions ``t``, ``q`` channels summed, and ``ways`` of columns; ``spaced`` if results are every so many columns."""
+    cdef Variant v
+    cdef Taps* rows = t + 1
+    cdef Taps* columns = t + 2
+    cdef int64_t width = ceil_div(columns.o, ways)
+    if _register_bytes == 0:
+        know_registers()
+    v.lanes = max(_register_bytes // ITEMSIZE[compute_code(code)], <int64_t>1)
+    v.step, v.ways, v.lines = columns.s if columns.s <= 2 else 0, ways, 1
+    v.reach, v.apart, v.chunks, v.chunk = rows.s, 1, rows.k, rows.d
+    v.flat = rows.o == 1 and rows.k == 1 and width > v.lanes
+    v.half = not v.flat and v.lanes >= 8 and width <= v.lanes // 2
+    if v.half:
+        v.lanes //= 2
+    if not v.flat and 1 < rows.k <= MOST_LINES and rows.k != 6:
+        if v.step == 1 and rows.s == 1:
+            v.lines, v.chunks, v.reach, v.apart = rows.k, 1, rows.d, rows.d
+        elif v.step == 2 and rows.s == 2 and rows.d == 1 and rows.k % 2:
+            v.lines, v.chunks, v.reach = rows.k, 1, 1
+    v.single, v.spaced = q == 1 and t[0].k == 1 and t[0].i == 1 and t[0].at == 0 and v.chunks == 1, spaced
+    if v.flat:
+        v.blocks = ceil_div(width, v.lanes * _depthwise_height)
+    else:
+        v.blocks = ceil_div(ceil_div(rows.o, v.apart), _depthwise_height)
+    return v
+
+
+cdef kernel_t find_depthwise(int code, Variant* v, bint weight) except NULL:
+    cdef kernel_t* table = &_depthwise_weight[code][0] if weight else &_depthwise[code][0]
+    cdef int64_t index = (v.lines * 3 + v.step) * 32 + (v.ways - 1) * 16 + v.flat * 8 + v.half * 4 + v.single * 2 + v.spaced
+    cdef size_t address
+    if table[index] == NULL:
+        from ..kernels import depthwise
+        if weight:
+            address = depthwise.depthwise_weight(NAMES[code], v.lines, v.step, v.flat, v.half, v.single)
+        else:
+            address = depthwise.depthwise(NAMES[code], v.lines, v.step, v.ways, v.flat, v.half, v.single, v.spaced)
+        table[index] = <kernel_t>address
+    return table[index]
+
+
+cdef void describe_rows(Taps* t, Taps* odd, Variant* v, Tensor x, int64_t* arg) noexcept:
+    """What the kernels know of dimensions ``t``; ``odd`` is the last of the second way."""
+    cdef int64_t item = ITEMSIZE[compute_code(x.code)], n
     for n in range(3):
-        span = g.d[n] * (g.k[n] - 1)
-        b.lo[n] = min(span, <int64_t>0) - g.p[n]
-        span = abs(span)
-        b.reach[n] = span // g.s[n]
-        b.phases[n] = min(g.s[n], span + 1)
-        b.sizes[n] = g.o[n] + b.reach[n]
-        phases *= b.phases[n]
-    b.rows = g.o[1]
-    if g.o[0] == 1:
-        most = max(BUFFER // (phases * b.sizes[0] * b.sizes[2] * item) - b.reach[1], 4 + b.reach[1])
-        b.rows = even(g.o[1], most)
-    b.sizes[1] = b.rows + b.reach[1]
-    b.count = ceil_div(g.o[1], b.rows)
-    b.cell = b.sizes[0] * b.sizes[1] * b.sizes[2]
-    b.stack = 1
-    if b.count == 1:
-        b.stack = even(images, max(BUFFER // (b.cell * phases * item), 1))
-    b.maps = b.count == 1 and b.cell < BUFFER and (g.o[2] <= 16 or g.s[2] != 1)
-    return b
+        arg[3 + n], arg[6 + n] = t[n].o, t[n].i
+        arg[21 + n] = t[n].step * item
+    for n in range(4):
+        arg[9 + n] = x.strides[n] * ITEMSIZE[x.code]
+    arg[24], arg[25], arg[26], arg[27] = t[0].k, t[0].s, t[0].d, -t[0].at
+    arg[28], arg[29], arg[30], arg[31] = t[1].at, t[1].s, v.reach, v.apart
+    arg[32], arg[33], arg[34], arg[35] = v.chunks, v.chunk, t[2].s, t[2].d
+    arg[36], arg[37], arg[38] = (t[0].begin + t[1].begin + t[2].begin) * item, t[2].k, t[2].at
+    arg[39], arg[40], arg[41] = (t[0].begin + t[1].begin + odd.begin) * item, odd.k, odd.at
 
 
-cdef Tensor distances(Geometry* g, Band* b, int64_t item):
-    """For each tap its distance in the buffer in bytes; for each phase of a row its first and last column inside."""
-    cdef int64_t size = g.taps + 2 * b.phases[2], x, y, z, i = 0, n, phase, at
-    cdef int64_t e[3]
-    cdef int64_t tap[3]
-    cdef Tensor table = empty_tensor(I64, 1, &size)
-    cdef int64_t* out = <int64_t*>table.ptr
-    for z in range(g.k[0]):
-        for y in range(g.k[1]):
-            for x in range(g.k[2]):
-                tap[0], tap[1], tap[2] = z, y, x
-                phase = at = 0
-                for n in range(3):
-                    e[n] = tap[n] * g.d[n] - g.p[n] - b.lo[n]
-                    phase = phase * b.phases[n] + e[n] % g.s[n]
-                    at = at * b.sizes[n] + e[n] // g.s[n]
-                out[i] = (phase * b.stack * b.cell + at) * item
-                i += 1
-    for n in range(b.phases[2]):
-        x = -b.lo[2] - n
-        out[i] = min(ceil_div(x, g.s[2]), b.sizes[2]) if x > 0 else 0
-        x += g.i[2]
-        out[i + 1] = min(ceil_div(x, g.s[2]), b.sizes[2]) if x > 0 else 0
-        i += 2
-    return table
+cdef Tensor in_lines(Tensor x):
+    """``x``, copied unless the pixels of a row follow one another."""
+    return x if x.strides[4] == 1 or x.sizes[4] == 1 else contiguous_tensor(x)
 
 
-cdef Tensor maps(Geometry* g, Band* b, Tensor x, Tensor y):
-    """For each item of the buffer the byte of x and (first phase) of y it comes from, or -1; for each output its item."""
-    cdef int64_t item = ITEMSIZE[x.code], phases = b.phases[0] * b.phases[1] * b.phases[2], phase, n, z, y1, x2, at
-    cdef int64_t size = (phases + 1) * b.cell + g.pixels + DEPTHWISE_SLACK
-    cdef int64_t p[3]
-    cdef int64_t here[3]
-    cdef int64_t first
-    cdef Tensor made = empty_tensor(I32, 1, &size)
-    cdef int32_t* out = <int32_t*>made.ptr
-    for phase in range(phases):
-        p[0], p[1], p[2] = phase // (b.phases[1] * b.phases[2]), phase // b.phases[2] % b.phases[1], phase % b.phases[2]
-        for z in range(b.sizes[0]):
-            here[0] = p[0] + z * g.s[0] + b.lo[0]
-            for y1 in range(b.sizes[1]):
-                here[1] = p[1] + y1 * g.s[1] + b.lo[1]
-                here[2] = p[2] + b.lo[2]
-                first = here[0] * x.strides[2] + here[1] * x.strides[3]
-                for x2 in range(b.sizes[2]):
-                    if 0 <= here[0] < g.i[0] and 0 <= here[1] < g.i[1] and 0 <= here[2] < g.i[2]:
-                        out[0] = <int32_t>((first + here[2] * x.strides[4]) * item)
-                    else:
-                        out[0] = -1
-                    out += 1
-                    here[2] += g.s[2]
-    for z in range(b.sizes[0]):
-        for y1 in range(b.sizes[1]):
-            for x2 in range(b.sizes[2]):
-                at = (z * y.strides[2] + y1 * y.strides[3] + x2 * y.strides[4]) * item
-                out[0] = <int32_t>at if z < g.o[0] and y1 < g.o[1] and x2 < g.o[2] else -1
-                out += 1
-    for z in range(g.o[0]):
-        for y1 in range(g.o[1]):
-            for x2 in range(g.o[2]):
-                out[0] = <int32_t>(((z * b.sizes[1] + y1) * b.sizes[2] + x2) * item)
-                out += 1
-    memset(out, 0, DEPTHWISE_SLACK * 4)
-    return made
+# ---- channels first: launches ---------------------------------------------------------------------------------------------
 
-
-cdef int depthwise_run(kernel_t fn, Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m, char** ptr,
-                       bint bias, bint sums) except -1:
-    """Launch either kernel, that of the weights' gradient with ``sums``; ``ptr`` has its first four."""
-    cdef int64_t item = ITEMSIZE[x.code], grain, room, pieces, length, n, tasks = groups * m, images = x.sizes[0]
+cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int64_t w_c, int64_t w_q, int64_t m, int64_t q,
+                        Tensor bias, char* out, int64_t* strides, int64_t images, int64_t channels) except -1:
+    """``channels`` outputs, ``m`` of a group with ``q`` inputs; strides of the weights by group, output and input in items."""
+    cdef Variant v = variant_of(x.code, t, q, 1 if odd == NULL else 2, strides[4] != 1)
     cdef int64_t arg[DEPTHWISE_ARGS]
-    cdef Band b = bands(g, images, item)
-    cdef Tensor table = distances(g, &b, item), buffer, totals, places
-    cdef double work = <double>images * groups * m * g.taps * g.pixels
-    # Offsets within an image must fit 32 bits.
-    for n in range(2, 5):
-        if abs(x.strides[n]) * x.sizes[n] >= 1 << 26:
-            b.maps = False
-    if not sums:
-        tasks = ceil_div(images, b.stack) * groups * b.count
-    grain = max(grain_of(work, tasks), ceil_div(tasks, PIECES))
-    pieces = ceil_div(tasks, grain)
-    room = b.cell * b.stack * (b.phases[0] * b.phases[1] * b.phases[2] + 1) + 2 * DEPTHWISE_SLACK
-    length = pieces * room
-    buffer = empty_tensor(x.code, 1, &length)
-    length = pieces * g.taps
-    totals = empty_tensor(I64, 1, &length)
-    ptr[4], ptr[5], ptr[6], ptr[7] = table.ptr, buffer.ptr, totals.ptr, NULL
-    if b.maps:
-        places = maps(g, &b, x, y)
-        ptr[7] = places.ptr
-    for n in range(3):
-        arg[n], arg[3 + n], arg[6 + n], arg[9 + n] = g.o[n], g.i[n], b.sizes[n], g.s[n]
-        arg[12 + n], arg[15 + n] = b.lo[n], b.phases[n]
-    arg[18], arg[19], arg[20], arg[21], arg[22], arg[23] = b.rows, b.count, images, groups, m, g.taps
-    arg[24], arg[25], arg[26], arg[27], arg[28] = bias, room * item, grain, b.stack, b.maps
+    cdef int64_t item = ITEMSIZE[compute_code(x.code)], planes = images * channels, n, tasks
+    cdef double work = <double>planes * t[0].o * t[1].o * t[2].o * q * max(t[0].k * t[1].k * t[2].k, <int64_t>1)
+    cdef char* ptr[4]
+    cdef int64_t band = even(v.blocks, max(v.blocks * planes // DEPTHWISE_TASKS, <int64_t>1)) if planes < DEPTHWISE_TASKS else v.blocks
+    describe_rows(t, &t[2] if odd == NULL else odd, &v, x, arg)
+    arg[0], arg[1], arg[2] = channels, m, q
     for n in range(5):
-        arg[29 + n], arg[34 + n] = x.strides[n] * item, y.strides[n] * item
-    run(fn, ptr, arg, tasks, grain, work)
+        arg[13 + n] = strides[n] * ITEMSIZE[x.code]
+    arg[18], arg[19], arg[20] = w_g * item, w_c * item, w_q * item
+    arg[42], arg[43], arg[44] = bias is not None, max(band, <int64_t>1), max(ceil_div(v.blocks, max(band, <int64_t>1)), <int64_t>1)
+    tasks = planes * arg[44]
+    ptr[0], ptr[1], ptr[2], ptr[3] = out, x.ptr, w, w if bias is None else bias.ptr
+    run(find_depthwise(x.code, &v, False), ptr, arg, tasks, grain_of(work, tasks), work)
     return 0
 
 
@@ -169,30 +154,73 @@ cdef inline bint is_depthwise(int64_t channels, int64_t m) noexcept:
     return channels == 1 and m <= DEPTHWISE_MOST
 
 
-cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
-    """:func:`convolve` for one input channel per group; ``out`` may have any strides."""
-    cdef int code = x.code
-    cdef char* ptr[8]
-    cdef kernel_t fn = _depthwise[code]
-    if fn == NULL:
-        fn = find_depthwise(_depthwise, code, "depthwise")
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, out.ptr if bias is None else bias.ptr
-    return depthwise_run(fn, g, x, out, groups, w.sizes[1], ptr, bias is not None, False)
+cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+    """:func:`convolve` with channels first, for few channels of a group; ``out`` may have any strides.
+
+    Of 16-bit floats weights and bias are float32.
+    """
+    cdef Taps t[3]
+    cdef int64_t groups = w.sizes[0], m = w.sizes[1], q = w.sizes[2]
+    x = in_lines(x)
+    t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
+    return depthwise_rows(t, NULL, x, w.ptr, m * q * g.taps, q * g.taps, g.taps, m, q, bias, out.ptr, out.strides,
+                          x.sizes[0], groups * m)
+
+
+cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
+    """Into ``out`` the gradient of the input of a convolution with few channels of a group, from its weights ``[g, m, c, taps]``."""
+    cdef Taps t[3]
+    cdef Taps odd
+    cdef int64_t strides[5]
+    cdef int64_t groups = w.sizes[0], m = w.sizes[1], c = w.sizes[2], z, y, x, ways = 2 if g.s[2] == 2 else 1, n
+    cdef char* place
+    grad = in_lines(grad)
+    strides[0], strides[1] = out.strides[0], out.strides[1]
+    for n in range(3):
+        strides[2 + n] = out.strides[2 + n] * (g.s[n] if n < 2 or ways == 1 else 1)
+    for z in range(min(g.s[0], g.i[0])):
+        t[0] = phase_taps(g, 0, z, g.k[1] * g.k[2])
+        for y in range(min(g.s[1], g.i[1])):
+            t[1] = phase_taps(g, 1, y, g.k[2])
+            for x in range(1 if ways == 2 else min(g.s[2], g.i[2])):
+                t[2] = phase_taps(g, 2, x, 1)
+                if ways == 2:
+                    odd = phase_taps(g, 2, 1, 1)
+                    t[2].o = g.i[2]
+                place = out.ptr + (z * out.strides[2] + y * out.strides[3] + x * out.strides[4]) * ITEMSIZE[out.code]
+                depthwise_rows(t, &odd if ways == 2 else NULL, grad, w.ptr, m * c * g.taps, g.taps, c * g.taps, c, m, bias,
+                               place, strides, grad.sizes[0], groups * c)
+    return 0
 
 
 cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
-    """``[1, group, m, tap]``; ``y`` is contiguous."""
+    """``[1, group * m, 1, tap]``; of 16-bit floats in float32."""
+    cdef Taps t[3]
+    cdef int64_t arg[DEPTHWISE_WEIGHT_ARGS]
     cdef int64_t sizes[4]
-    cdef char* ptr[8]
-    cdef int code = x.code
-    cdef kernel_t fn = _depthwise_weight[code]
-    if fn == NULL:
-        fn = find_depthwise(_depthwise_weight, code, "depthwise_weight")
-    sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, g.taps, m
-    cdef Tensor out = empty_tensor(code, 4, sizes)
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, NULL
-    depthwise_run(fn, g, x, y, groups, m, ptr, False, True)
-    return turned_back(out)
+    cdef int64_t tasks = groups * m, images = x.sizes[0], n, grain, room, pieces, columns
+    cdef char* ptr[4]
+    cdef double work = <double>y.count * g.taps
+    x, y = in_lines(x), in_lines(y)
+    t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
+    cdef Variant v = variant_of(x.code, t, 1, 1, False)
+    sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups * m, 1, g.taps
+    cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes), memory
+    describe_rows(t, &t[2], &v, x, arg)
+    arg[0], arg[1], arg[2] = tasks, m, 1
+    for n in range(4):
+        arg[13 + n] = y.strides[n] * ITEMSIZE[y.code]
+    arg[45], arg[46], arg[47], arg[48] = g.taps, g.k[1], g.k[2], images
+    columns = ceil_div(g.o[2], v.lanes)
+    arg[49] = max(LONG_SUM // max(g.o[0] * g.o[1] * columns, <int64_t>1), <int64_t>1)
+    grain = max(grain_of(work, tasks), ceil_div(tasks, <int64_t>PIECES))
+    pieces = ceil_div(tasks, grain)
+    room = ceil_div(g.taps, 8) * 64 + ceil_div(g.taps * v.lanes * ITEMSIZE[out.code], 64) * 64
+    arg[50], arg[51] = grain, room
+    memory = working(room * pieces)
+    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, memory.ptr
+    run(find_depthwise(x.code, &v, True), ptr, arg, tasks, grain, work)
+    return out
 
 
 # ---- channels last --------------------------------------------------------------------------------------------------------
@@ -211,20 +239,6 @@ cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, i
     """Whether both lie with channels last, one output per channel, in an image."""
     return channels == 1 and m == 1 and x.strides[1] == 1 and y.strides[1] == 1 and x.sizes[1] >= 8 and (
         g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
-
-
-cdef bint turns_last(Geometry* g, Tensor x, int64_t channels, int64_t m, bint wide=False) noexcept:
-    """Whether images with channels first are done sooner by turning them: rows are short, or taken by every other pixel.
-
-    Or the kernel is ``wide``.
-    """
-    return channels == 1 and m == 1 and x.code == F32 and x.sizes[1] >= 16 and not channels_last(x) and (
-        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0 and (wide or g.i[2] <= SHORT_ROW or g.s[2] > 1))
-
-
-cdef bint is_wide(Geometry* g) noexcept:
-    """Whether windows are so wide that neighbours share most of what they read, which channels last make use of."""
-    return g.k[2] >= WIDE_KERNEL and g.k[2] <= 7 and abs(g.d[2]) == 1
 
 
 cdef Tensor to_last(Tensor t):
@@ -275,27 +289,6 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     tasks = images * ceil_div(g.o[1], arg[20])
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, w.ptr if bias is None else bias.ptr
     run(find_last(_depthwise_last, x.code, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
-    return 0
-
-
-cdef Tensor some_images(Tensor x, int64_t first, int64_t count):
-    cdef int64_t sizes[5]
-    memcpy(sizes, x.sizes, 5 * 8)
-    sizes[0] = count
-    return alias_tensor(x, 5, sizes, x.strides, first * x.strides[0])
-
-
-cdef int depthwise_turned(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """:func:`depthwise_last` of images with channels first: a few at a time, whose copies stay in the caches."""
-    cdef int64_t images = x.sizes[0], first, count
-    cdef int64_t each = max(TURNED_ITEMS // (max(x.count, out.count) // images), <int64_t>1)
-    cdef Tensor part, whole
-    for first in range(0, images, each):
-        count = min(each, images - first)
-        part = some_images(out, first, count)
-        whole = empty_last(out.code, 5, part.sizes)
-        depthwise_last(g, to_last(some_images(x, first, count)), w, bias, whole)
-        copy_into(part, whole)
     return 0
 
 

@@ -1,283 +1,356 @@
-"""Convolution with one input channel per group, and the gradient of its weights.
+"""Depthwise convolution of images with channels first, and its gradients: rows are read where they lie.
 
-Such a convolution has no sums over channels for the tile of :mod:`taeda.kernels.gemm` to work on. Here a band of rows of
-one channel is laid out in a buffer, with its padding as zeros, so that every tap of the kernel reads it at a constant
-distance: with a stride ``s`` the positions are sorted by their remainder by ``s`` into *phases*, a volume for each.
-Output positions, of which each row is as long as the buffer's, then follow each other without a gap, and vectors run over
-the ends of rows; what they compute there is left out when the rows are written (or, in the gradient, multiplied by zero).
+A block is :data:`HEIGHT` rows of outputs by a register of columns. What is loaded of a row of the input, for one column of
+taps, meets every output of the block whose window it is in, so that arithmetic, not loads, takes the time. Blocks whose
+windows lie inside of the image need no masks; the others read zeros around it. With a stride of 2 two registers are loaded
+and their even and odd columns told apart; the input's gradient writes its even and odd columns together (two *ways*). Of
+signals, which have one row, a block is as many registers of columns.
 
-Small images are done several at a time, one after the other within each phase. The launcher gives, for each tap, its
-distance; then the first and last column of each phase that are inside the image, or, for images so small that rows are
-too short to be copied one by one, *maps*: where each item of the buffer comes from, and each output from.
+Dilation only makes the rows of a block lie further apart. Kernels of other heights than :data:`LINES`, or with strides
+above 2, meet the outputs row by row. 16-bit floats are computed in float32.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 from .build import kernel
 from .gemm import multiply_add, smaller
-from .ir import F64, I32, I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import F32, F64, I32, I64, TYPES, U16, U32, Function, Type, Value
+from .pool import larger
 
-MOST = 9  # taps at a time, whose weights (or, in the gradient, sums) stay in registers
-VECTORS = 4  # of output positions at a time
-SLACK = 64  # items that each buffer is longer than its rows
+#: Rows of taps that outputs with stride 1 share what is loaded for, and those with stride 2.
+LINES = ((1, 2, 3, 4, 5, 7), (1, 3, 5, 7))
 
-#: Sizes are of the output, the input and the buffer; ``s`` strides, ``lo`` the input position of the first tap of output
-#: position 0, ``ph`` numbers of phases, by dimension (depth, row, column). ``band`` is how many rows of the output are
-#: done at a time, of ``stack`` images; ``maps`` says whether there are maps. Strides of x and y are in bytes: image, channel, depth, row, column. ``room`` is the bytes of the
-#: buffer of one piece of ``grain`` tasks.
+#: Sizes of the output and the input; byte strides of x and y, and of the weights by group, output channel, summed
+#: input channel and tap. ``m`` outputs of a group share ``q`` inputs. Along the depth: taps, stride, dilation (positive), padding. Rows: output
+#: ``r`` of a block, ``apart`` from the one before, and tap ``i`` meet input row ``first + step * y + reach * (r * stride + i)``,
+#: and ``chunk`` further for each of ``chunks`` of taps. Columns: ``s2`` and ``d2`` as usual; for each way where its weights
+#: begin, how many taps it has and the input column of output 0. A task does ``band`` blocks of a plane.
 ARGS = tuple(
-    "o0 o1 o2 i0 i1 i2 b0 b1 b2 s0 s1 s2 lo0 lo1 lo2 ph0 ph1 ph2 band bands images groups m taps bias room grain "
-    "stack maps "
-    "x_n x_c x_0 x_1 x_2 y_n y_c y_0 y_1 y_2".split()
+    "channels m q o0 o1 o2 i0 i1 i2 x_n x_c x_0 x_1 y_n y_c y_0 y_1 y_2 w_g w_c w_q w_0 w_1 w_2 k0 s0 d0 p0 "
+    "first step reach apart chunks chunk s2 d2 w_even taps_even at_even w_odd taps_odd at_odd bias band bands".split()
 )
+#: As above; ``taps`` in all and ``k1``, ``k2`` of them; ``images``, of which ``every`` so many are summed in float32; bytes of
+#: the sums of one piece of ``grain`` tasks.
+WEIGHT_ARGS = (*ARGS, *"taps k1 k2 images every grain room".split())
 
 
-class _Layout:
-    """The arguments, and what the launcher prepared: ``table`` and ``maps``."""
+def height(vector_bytes: int) -> int:
+    """Rows of a block, which with their weights should stay in the registers: AVX2 has 16."""
+    return 4 if vector_bytes == 32 else 8
 
-    def __init__(self, f: Function, t: Type, table: Value, maps: Value):
-        self.f, self.t, self.table = f, t, table
-        self.g = {name: f.size(i) for i, name in enumerate(ARGS)}
-        self.phases = self.g["ph0"] * self.g["ph1"] * self.g["ph2"]
-        self.cell = self.g["b0"] * self.g["b1"] * self.g["b2"]  # items of an image in a phase
-        self.volume = self.cell * self.g["stack"] * t.bytes
-        self.row = self.g["b2"] * t.bytes
-        self.pixels = self.g["o0"] * self.g["o1"] * self.g["o2"]
-        self.from_x = maps
-        self.from_y = f.offset(maps, self.phases * self.cell * 4)
-        self.to_y = f.offset(self.from_y, self.cell * 4)
 
-    def used(self, rows: Value, images: Value) -> Value:
-        """Bytes from the first output position to past the last one, in rows as long as the buffer's."""
-        g = self.g
-        last = ((g["o0"] - 1) * g["b1"] + rows - 1) * g["b2"] + g["o2"]
-        return ((images - 1) * self.cell + last) * self.t.bytes
+def _sums(io: Type) -> Type:
+    """What images of ``io`` are multiplied and summed in."""
+    return F32 if io.bytes == 2 else io
 
-    def spread(self, to: Value, x: Value, start: Value, images: Value) -> None:
-        """The phases of one channel at ``x`` for the band of output rows from ``start``, with zeros for the padding."""
+
+@dataclass
+class _Slice:
+    """What is summed at a time: an input channel, the weights and the row that the first of them meets, and its number."""
+
+    source: Value
+    weights: Value
+    row: Value
+    tap: Value
+    carry: tuple[Value, ...]
+
+
+class _Plane:
+    """What both kernels know of the images they read. ``single``: one channel, one slice and one chunk of taps are summed."""
+
+    def __init__(self, f: Function, dtype: str, names: tuple[str, ...], lines: int, step: int, flat: bool, half: bool,
+                 single: bool):  # fmt: skip
+        self.f, self.io, self.lines, self.step, self.flat, self.single = f, TYPES[dtype], lines, step, flat, single
+        self.t = _sums(self.io)
+        self.lanes = max(f.lanes(self.t) // (2 if half else 1), 1)
+        self.height = height(f.vector_bytes)
+        self.g = {name: f.size(i) for i, name in enumerate(names)}
+        self.every = 1 if flat or lines == 1 else max(step, 1)  # rows of the input from one output to the next
+        self.rows = self.height if flat else (self.height - 1) * self.every + lines
+        self.width = self.lanes * (self.height if flat else 1)  # columns of a block
+        self.pitch = f.i64(self.lanes * step * self.io.bytes) if flat else self.g["reach"] * self.g["x_1"]
+        if flat and step == 0:
+            self.pitch = self.g["s2"] * (self.lanes * self.io.bytes)
+        self.limits = f.scratch(self.rows * self.lanes * 4)
+        numbers = f.vector(I32, range(self.lanes)) if self.lanes > 1 else f.const(I32, 0)
+        self.numbers = numbers * f.splat(self.g["s2"].to(I32), self.lanes) if step == 0 else numbers
+
+    def depth(self, z: Value) -> tuple[Value, Value, Value]:
+        """Where the first tap of output ``z`` along the depth lies, and the first and the end of those in the image."""
         f, g = self.f, self.g
-        with f.loop(0, self.phases) as P, f.loop(0, images) as N:
-            target = f.offset(to, P.index * self.volume + N.index * self.cell * self.t.bytes)
-            source = f.offset(x, N.index * g["x_n"])
-            with f.branch(g["maps"] != 0) as B:
-                self._collect(target, source, f.offset(self.from_x, P.index * self.cell * 4))
+        start, step = z * g["s0"] - g["p0"], g["d0"]
+        first = f.select(start < 0, (step - 1 - start) / step, f.i64(0))
+        last = f.select(g["i0"] > start, (g["i0"] - start + step - 1) / step, f.i64(0))
+        return start, first, smaller(f, g["k0"], last)
+
+    @contextmanager
+    def slices(self, x: Value, w: Value, z: Value, row: Value, carry: Sequence[Value]) -> Iterator[_Slice]:
+        """Loops over all that is summed but for the taps of a chunk; set ``carry`` as in a loop."""
+        f, g = self.f, self.g
+        if self.single:
+            yield _Slice(x, w, row, f.i64(0), tuple(carry))
+            return
+        start, first, last = self.depth(z)
+        with f.loop(0, g["q"], carry=carry) as Q:
+            with f.loop(first, last, carry=Q.carry) as D:
+                with f.loop(0, g["chunks"], carry=D.carry) as C:
+                    source = f.offset(x, Q.index * g["x_c"] + (start + D.index * g["d0"]) * g["x_0"])
+                    weights = f.offset(w, Q.index * g["w_q"] + D.index * g["w_0"] + C.index * g["w_1"])
+                    line, tap = row + C.index * g["chunk"], D.index * g.get("k1", g["chunks"]) + C.index
+                    self.bound(line)
+                    one = _Slice(source, weights, line, tap, C.carry)
+                    yield one
+                    C.carry = one.carry
+                D.carry = C.carry
+            Q.carry = D.carry
+        one.carry = Q.carry
+
+    def bound(self, row: Value) -> None:
+        """Note for each row from ``row`` on how many columns it has: none if it is not in the image."""
+        f, g = self.f, self.g
+        for i in range(1 if self.flat else self.rows):
+            line = row + g["reach"] * i
+            limit = f.select((line >= 0) & (line < g["i1"]), g["i2"], 0).to(I32)
+            f.store(f.offset(self.limits, i * self.lanes * 4), f.splat(limit, self.lanes))
+
+    def inside(self, row: Value, ways: tuple[str, ...]) -> tuple[Value, Value]:
+        """Blocks of outputs in rows that meet ``row`` first read nothing outside of the image from one column up to another."""
+        f, g = self.f, self.g
+        bottom = row + (g["chunks"] - 1) * g["chunk"] + (0 if self.flat else g["reach"] * (self.rows - 1))
+        reach = g["s2"] * (self.width - 1) if self.step == 0 else f.i64(self.width * self.step - 1)
+        first, last = f.i64(0), (g["o2"] - self.width * len(ways)) / len(ways) + 1
+        last = f.select(g["o2"] < self.width * len(ways), f.i64(0), last)
+        for way in ways:
+            left, right = g["at_" + way], g["at_" + way] + (g["taps_" + way] - 1) * g["d2"] + reach
+            first = larger(f, first, (g["s2"] - 1 - left) / g["s2"])
+            room = g["i2"] - 1 - right
+            last = smaller(f, last, f.select(room < 0, f.i64(0), room / g["s2"] + 1))
+        return first, f.select((row >= 0) & (bottom < g["i1"]), last, f.i64(0))
+
+    def reader(self, source: Value, row: Value, column: Value, careful: bool) -> Callable[[int], list[Value]]:
+        """``read(n)`` loads the next of the rows from ``row`` on, at ``column``, for ``n`` taps side by side."""
+        f, g, io, lanes = self.f, self.g, self.io, self.lanes
+        places = [f.offset(source, row * g["x_1"] + column * io.bytes)]
+
+        def read(n: int) -> list[Value]:
+            i, place = len(places) - 1, places[-1]
+            places.append(f.offset(place, self.pitch))
+            # Of a row of the image; the rows of a flat block are one.
+            limit = f.offset(self.limits, 0 if self.flat else i * lanes * 4)
+            away = (
+                (g["s2"] * (lanes * i) if self.step == 0 else f.i64(lanes * i * self.step)) if self.flat else f.i64(0)
+            )
+
+            def load(extra: int) -> Value:
+                mask = None
+                if careful or self.step == 0:
+                    there = f.splat((column + away + extra).to(I32), lanes) + self.numbers
+                if careful:
+                    mask = there.bits(U32) < f.load(limit, U32, lanes)
+                if self.step == 0:
+                    inside = f.offset(source, row * g["x_1"] + g["reach"] * g["x_1"] * (0 if self.flat else i))
+                    return f.gather_at(inside, there.to(I64) * io.bytes, io, mask).to(self.t)
+                return f.load(f.offset(place, extra * io.bytes), io, lanes, mask).to(self.t)
+
+            if self.step != 2:
+                return [load(0)]
+            low, high = load(0), load(lanes)
+            return [low.shuffle(range(k, 2 * lanes, 2), high) for k in range(n)] if lanes > 1 else [low, high][:n]
+
+        return read
+
+    def each_tap(
+        self, count: Value, carry: Sequence[Value], body: Callable[[Value, int, list[Value]], list[Value]]
+    ) -> tuple[Value, ...]:
+        """``carry = body(tap, n, carry)`` for all taps of a row, with a stride of 2 two (``n``) of them together."""
+        f, begin = self.f, self.f.i64(0)
+        if self.step == 2:
+            together = f.select(self.g["d2"] == 1, count - 1, f.i64(0))
+            with f.loop(0, together, 2, carry=carry) as J:
+                J.carry = tuple(body(J.index, 2, list(J.carry)))
+            begin, carry = J.index, J.carry
+        with f.loop(begin, count, carry=carry) as J:
+            J.carry = tuple(body(J.index, 1, list(J.carry)))
+        return J.carry
+
+    def blocks(self, residue: Value) -> Value:
+        """How many blocks a plane has: rows ``residue``, and every ``apart`` further, or columns."""
+        g = self.g
+        if self.flat:
+            return (g["o2"] + self.width - 1) / self.width
+        return ((g["o1"] - residue + g["apart"] - 1) / g["apart"] + self.height - 1) / self.height
+
+    def each_block(self, begin: Value, end: Value, residue: Value, ways: tuple[str, ...],
+                   body: Callable[[Value, Value, Value, Value, bool], None]) -> None:  # fmt: skip
+        """``body(top, row, rows, left, careful)``: the first row of outputs and of input, how many are there, the column."""
+        f, g, several = self.f, self.g, len(ways)
+
+        def both(top: Value, row: Value, rows: Value, left: Value, plain: Value) -> None:
+            with f.branch(plain) as B:
+                body(top, row, rows, left, False)
                 B.otherwise()
-                self._spread_rows(target, source, start, P.index)
-        self.clear(f.offset(to, self.phases * self.volume))
+                body(top, row, rows, left, True)
 
-    def _collect(self, to: Value, source: Value, places: Value) -> None:
-        """The items of one image in a phase from ``places`` in bytes; where that is negative, 0."""
-        f, t = self.f, self.t
-        lanes = f.lanes(t)
-        with f.loop(0, self.cell, lanes) as X:
-            at = f.load(f.offset(places, X.index * 4), I32, lanes)
-            f.store(f.offset(to, X.index * t.bytes), f.gather_at(source, at.to(I64), t, at >= 0))
-
-    def _spread_rows(self, to: Value, x: Value, start: Value, phase: Value) -> None:
-        f, g, t = self.f, self.g, self.t
-        lanes = f.lanes(t)
-        plain = g["x_2"] * g["s2"] == t.bytes
-        p2, rest = phase % g["ph2"], phase / g["ph2"]
-        ends = f.offset(self.table, (g["taps"] + p2 * 2) * 8)
-        begin, step = (p2 + g["lo2"]) * g["x_2"], g["x_2"] * g["s2"]
-        first, last = f.load(ends, I64), f.load(f.offset(ends, 8), I64)
-        with f.loop(0, g["b0"]) as Z, f.loop(0, g["b1"]) as Y:
-            z = rest / g["ph1"] + Z.index * g["s0"] + g["lo0"]
-            y = rest % g["ph1"] + (Y.index + start) * g["s1"] + g["lo1"]
-            inside = (z >= 0) & (z < g["i0"]) & (y >= 0) & (y < g["i1"])
-            here = f.select(inside, first, g["b2"])
-            target = f.offset(to, (Z.index * g["b1"] + Y.index) * self.row)
-            source = f.offset(x, z * g["x_0"] + y * g["x_1"])
-            with f.loop(0, g["b2"], lanes) as X:
-                at = f.splat(X.index, lanes) + f.iota(I64, lanes)
-                mask = (at >= f.splat(here, lanes)) & (at < f.splat(last, lanes))
-                there = f.offset(target, X.index * t.bytes)
-                with f.branch(plain) as B:
-                    f.store(there, f.load(f.offset(source, begin + X.index * step), t, lanes, mask))
-                    B.otherwise()
-                    f.store(there, f.gather_at(source, at * f.splat(step, lanes) + f.splat(begin, lanes), t, mask))
-
-    def write(self, count: Value, flat: Value, y: Value, images: Value) -> None:
-        """Copy ``count`` rows of each image to the band of an output channel that begins at ``y``."""
-        f, g, t = self.f, self.g, self.t
-        lanes = f.lanes(t)
-        plain = (g["y_2"] == t.bytes) & (g["y_1"] == g["o2"] * t.bytes) & (g["y_0"] == g["o1"] * g["y_1"])
-        with f.loop(0, images) as N:
-            source = f.offset(flat, N.index * self.cell * t.bytes)
-            target = f.offset(y, N.index * g["y_n"])
-            with f.branch((g["maps"] != 0) & plain) as B:
-                with f.loop(0, self.pixels, lanes) as X:
-                    mask = f.first(self.pixels - X.index, lanes)
-                    at = f.load(f.offset(self.to_y, X.index * 4), I32, lanes)
-                    f.store(f.offset(target, X.index * t.bytes), f.gather_at(source, at.to(I64), t, mask), mask)
-                B.otherwise()
-                self._write_rows(count, source, target)
-
-    def _write_rows(self, count: Value, flat: Value, y: Value) -> None:
-        f, g, t = self.f, self.g, self.t
-        lanes = f.lanes(t)
-        with f.loop(0, g["o0"]) as Z, f.loop(0, count) as Y:
-            source = f.offset(flat, (Z.index * g["b1"] + Y.index) * self.row)
-            target = f.offset(y, Z.index * g["y_0"] + Y.index * g["y_1"])
-            with f.loop(0, g["o2"], lanes) as X:
-                left = g["o2"] - X.index
-                to, x = f.offset(target, X.index * g["y_2"]), f.load(f.offset(source, X.index * t.bytes), t, lanes)
-                with f.branch(g["y_2"] == t.bytes) as B:
-                    f.store(to, x, f.first(left, lanes))
-                    B.otherwise()
-                    f.scatter(to, g["y_2"], x, smaller(f, left, lanes))
-
-    def read(self, count: Value, flat: Value, y: Value, images: Value) -> None:
-        """Copy ``count`` rows of a channel of a contiguous tensor, with zeros wherever no output is."""
-        f, g, t = self.f, self.g, self.t
-        with f.loop(0, images) as N:
-            target, source = f.offset(flat, N.index * self.cell * t.bytes), f.offset(y, N.index * g["y_n"])
-            with f.branch(g["maps"] != 0) as B:
-                self._collect(target, source, self.from_y)
-                B.otherwise()
-                self._read_rows(count, target, source)
-        self.clear(f.offset(flat, self.used(count, images)))
-
-    def _read_rows(self, count: Value, flat: Value, y: Value) -> None:
-        f, g, t = self.f, self.g, self.t
-        lanes = f.lanes(t)
-        with f.loop(0, g["o0"]) as Z, f.loop(0, g["b1"]) as Y:
-            target = f.offset(flat, (Z.index * g["b1"] + Y.index) * self.row)
-            source = f.offset(y, Z.index * g["y_0"] + Y.index * g["y_1"])
-            width = f.select(Y.index < count, g["o2"], f.i64(0))
-            with f.loop(0, g["b2"], lanes) as X:
-                left = f.select(X.index < width, width - X.index, f.i64(0))
-                x = f.load(f.offset(source, X.index * t.bytes), t, lanes, f.first(left, lanes))
-                f.store(f.offset(target, X.index * t.bytes), x)
-
-    def clear(self, at: Value) -> None:
-        """The slack behind a buffer."""
-        lanes = self.f.lanes(self.t)
-        for i in range(0, SLACK, lanes):
-            self.f.store(self.f.offset(at, i * self.t.bytes), self.f.const(self.t, 0, lanes))
-
-
-def _choose(f: Function, helpers: dict[int, Helper], count: Value, *args: Value) -> None:
-    """Call the helper for ``count`` taps."""
-    for n, helper in helpers.items():
-        with f.when(count == n):
-            f.call(helper, *args)
-
-
-def _weigh(f: Function, t: Type, taps: int) -> Helper:
-    """``weigh(to, x, table, w, used, start)``: ``to = start + sum of w[i] * x[distance i]`` over some taps.
-
-    ``start`` points to what is added, item after item if it is ``to`` itself and else the same for all.
-    """
-    h = f.helper(f"weigh_{taps}", PTR, PTR, PTR, PTR, I64, PTR)
-    to, x, table, w, used, start = h.params
-    lanes = h.lanes(t)
-    sources = [h.offset(x, h.load(h.offset(table, 8 * i), I64)) for i in range(taps)]
-    weights = [h.splat(h.load(h.offset(w, i * t.bytes), t), lanes) for i in range(taps)]
-    width = lanes * t.bytes
-
-    def run(again: bool) -> None:
-        given = None if again else h.splat(h.load(start, t), lanes)
-        with h.loop(0, used, VECTORS * width) as L:
-            here = h.offset(to, L.index)
-            acc = [h.load(h.offset(here, v * width), t, lanes) if again else given for v in range(VECTORS)]
-            for source, weight in zip(sources, weights, strict=True):
-                at = h.offset(source, L.index)
-                acc = [multiply_add(h, weight, h.load(h.offset(at, v * width), t, lanes), a) for v, a in enumerate(acc)]
-            for v, a in enumerate(acc):
-                h.store(h.offset(here, v * width), a)
-
-    with h.branch(start == to) as B:
-        run(True)
-        B.otherwise()
-        run(False)
-    return h
+        if self.flat:
+            row = g["first"]
+            first, last = self.inside(row, ways)
+            self.bound(row)
+            with f.loop(
+                begin * self.width, smaller(f, end * self.width, (g["o2"] + several - 1) / several), self.width
+            ) as X:
+                both(f.i64(0), row, f.i64(1), X.index, (X.index >= first) & (X.index < last))
+            return
+        with f.loop(begin, end) as Y:
+            top = residue + Y.index * self.height * g["apart"]
+            row, rows = g["first"] + top * g["step"], (g["o1"] - top + g["apart"] - 1) / g["apart"]
+            first, last = self.inside(row, ways)
+            last = f.select(rows < self.height, f.i64(0), last)
+            self.bound(row)
+            with f.loop(0, (g["o2"] + several - 1) / several, self.lanes) as X:
+                both(top, row, rows, X.index, (X.index >= first) & (X.index < last))
 
 
 @kernel
-def depthwise(f: Function, dtype: str) -> None:
-    """``y[n, g * m + i] = sum over taps of w[g * m + i, tap] * x[n, g]``, plus ``bias[g * m + i]``; see :data:`ARGS`.
+def depthwise(f: Function, dtype: str, lines: int, step: int, ways: int, flat: bool, half: bool, single: bool,
+              apart: bool) -> None:  # fmt: skip
+    """``y = bias + sum over channels and taps of w * x``; see :data:`ARGS`. Pointers: y, x, w, bias.
 
-    ``ptr = [y, x, w, bias, table, buffer, -, maps]``; the range counts tasks: stack of images, group, band.
+    The range counts tasks: image, channel, band. ``step`` is the stride along a row, 0 if above 2; ``half`` registers are for
+    short rows. Results lie ``apart`` where they are every so many columns of an image.
     """
-    t = TYPES[dtype]
-    layout = _Layout(f, t, f.data(4), f.data(7))
-    g = layout.g
-    helpers = {n: _weigh(f, t, n) for n in range(1, MOST + 1)}
+    p = _Plane(f, dtype, ARGS, lines, step, flat, half, single)
+    g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height
+    names = ("even", "odd")[:ways]
     zero = f.scratch(t.bytes)
     f.store(zero, f.const(t, 0))
-    buffer = f.offset(f.data(5), f.begin / g["grain"] * g["room"])
-    flat = f.offset(buffer, layout.phases * layout.volume + SLACK * t.bytes)
+
+    def total(
+        way: str, x: Value, w: Value, level: Value, z: Value, row: Value, left: Value, careful: bool
+    ) -> list[Value]:
+        """The sums of a block."""
+        column = left * g["s2"] + g["at_" + way]
+        with p.slices(x, f.offset(w, g["w_" + way]), z, row, [f.splat(level, lanes)] * height) as S:
+
+            def taps(j: Value, n: int, acc: list[Value]) -> list[Value]:
+                here, read = f.offset(S.weights, j * g["w_2"]), p.reader(S.source, S.row, column + j * g["d2"], careful)
+                weight = [[f.splat(f.load(f.offset(here, g["w_1"] * i + g["w_2"] * k), t), lanes)
+                           for i in range(lines)] for k in range(n)]  # fmt: skip
+                for i in range(p.rows):
+                    for k, value in enumerate(read(n)):
+                        for line in range(lines):
+                            r, rest = divmod(i - line, p.every)
+                            if rest == 0 and 0 <= r < height:
+                                acc[r] = multiply_add(f, value, weight[k][line], acc[r])
+                return acc
+
+            S.carry = p.each_tap(g["taps_" + way], S.carry, taps)
+        return list(S.carry)
+
+    def write(y: Value, values: list[list[Value]], rows: Value, columns: Value, careful: bool) -> None:
+        """Both ways of the outputs of a block that begins at ``y``, of which so many ``rows`` and ``columns`` are there."""
+        for r in range(height):
+            here = f.offset(y, (g["y_2"] * (lanes * ways) if flat else g["apart"] * g["y_1"]) * r)
+            out = [values[way][r].to(io) for way in range(ways)]
+            out = [value.bits(U16) for value in out] if io.bytes == 2 else out
+            if ways == 2 and lanes > 1:
+                pairs = [i // 2 + lanes * (i % 2) for i in range(2 * lanes)]
+                out = [out[0].shuffle(pairs[:lanes], out[1]), out[0].shuffle(pairs[lanes:], out[1])]
+            for i, value in enumerate(out):
+                left = columns - ((r * ways if flat else 0) + i) * lanes
+                there = f.offset(here, g["y_2"] * (i * lanes) if apart else i * lanes * io.bytes)
+                if not careful and not apart:
+                    f.store(there, value)
+                    continue
+                with f.when(rows > (0 if flat else r)):
+                    if apart:
+                        f.scatter(there, g["y_2"], value, smaller(f, left, f.i64(lanes)))
+                    else:
+                        f.store(there, value, f.first(left, lanes))
+
     with f.loop(f.begin, f.end) as T:
-        band, rest = T.index % g["bands"], T.index / g["bands"]
-        group, image = rest % g["groups"], rest / g["groups"] * g["stack"]
-        start = band * g["band"]
-        count, images = smaller(f, g["o1"] - start, g["band"]), smaller(f, g["images"] - image, g["stack"])
-        used = layout.used(count, images)
-        layout.spread(buffer, f.offset(f.data(1), image * g["x_n"] + group * g["x_c"]), start, images)
-        with f.loop(0, g["m"]) as M:
-            channel = group * g["m"] + M.index
-            w = f.offset(f.data(2), channel * g["taps"] * t.bytes)
-            bias = f.select(g["bias"] != 0, f.offset(f.data(3), channel * t.bytes), zero)
-            with f.loop(0, g["taps"], MOST) as K:
-                args = f.offset(layout.table, K.index * 8), f.offset(w, K.index * t.bytes), used
-                _choose(f, helpers, smaller(f, g["taps"] - K.index, f.i64(MOST)), flat, buffer, *args,
-                        f.select(K.index == 0, bias, flat))  # fmt: skip
-            y = f.offset(f.data(0), image * g["y_n"] + channel * g["y_c"] + start * g["y_1"])
-            layout.write(count, flat, y, images)
+        plane, band = T.index / g["bands"], T.index % g["bands"] * g["band"]
+        image, channel = plane / g["channels"], plane % g["channels"]
+        x = f.offset(f.data(1), image * g["x_n"] + channel / g["m"] * g["q"] * g["x_c"])
+        w = f.offset(f.data(2), channel / g["m"] * g["w_g"] + channel % g["m"] * g["w_c"])
+        y = f.offset(f.data(0), image * g["y_n"] + channel * g["y_c"])
+        level = f.load(f.select(g["bias"] != 0, f.offset(f.data(3), channel * t.bytes), zero), t)
+        with f.loop(0, g["o0"]) as Z, f.loop(0, g["apart"]) as P:
 
+            def block(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
+                to = f.offset(y, Z.index * g["y_0"] + top * g["y_1"] + left * ways * g["y_2"])
+                values = [total(way, x, w, level, Z.index, row, left, careful) for way in names]
+                write(to, values, rows, g["o2"] - left * ways, careful)
 
-def _correlate(f: Function, t: Type, taps: int) -> Helper:
-    """``correlate(sums, x, table, y, used)``: add ``sum of y * x[distance i]`` to the i-th of ``sums``, float64 for floats."""
-    h = f.helper(f"correlate_{taps}", PTR, PTR, PTR, PTR, I64)
-    sums, x, table, y, used = h.params
-    lanes, ways = h.lanes(t), 1 if taps > 4 else 2
-    width = lanes * t.bytes
-    sources = [h.offset(x, h.load(h.offset(table, 8 * i), I64)) for i in range(taps)]
-    with h.loop(0, used, ways * width, carry=[h.const(t, 0, lanes)] * (taps * ways)) as L:
-        acc = list(L.carry)
-        for u in range(ways):
-            at = L.index + u * width
-            g = h.load(h.offset(y, at), t, lanes)
-            for i, source in enumerate(sources):
-                acc[u * taps + i] = multiply_add(h, g, h.load(h.offset(source, at), t, lanes), acc[u * taps + i])
-        L.carry = tuple(acc)
-    for i in range(taps):
-        total = L.carry[i] if ways == 1 else L.carry[i] + L.carry[taps + i]
-        place = h.offset(sums, 8 * i)
-        wide = F64 if t.kind == "f" else I64
-        h.store(place, h.load(place, wide) + total.reduce(lambda a, b: a + b).to(wide))
-    return h
+            p.each_block(band, smaller(f, band + g["band"], p.blocks(P.index)), P.index, names, block)
 
 
 @kernel
-def depthwise_weight(f: Function, dtype: str) -> None:
-    """``w[g, tap, i] = sum over n and positions of x[n, g] * y[n, g * m + i]``, where y is the output's gradient.
+def depthwise_weight(f: Function, dtype: str, lines: int, step: int, flat: bool, half: bool, single: bool) -> None:
+    """``w[channel, tap] = sum of x * y``, where y is the output's gradient; see :data:`WEIGHT_ARGS`. Pointers: w, x, y, sums.
 
-    ``ptr = [w, x, y, -, table, buffer, sums, maps]``, ``sums`` of ``taps`` words per piece; the range counts output channels.
+    The range counts channels. Sums of the tap's lanes are in memory, joined in float64 (of integers int64) now and then.
     """
-    t = TYPES[dtype]
+    p = _Plane(f, dtype, WEIGHT_ARGS, lines, step, flat, half, single)
+    g, io, t, lanes, height = p.g, p.io, p.t, p.lanes, p.height
     wide = F64 if t.kind == "f" else I64
-    layout = _Layout(f, t, f.data(4), f.data(7))
-    g = layout.g
-    helpers = {n: _correlate(f, t, n) for n in range(1, MOST + 1)}
-    piece = f.begin / g["grain"]
-    buffer, sums = f.offset(f.data(5), piece * g["room"]), f.offset(f.data(6), piece * g["taps"] * 8)
-    flat = f.offset(buffer, layout.phases * layout.volume + SLACK * t.bytes)
+    size = lanes * t.bytes
+    totals = f.offset(f.data(3), f.begin / g["grain"] * g["room"])
+    sums = f.offset(totals, (g["taps"] + 7) / 8 * 64)
+
+    def block(x: Value, y: Value, z: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
+        columns = g["o2"] - left
+        grad = []
+        for r in range(height):
+            here = f.offset(y, r * lanes * io.bytes if flat else g["apart"] * g["y_1"] * r)
+            there = columns - r * lanes if flat else f.select(rows > r, columns, f.i64(0))
+            grad.append(f.load(here, io, lanes, f.first(there, lanes) if careful else None).to(t))
+        with p.slices(x, x, z, row, []) as S:
+
+            def taps(j: Value, n: int, _: list[Value]) -> list[Value]:
+                read = p.reader(S.source, S.row, left * g["s2"] + g["at_even"] + j * g["d2"], careful)
+                here = f.offset(sums, (S.tap * g["k2"] + j) * size)
+                places = [[f.offset(here, (g["k2"] * line + k) * size) for line in range(lines)] for k in range(n)]
+                acc = [[f.load(place, t, lanes) for place in row] for row in places]
+                for i in range(p.rows):
+                    for k, value in enumerate(read(n)):
+                        for line in range(lines):
+                            r, rest = divmod(i - line, p.every)
+                            if rest == 0 and 0 <= r < height:
+                                acc[k][line] = multiply_add(f, value, grad[r], acc[k][line])
+                for k in range(n):
+                    for place, value in zip(places[k], acc[k], strict=True):
+                        f.store(place, value)
+                return []
+
+            S.carry = p.each_tap(g["taps_even"], S.carry, taps)
+
+    def add_up() -> None:
+        """The sums of all lanes to the totals."""
+        with f.loop(0, g["taps"]) as K:
+            place, total = f.offset(sums, K.index * size), f.offset(totals, K.index * 8)
+            lane_sums = f.load(place, t, lanes)
+            f.store(total, f.load(total, wide) + lane_sums.reduce(lambda a, b: a + b).to(wide))
+            f.store(place, f.const(t, 0, lanes))
+
     with f.loop(f.begin, f.end) as T:
-        group, i = T.index / g["m"], T.index % g["m"]
         with f.loop(0, g["taps"]) as K:
-            f.store(f.offset(sums, K.index * 8), f.const(wide, 0))
-        with f.loop(0, g["images"], g["stack"]) as N, f.loop(0, g["bands"]) as B:
-            start = B.index * g["band"]
-            count, images = smaller(f, g["o1"] - start, g["band"]), smaller(f, g["images"] - N.index, g["stack"])
-            layout.spread(buffer, f.offset(f.data(1), N.index * g["x_n"] + group * g["x_c"]), start, images)
-            layout.read(
-                count, flat, f.offset(f.data(2), N.index * g["y_n"] + T.index * g["y_c"] + start * g["y_1"]), images
-            )
-            with f.loop(0, g["taps"], MOST) as K:
-                _choose(f, helpers, smaller(f, g["taps"] - K.index, f.i64(MOST)), f.offset(sums, K.index * 8), buffer,
-                        f.offset(layout.table, K.index * 8), flat, layout.used(count, images))  # fmt: skip
+            f.store(f.offset(totals, K.index * 8), f.const(wide, 0))
+            f.store(f.offset(sums, K.index * size), f.const(t, 0, lanes))
+        with f.loop(0, g["images"], g["every"]) as E:
+            with f.loop(E.index, smaller(f, E.index + g["every"], g["images"])) as N, f.loop(0, g["o0"]) as Z:
+                x = f.offset(f.data(1), N.index * g["x_n"] + T.index / g["m"] * g["x_c"])
+                y = f.offset(f.data(2), N.index * g["y_n"] + T.index * g["y_c"] + Z.index * g["y_0"])
+
+                def one(top: Value, row: Value, rows: Value, left: Value, careful: bool) -> None:
+                    block(x, f.offset(y, top * g["y_1"] + left * io.bytes), Z.index, row, rows, left, careful)
+
+                with f.loop(0, g["apart"]) as P:
+                    p.each_block(f.i64(0), p.blocks(P.index), P.index, ("even",), one)
+            add_up()
         with f.loop(0, g["taps"]) as K:
-            at = (group * g["taps"] + K.index) * g["m"] + i
-            f.store(f.offset(f.data(0), at * t.bytes), f.load(f.offset(sums, K.index * 8), wide).to(t))
+            total = f.load(f.offset(totals, K.index * 8), wide)
+            f.store(f.offset(f.data(0), (T.index * g["taps"] + K.index) * t.bytes), total.to(t))

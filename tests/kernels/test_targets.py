@@ -10,6 +10,7 @@ from taeda.kernels import scalar as s
 from taeda.kernels.build import compiler
 from taeda.kernels.conv_windows import conv_windows, pair_rows, windows_gradient
 from taeda.kernels.copy import transpose, transpose_large
+from taeda.kernels.depthwise import depthwise, depthwise_weight
 from taeda.kernels.depthwise_last import depthwise_last, depthwise_last_weight
 from taeda.kernels.gemm import matmul
 from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sorted
@@ -52,6 +53,14 @@ def kernels(target):
         yield "windows", conv_windows.text("float32", target=target)
         for dtype in ("float32", "bfloat16", "float16"):
             yield f"depthwise, channels last, {dtype}", depthwise_last.text(dtype, target=target)
+        for dtype, lines, step, ways, flat in (
+            ("float32", 3, 2, 1, False),
+            ("bfloat16", 2, 1, 2, False),
+            ("float64", 1, 0, 1, True),
+        ):
+            of = dtype, lines, step
+            yield f"depthwise, {of}", depthwise.text(*of, ways, flat, not flat, not flat, False, target=target)
+            yield f"depthwise gradient, {of}", depthwise_weight.text(*of, flat, not flat, not flat, target=target)
         yield "pooling, channels last", pool_last.text("bfloat16", "argmax", target=target)
         yield "pooling, channels last, gradient", pool_back_last.text("float32", "argmax", target=target)
         yield "depthwise, channels last, gradient", depthwise_last_weight.text("float32", target=target)
