@@ -179,8 +179,8 @@ def pad_packed_sequence(
         padding_value: fills the padding.
         total_length: pad to this length, at least the longest sequence.
     """
-    sizes = sequence.batch_sizes.tolist()
-    length = len(sizes)
+    data, batch_sizes = sequence.data, sequence.batch_sizes
+    length, batch, rest = batch_sizes.size(0), int(batch_sizes[0]), tuple(data.shape[1:])
     if total_length is not None:
         if total_length < length:
             raise ValueError(
@@ -188,24 +188,11 @@ def pad_packed_sequence(
                 f"{total_length} and max sequence length being {length}"
             )
         length = total_length
-    blocks, at = [], 0
-    step = 0
-    batch, rest = sizes[0], tuple(sequence.data.shape[1:])
-    while step < len(sizes):  # runs of steps with equally many sequences
-        run = step
-        while run < len(sizes) and sizes[run] == sizes[step]:
-            run += 1
-        n = sizes[step] * (run - step)
-        block = sequence.data[at : at + n].view(run - step, sizes[step], *rest)
-        if sizes[step] < batch:
-            fill = sequence.data.new_full((run - step, batch - sizes[step], *rest), padding_value)
-            block = taeda.cat([block, fill], 1)
-        blocks.append(block)
-        at, step = at + n, run
-    if length > len(sizes):
-        blocks.append(sequence.data.new_full((length - len(sizes), batch, *rest), padding_value))
-    padded = taeda.cat(blocks)
-    lengths = taeda.tensor([sum(n > i for n in sizes) for i in range(batch)], dtype=taeda.int64)
+    there = taeda.arange(batch) < batch_sizes.unsqueeze(1)
+    # Rows go to their places at once: as slices, one for each length, their gradients would be added up in full.
+    filled = data.new_full((length * batch, *rest), padding_value)
+    padded = filled.index_copy(0, there.flatten().nonzero().flatten(), data).view(length, batch, *rest)
+    lengths = there.sum(0)
     if batch_first:
         padded = padded.transpose(0, 1)
     if sequence.unsorted_indices is not None:
