@@ -52,3 +52,8 @@ def attention_backward(out: Any, grad: Sizes, query: Sizes, key: Sizes, value: S
 def recurrent(out: Any, mode: str, gates: Sizes, h0: Sizes, c0: Any, w_hh: Sizes, *rest: Any) -> int:
     """The hidden states' products; those of the inputs are a linear layer's."""
     return 2 * prod(gates) * w_hh[-1]
+
+
+def recurrent_backward(out: Any, mode: str, w_hh: Sizes, g_out: Sizes, *rest: Any) -> int:
+    """Those of their gradients; the weights' gradient is a product of its own."""
+    return 2 * prod(w_hh) * g_out[0]

@@ -279,27 +279,38 @@ def _(g, out, saved, old_c, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, nee
     ]
     if is_grad_enabled():
         return _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse)
-    dtype, hidden = out.dtype, out.shape[1]
-    g_out = grads[0].contiguous()
-    g_h = grads[1].clone(memory_format=_core.contiguous_format)
-    g_c = grads[2].clone(memory_format=_core.contiguous_format) if c0 is not None else None
-    rows, width = out.shape[0], w_hh.shape[0]
-    d_x = empty((rows, width), dtype)
-    d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
     old_h = _states_before(out, h0, sizes, reverse) if mode == "GRU" or needs[3] else None
+    d_x, d_h, g_h, g_c = _layer_gradient(mode, w_hh, *grads, out, saved, old_c, old_h, sizes, reverse, needs[1])
+    d_h = d_h if mode == "GRU" else d_x
+    d_w = matmul(d_h.transpose(0, 1), old_h) if needs[3] else None
+    return d_x, g_h if needs[1] else None, None if c0 is None else g_c, d_w, None if b_hh is None else d_h.sum(0)
+
+
+@primitive(
+    method=False, out=False, outputs=("d_x", "d_h", "g_h", "g_c"), name="_recurrent_layer_backward",
+    flops=flops.recurrent_backward,
+)  # fmt: skip
+def _layer_gradient(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, reverse, first):
+    """The steps back: gradients of the gates' two inputs (the second of a GRU alone), of the first state and cell.
+
+    That of the state lacks the products of the rows that begin later unless ``first``. ``g_c`` is None but of an LSTM.
+    """
+    (rows, hidden), width, dtype, g_out = out.shape, w_hh.shape[0], out.dtype, g_out.contiguous()
+    g_h, g_c = (None if g is None else g.clone(memory_format=_core.contiguous_format) for g in (g_h, g_c))
+    d_x, own = empty((rows, width), dtype), empty((rows if mode == "GRU" else 0, width), dtype)
+    d_h = own if mode == "GRU" else d_x
     given = (g_out, saved, old_c, old_h, out)
     if _as_layer(dtype, sizes, hidden):
-        steps = _Steps(sizes, reverse, dtype, h0.shape[0], hidden, kernels.GATES[mode])
+        steps = _Steps(sizes, reverse, dtype, g_h.shape[0], hidden, kernels.GATES[mode])
         tensors = tuple(0 if t is None else t for t in (d_x, d_h, g_c, g_h, *given, steps.pack(w_hh, False)))
         steps.run(kernels.backward(dtype.name, mode, steps.by_rows), tensors, steps.backward)
-        if needs[1]:
+        if first:
             for (start, n), (_, met) in _pairs(_blocks(sizes, reverse)):
                 if n > met:
                     g_h[met:n] += matmul(d_h[start + met : start + n], w_hh)
     else:
         g_h = _gradient_step_by_step(mode, g_h, g_c, w_hh, _blocks(sizes, reverse), (d_x, d_h), given)
-    d_w = matmul(d_h.transpose(0, 1), old_h) if needs[3] else None
-    return d_x, g_h if needs[1] else None, g_c, d_w, None if b_hh is None else d_h.sum(0)
+    return d_x, own, g_h, empty((0,), dtype) if g_c is None else g_c
 
 
 def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
