@@ -82,8 +82,8 @@ cdef inline int64_t channel_unit(int64_t panel, int64_t c) noexcept:
 
 
 cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int64_t item, int64_t panel,
-                        int64_t pixels, bint planar) noexcept:
-    """Blocks of about so many ``pixels``, ``cc`` input channels at a time."""
+                        int64_t pixels, bint planar, bint direct=False) noexcept:
+    """Blocks of about so many ``pixels``, ``cc`` input channels at a time; nothing is laid out of what is read ``direct``."""
     cdef Windows w
     cdef int64_t left, whole, n, i
     w.cc, w.unit, w.planar = cc, channel_unit(panel, c), planar
@@ -109,7 +109,8 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
             w.volume[i].plane = w.extent[1] * w.volume[i].slice
             w.volume[i].image = w.volume[i].plane * (w.channels[i] if planar else 1)
             w.volume[i].length = w.volume[i].pitch // item * run_taps(g)
-        w.bytes = w.b[0] * w.volume[0].image + 64 + 16 * 64  # what is turned into place ends with a whole square
+        # What is turned into place ends with a whole square.
+        w.bytes = 0 if direct else w.b[0] * w.volume[0].image + 64 + 16 * 64
         if w.bytes <= MOST_VOLUME or pixels <= 24:
             break
         pixels = pixels // 2
@@ -117,7 +118,7 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
     w.pixel_rows = w.b[0] * w.b[1] * w.b[2]
     w.pixels = w.pixel_rows * w.b[3]
     whole = min(w.extent[2], g.i[1]) * (g.i[2] if w.n[3] == 1 or w.extent[2] > 1 else w.extent[3])
-    w.turned = (whole + 16) * panel * item
+    w.turned = 0 if planar or direct else (whole + 16) * panel * item
     return w
 
 
@@ -479,7 +480,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     # The sums of a task, (c, tap) by a panel, should stay in the second-level cache.
     cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
-    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct)
+    cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct, direct)
     cdef Tensor tables = window_tables(g, &w, code, m, True, x if direct else None), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.

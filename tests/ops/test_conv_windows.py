@@ -205,3 +205,28 @@ def test_bits_do_not_depend_on_threads(case, dtype):
     finally:
         taeda.set_num_threads(before)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("kernel, stride", [(16, 16), (7, 2)])
+def test_images_of_few_channels_are_not_turned(kernel, stride):
+    """What a call takes beyond its result is a few blocks of the image, however large the image is."""
+    from taeda._core import memory
+
+    before = taeda.get_num_threads()
+    x, w = taeda.randn(1, 3, 512, 512), taeda.randn(32, 3, kernel, kernel).requires_grad_()
+    taeda.set_num_threads(1)
+    try:
+        y = F.conv2d(x, w, None, stride)
+        taken = []
+        for call in (
+            lambda: F.conv2d(x, w.detach(), None, stride),
+            lambda: taeda.autograd.grad(y.sum(), w, retain_graph=True),
+        ):
+            call()
+            memory.reset_peak_memory_stats()
+            start = memory.memory_stats()["allocated"]
+            call()
+            taken.append(memory.memory_stats()["peak_allocated"] - start - y.numel() * 4)
+    finally:
+        taeda.set_num_threads(before)
+    assert max(taken) < 4 << 20, taken
