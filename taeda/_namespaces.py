@@ -8,7 +8,7 @@ from typing import Any
 
 #: Modules of taeda.
 MODULES = frozenset(
-    "amp backends compiler cuda distributed distributions export fx hub jit library mps "
+    "amp backends compiler cuda distributed distributions export futures fx hub jit library mps "
     "multiprocessing nested onnx profiler quasirandom sparse standin testing xpu accelerator".split()
 )
 

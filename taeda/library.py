@@ -1,4 +1,7 @@
-"""Ops of one's own under a name: ``custom_op`` makes a function; PyTorch's C++ registry is refused."""
+"""Ops of one's own under a name: ``custom_op`` makes one, as do ``define`` and ``impl``, which may come apart.
+
+The stand-in has them as ``torch.ops.<library>.<op>``.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,22 @@ _ops: dict[str, CustomOpDef] = {}
 class CustomOpDef:
     """A function under a qualified name, ``library::op``, with a derivative if one is registered."""
 
-    def __init__(self, name: str, fn: Callable, mutates_args: Any) -> None:
+    def __init__(self, name: str, fn: Callable | None, mutates_args: Any) -> None:
         if name.count("::") != 1:
             raise ValueError(f"custom_op: expected a name like 'library::op', got {name!r}")
         self._qualname = name
-        self._fn = fn
         self._mutates = mutates_args
         self._function: Any = None
-        functools.update_wrapper(self, fn)
+        self._fn: Callable = self._lacking if fn is None else fn
+        if fn is not None:
+            functools.update_wrapper(self, fn)
         _ops[name] = self
+
+    def _lacking(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: it was defined, and no "
+            f"implementation for the CPU was given with impl"
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
@@ -149,31 +159,78 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) 
 register_autocast = register_torch_dispatch = register_vmap
 
 
+#: Keys under which an implementation is taken: for the CPU, or for any device.
+_KEYS = {"", "cpu", "default", "autograd", "compositeexplicitautograd", "compositeimplicitautograd"}
+
+
 class Library:
-    """PyTorch's C++ registry seen from Python: definitions are accepted, and nothing can be called through it."""
+    """Ops under the name ``ns``: defined here (kind "DEF", "FRAGMENT"), or given implementations (kind "IMPL")."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Unsupported kind: {kind}")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """The name in ``schema``."""
-        return schema.partition("(")[0]
+        """An op of the name in ``schema``, without an implementation yet; gives the name."""
+        name = schema.partition("(")[0].strip().partition(".")[0]
+        _define(f"{self.ns}::{name}")
+        return name
 
-    def impl(self, op_name: Any, fn: Callable, dispatch_key: str = "", **kwargs: Any) -> None:
-        """Accepted."""
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable,
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU or for any device."""
+        name = str(getattr(op_name, "__name__", op_name)).rpartition("::")[2].partition(".")[0]
+        _implement(f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
 
     def _register_fake(self, *args: Any, **kwargs: Any) -> None:
         pass
 
 
-def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> Any:
-    """Accepted."""
-    return None
+def _define(name: str) -> None:
+    if name not in _ops:
+        CustomOpDef(name, None, ())
 
 
-def impl(qualname: Any, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
-    """Accepted; also a decorator."""
-    return func if func is not None else lambda function: function
+def _implement(name: str, key: str, function: Callable) -> None:
+    if name in _ops and key.lower() in _KEYS:  # what is given for PyTorch's own ops is not used
+        _ops[name]._fn = function
+
+
+def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()) -> Any:
+    """An op ``library::op``, without an implementation yet; also a decorator of one.
+
+    Raises:
+        ValueError: the name is not of that form.
+    """
+    if schema is None or callable(schema):
+        raise ValueError(f"define: expected a name like 'library::op' and a schema, got {qualname!r} and {schema!r}")
+    _define(qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}")
+
+    def decorate(function: Callable) -> Callable:
+        _implement(qualname, "", function)
+        return function
+
+    return decorate
+
+
+def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
+    """Let ``func`` be what an op does on devices of ``types``; also a decorator."""
+    name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
+
+    def decorate(function: Callable) -> Callable:
+        for key in [types] if isinstance(types, str) else types:
+            _implement(name, key, function)
+        return function
+
+    return decorate if func is None else decorate(func)
 
 
 def wrap_triton(triton_kernel: Any, /) -> Any:

@@ -73,7 +73,7 @@ cdef class Tensor:
 @cython.freelist(256)
 @cython.trashcan(True)
 cdef class Node:
-    cdef public Op op
+    cdef Op op                   # not public: a Function's ctx has names of its own
     cdef tuple targets           # per differentiable input: the Node or leaf Tensor that made it, or None
     cdef int32_t nr_inline[4]
     cdef int32_t* nrs            # which output of the target

@@ -1,131 +1,90 @@
-"""``taeda.distributed``: work on several processes, which this build does not do.
+"""``taeda.distributed``: several processes that work together, by TCP.
 
-``is_available()`` and ``is_initialized()`` are False, so programs that ask go on as one process; starting a group refuses.
+Collectives (``all_reduce``, ``broadcast``, ...) are functions that every process of a group calls; see
+:func:`init_process_group`. A process that is gone, calls something else, or does not come in time is an error at the
+others that names it. There is one backend, ``gloo``, which is Python's sockets here. One process alone is a group too:
+programs written for many run as they are.
 """
 
-from __future__ import annotations
-
-import enum
 from typing import Any
 
-from .._refuse import refuse, refused_class, refused_function
-
-_WHY = "this build has no communication between processes. Run one process, or guard the call with is_available()"
-
-
-def is_available() -> bool:
-    """Whether processes can form a group: False."""
-    return False
-
-
-def is_initialized() -> bool:
-    """Whether this process is in a group: False."""
-    return False
-
-
-def is_torchelastic_launched() -> bool:
-    """Whether an elastic launcher started this process: False."""
-    return False
-
-
-def is_mpi_available() -> bool:
-    """False."""
-    return False
-
-
-is_nccl_available = is_gloo_available = is_ucc_available = is_xccl_available = is_mpi_available
-
-
-def get_rank(group: Any = None) -> int:
-    """The number of this process in the group.
-
-    Raises:
-        ValueError: there is no group.
-    """
-    raise ValueError(
-        "distributed.get_rank: the default process group has not been initialized; check is_initialized() first"
-    )
-
-
-def get_world_size(group: Any = None) -> int:
-    """The number of processes in the group.
-
-    Raises:
-        ValueError: there is no group.
-    """
-    raise ValueError(
-        "distributed.get_world_size: the default process group has not been initialized; check is_initialized() first"
-    )
-
-
-def init_process_group(backend: str | None = None, init_method: str | None = None, **kwargs: Any) -> None:
-    """Refused: there is no communication between processes."""
-    refuse("distributed.init_process_group", _WHY)
-
-
-class ReduceOp(enum.Enum):
-    """How values of several processes become one."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-
-
-class Backend(str):
-    """The name of a way to communicate."""
-
-    UNDEFINED = "undefined"
-    GLOO = "gloo"
-    NCCL = "nccl"
-    MPI = "mpi"
-
-
-class _Groups:
-    WORLD = None
-
-
-group = GroupMember = _Groups
-ProcessGroup, Store, TCPStore, FileStore, HashStore, PrefixStore, Work, DeviceMesh, P2POp = (
-    refused_class(f"distributed.{name}", _WHY)
-    for name in "ProcessGroup Store TCPStore FileStore HashStore PrefixStore Work DeviceMesh P2POp".split()
-)
-(
+from .collectives import (
+    P2POp,
     all_gather,
+    all_gather_coalesced,
     all_gather_into_tensor,
-    all_gather_object,
     all_reduce,
+    all_reduce_coalesced,
     all_to_all,
     all_to_all_single,
     barrier,
+    batch_isend_irecv,
     broadcast,
-    broadcast_object_list,
-    destroy_process_group,
     gather,
-    gather_object,
-    get_backend,
-    init_device_mesh,
     irecv,
     isend,
     monitored_barrier,
-    new_group,
     recv,
     reduce,
     reduce_scatter,
     reduce_scatter_tensor,
     scatter,
-    scatter_object_list,
     send,
-) = (
-    refused_function(f"distributed.{name}", _WHY)
-    for name in (
-        "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier broadcast "
-        "broadcast_object_list destroy_process_group gather gather_object get_backend init_device_mesh irecv isend "
-        "monitored_barrier new_group recv reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list send"
-    ).split()
 )
+from .device_mesh import DeviceMesh, init_device_mesh
+from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .groups import (
+    Backend,
+    GroupMember,
+    ProcessGroup,
+    ReduceOp,
+    Work,
+    default_pg_timeout,
+    destroy_process_group,
+    get_backend,
+    get_backend_config,
+    get_default_backend_for_device,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_pg_count,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_available,
+    is_backend_available,
+    is_gloo_available,
+    is_initialized,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+    is_ucc_available,
+    is_xccl_available,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+)
+from .objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from .rendezvous import register_rendezvous_handler, rendezvous
+from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+reduce_op = ReduceOp
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
+
+
+def __getattr__(name: str) -> Any:
+    if name != "DistributedDataParallel":
+        raise AttributeError(f"module 'taeda.distributed' has no attribute '{name}'", name=name)
+    from .data_parallel import DistributedDataParallel
+
+    return DistributedDataParallel

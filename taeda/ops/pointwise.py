@@ -157,15 +157,10 @@ rdiv.vjp(input=lambda g, input, out: _divisor_slope(g, input, out), other=lambda
 
 def _whole_number_zero(input, other):
     """Division of whole numbers by zero is an error: the kernels give 0 there."""
-    if isinstance(other, Tensor):
-        if other.is_floating_point() or other.is_complex():
+    for x in (input, other):
+        if isinstance(x, (float, complex)) or (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())):
             return
-        if isinstance(input, (float, complex)) or (isinstance(input, Tensor) and input.is_floating_point()):
-            return
-        zero = other.numel() > 0 and bool((other == 0).any())
-    else:
-        zero = not isinstance(other, (float, complex)) and other == 0 and not input.is_floating_point()
-    if zero:
+    if bool((other == 0).any()) if isinstance(other, Tensor) else other == 0:
         raise RuntimeError("ZeroDivisionError: integer division or remainder by zero; mask the zeros or divide floats")
 
 
@@ -186,6 +181,7 @@ def floor_divide(input, other):
 
 
 @pointwise(
+    numbers=True,
     check=_whole_number_zero,
     native=True,
     dtypes=REAL,

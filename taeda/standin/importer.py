@@ -51,7 +51,8 @@ def _home(name: str) -> str | None:
     own = name.partition(".")[0] in _OWN
     for candidate in (f"{_OVERLAY}.{name}",) if own else (f"taeda.{name}", f"{_OVERLAY}.{name}"):
         try:
-            if importlib.util.find_spec(candidate) is not None:
+            # a package may have made a module of its own, which has no file
+            if importlib.util.find_spec(candidate) is not None or candidate in sys.modules:
                 return candidate
         except (ModuleNotFoundError, ValueError):
             continue

@@ -86,6 +86,25 @@ def test_the_context_is_the_node():
     assert z.grad_fn.scale == 5.0
 
 
+def test_the_context_takes_any_name():
+    class Names(Function):
+        @staticmethod
+        def forward(ctx, x):
+            for name in NAMES:
+                setattr(ctx, name, name)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert [getattr(ctx, name) for name in NAMES] == NAMES
+            return g * 2
+
+    NAMES = "op args outs targets shapes counts custom hooks label name seq nrs out_code x mode".split()
+    x = leaf(1.0)
+    Names.apply(x).backward()
+    assert x.grad.item() == 2
+
+
 def test_saved_output_leads_to_its_own_node():
     x = leaf(1.0)
     y = Exp.apply(x)

@@ -80,7 +80,18 @@ def test_own_ops():
         )
         x = t.ones(2, requires_grad=True)
         op(x, 3).sum().backward()
-        return x.grad.tolist(), op(x).tolist()
+        apart = library.Library("testlib", "FRAGMENT")
+        assert apart.define("third(Tensor x, float by=3) -> Tensor") == "third"
+        library.define("testlib::fourth", "(Tensor x) -> Tensor")
+        ops = t.ops if t is torch else __import__("taeda.standin.overlay._ops", fromlist=["ops"]).ops
+        call = lambda name: getattr(ops.testlib, name)  # noqa: E731
+        with pytest.raises(NotImplementedError, match="Could not run 'testlib::third' with arguments from the 'CPU'"):
+            call("third")(x)
+        apart.impl("third", lambda x, by=3: x / by, "CompositeExplicitAutograd")
+        library.impl("testlib::fourth", "cpu", lambda x: x / 4)
+        library.impl("testlib::fourth", "cuda", lambda x: x / 5)
+        values = call("double")(x, 2), call("third")(x.detach(), 2.0), call("fourth")(x.detach())
+        return x.grad.tolist(), op(x).tolist(), [v.tolist() for v in values]
 
     assert fn(taeda) == fn(torch)
 

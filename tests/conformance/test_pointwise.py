@@ -408,3 +408,16 @@ def test_large_tensors(threads):
             assert_same(call(a, b), call(x, y), "large")
     finally:
         taeda.set_num_threads(before)
+
+
+@pytest.mark.parametrize("mode", [None, "floor", "trunc"])
+@pytest.mark.parametrize("a, b", [(7, 2), (-7, 2), (-7.5, 2), (7, 0), (7.0, 0)])
+def test_division_of_two_numbers(a, b, mode):
+    def divide(t):
+        try:
+            result = t.div(a, b, rounding_mode=mode)
+        except RuntimeError as error:
+            return "ZeroDivisionError" in str(error)
+        return result.item(), str(result.dtype).rpartition(".")[2]
+
+    assert divide(taeda) == divide(torch)

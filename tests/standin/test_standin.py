@@ -130,6 +130,31 @@ def test_install_and_uninstall():
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
+def test_parts_of_distributed_that_packages_name():
+    run(
+        """
+        import torch, torch.distributed as dist, torch.distributed.checkpoint, torch.distributed.nn.functional
+        from torch.distributed.tensor import DTensor, DeviceMesh as A, Shard
+        from torch.distributed.device_mesh import DeviceMesh as B
+        from torch.distributed.fsdp import FullyShardedDataParallel as C, ShardingStrategy
+        from torch.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel as D
+        from torch.distributed.elastic.multiprocessing.errors import record
+        from torch.nn.parallel import DistributedDataParallel as E
+        from torch.nn.parallel.distributed import DistributedDataParallel as F
+        assert A is B and C is D and E is F is torch.nn.parallel.DistributedDataParallel
+        assert not isinstance(torch.ones(2), DTensor) and Shard(0) == Shard(0) != Shard(1)
+        assert ShardingStrategy.FULL_SHARD.name == "FULL_SHARD" and record(run := lambda: 3) is run
+        for refuse in (lambda: C(torch.nn.Linear(2, 2)), lambda: dist.checkpoint.save({})):
+            try:
+                refuse()
+            except NotImplementedError as error:
+                assert "not split over processes" in str(error)
+            else:
+                raise AssertionError
+        """
+    )
+
+
 def test_what_programs_ask_of_a_machine_without_gpus():
     run(
         """

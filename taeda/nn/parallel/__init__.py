@@ -1,10 +1,15 @@
-"""Data parallelism inside one process: DataParallel, which on a single device runs its module as it is."""
+"""Data parallelism: in one process, where DataParallel runs its module as it is on a single device, and over several."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from . import distributed
 from .data_parallel import DataParallel, data_parallel
-from .distributed import DistributedDataParallel
 from .scatter_gather import gather, parallel_apply, replicate, scatter
+
+if TYPE_CHECKING:
+    from .distributed import DistributedDataParallel
 
 __all__ = [
     "DataParallel",
@@ -15,3 +20,9 @@ __all__ = [
     "replicate",
     "scatter",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "DistributedDataParallel":
+        raise AttributeError(f"module 'taeda.nn.parallel' has no attribute '{name}'", name=name)
+    return distributed.DistributedDataParallel

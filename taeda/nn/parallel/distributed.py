@@ -1,14 +1,17 @@
-"""DistributedDataParallel, which needs a group of processes."""
+"""DistributedDataParallel, whose home is :mod:`taeda.distributed`: loaded when it is asked for."""
 
 from __future__ import annotations
 
-from ..._refuse import refused_class
-from ..modules.module import Module
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...distributed.data_parallel import DistributedDataParallel
 
 __all__ = ["DistributedDataParallel"]
 
-DistributedDataParallel = refused_class(
-    "nn.parallel.DistributedDataParallel",
-    "this build has no communication between processes. Use the module itself in one process",
-    (Module,),
-)
+
+def __getattr__(name: str) -> Any:
+    if name != "DistributedDataParallel":
+        raise AttributeError(f"module 'taeda.nn.parallel.distributed' has no attribute '{name}'", name=name)
+    return importlib.import_module("taeda.distributed").DistributedDataParallel

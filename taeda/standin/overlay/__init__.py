@@ -6,11 +6,11 @@ from typing import Any
 
 from taeda import int64, segment_reduce, tensor
 from taeda._refuse import refused_class
+from taeda.futures import Future
 
 from . import _ops, torch_version, version
 from ._ops import classes, ops
 from .dtypes import DTYPES
-from .futures import Future
 
 __version__ = torch_version.__version__
 

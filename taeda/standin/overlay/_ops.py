@@ -53,6 +53,10 @@ class _Namespace:
             from taeda.ops.table import OPS
 
             return OpOverloadPacket(f"aten.{name}", OPS.get(name))
+        from taeda.library import _ops as own
+
+        if f"{self.name}::{name}" in own:
+            return OpOverloadPacket(f"{self.name}.{name}", own[f"{self.name}::{name}"])
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}' (taeda has no C++ ops)")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 from collections.abc import Iterator, Sized
@@ -16,11 +17,13 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: what is shared out.
-        num_replicas: how many processes there are.
-        rank: which of them this is, from 0.
+        num_replicas: how many processes there are, by default those of the group that this one is in.
+        rank: which of them this is, from 0; by default as the group says.
         shuffle: in an order that depends on ``seed`` and the epoch (see :meth:`set_epoch`), equal on all processes.
         seed: of the shuffle.
         drop_last: leave samples out, rather than repeat some, to make equal shares.
+    Raises:
+        ValueError: there is no group to ask, or no such rank.
     """
 
     def __init__(
@@ -33,7 +36,9 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ):
         if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: no process group is initialised; give num_replicas and rank")
+            group = importlib.import_module("taeda.distributed")
+            num_replicas = group.get_world_size() if num_replicas is None else num_replicas
+            rank = group.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

@@ -25,7 +25,7 @@ def graph_break(msg: str = "") -> None:
     """Nothing."""
 
 
-def mark_dynamic(t: Any, index: Any, **kwargs: Any) -> None:
+def mark_dynamic(t: Any, index: Any = None, **kwargs: Any) -> None:
     """Nothing: sizes are never fixed."""
 
 

@@ -1,7 +1,18 @@
-"""``torch.distributed.distributed_c10d``: refused, since this build has no communication between processes."""
+"""``torch.distributed.distributed_c10d``: the home of PyTorch's groups and collectives."""
 
-from taeda._refuse import refused_class
+from taeda.distributed import *  # noqa: F403
+from taeda.distributed import GroupMember, P2POp, ReduceOp, Store, Work, group
+from taeda.distributed.groups import ProcessGroup, _get_default_group, _get_default_store, _world
 
-ProcessGroup = refused_class(
-    "torch.distributed.distributed_c10d.ProcessGroup", "this build has no communication between processes"
-)
+__all__ = [
+    "GroupMember",
+    "P2POp",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "Work",
+    "_get_default_group",
+    "_get_default_store",
+    "_world",
+    "group",
+]

@@ -1,1 +1,1 @@
-"""``torch.distributed.elastic``: refused, since this build has no communication between processes."""
+"""``torch.distributed.elastic``: what programs that a launcher starts name."""

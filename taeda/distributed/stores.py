@@ -1,0 +1,420 @@
+"""Stores: tables of bytes that processes share, by which they find each other and agree.
+
+A store that waits for a key gives up after its ``timeout`` with a :class:`DistStoreError` that names the key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from .errors import DistNetworkError, DistStoreError
+
+__all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
+
+DEFAULT_TIMEOUT = timedelta(seconds=300)
+
+
+def _bytes(value: str | bytes | int) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+class Store:
+    """A table of bytes. A kind of store defines :meth:`_do`; everything else is written with it."""
+
+    def __init__(self, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
+        self._timeout = timeout
+
+    def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
+        """Carry out ``what`` at once: get, set, add, compare_set, append, check, delete, count. None: no such key."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it works")
+
+    def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
+        """Whether all ``keys`` are there within ``timeout``."""
+        end = time.monotonic() + timeout.total_seconds()
+        while not all(self._do("check", key) for key in keys):
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.01)
+        return True
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long to wait for a key."""
+        return self._timeout
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Wait so long for a key."""
+        self._timeout = timeout
+
+    def set(self, key: str, value: str | bytes) -> None:
+        """Put ``value`` at ``key``."""
+        self._do("set", key, _bytes(value))
+
+    def get(self, key: str) -> bytes:
+        """The value at ``key``, once there is one.
+
+        Raises:
+            DistStoreError: there was none in time.
+        """
+        self.wait([key])
+        return self._do("get", key) or b""
+
+    def add(self, key: str, amount: int) -> int:
+        """Add ``amount`` to the number at ``key`` (0 where there is none); gives the sum."""
+        return int(self._do("add", key, _bytes(int(amount))) or b"0")
+
+    def append(self, key: str, value: str | bytes) -> None:
+        """Put ``value`` behind what is at ``key``."""
+        self._do("append", key, _bytes(value))
+
+    def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
+        """Put ``desired_value`` at ``key`` if ``expected_value`` is there (or nothing is, and it is empty); gives what is."""
+        return self._do("compare_set", key, _bytes(expected_value), _bytes(desired_value)) or b""
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Whether all ``keys`` are there."""
+        return all(self._do("check", key) is not None for key in keys)
+
+    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+        """Wait until all ``keys`` are there.
+
+        Raises:
+            DistStoreError: they were not in time.
+        """
+        timeout = self._timeout if timeout is None else timeout
+        if not self._wait(keys, timeout):
+            lacking = [key for key in keys if self._do("check", key) is None]
+            raise DistStoreError(
+                f"wait timeout after {round(timeout.total_seconds() * 1000)}ms, keys: {', '.join(lacking)}"
+            )
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        """The values at ``keys``."""
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        """Put ``values`` at ``keys``."""
+        for key, value in zip(keys, values, strict=True):
+            self.set(key, value)
+
+    def delete_key(self, key: str) -> bool:
+        """Remove ``key``; whether it was there."""
+        return self._do("delete", key) is not None
+
+    def num_keys(self) -> int:
+        """How many keys there are."""
+        return int(self._do("count", "") or b"0")
+
+
+class _Table:
+    """The table itself, for one process or for a server: each request is carried out under a lock."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+        self.changed = threading.Condition()
+
+    def do(self, what: str, key: str, *values: bytes) -> bytes | None:
+        """See :meth:`Store._do`."""
+        with self.changed:
+            before = self.data.get(key)
+            if what == "get":
+                return before
+            if what == "check":
+                return None if before is None else b"1"
+            if what == "count":
+                return _bytes(len(self.data))
+            if what == "delete":
+                return self.data.pop(key, None)
+            if what == "compare_set" and before != values[0] and (before is not None or values[0]):
+                return values[0] if before is None else before
+            if what == "add":
+                after = _bytes(int(before or b"0") + int(values[0]))
+            else:
+                after = (before or b"") + values[0] if what == "append" else values[-1]
+            self.data[key] = after
+            self.changed.notify_all()
+            return after
+
+    def wait(self, keys: Sequence[str], seconds: float) -> bool:
+        """Whether all ``keys`` are there within ``seconds``."""
+        with self.changed:
+            return self.changed.wait_for(lambda: all(key in self.data for key in keys), seconds)
+
+
+class HashStore(Store):
+    """A store for the threads of one process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        table = _Table()
+        self._do: Callable = table.do
+        self._wait = lambda keys, timeout: table.wait(keys, timeout.total_seconds())  # type: ignore[method-assign]
+
+
+class PrefixStore(Store):
+    """``store``, with ``prefix`` and a slash before each key."""
+
+    def __init__(self, prefix: str, store: Store) -> None:
+        super().__init__(store.timeout)
+        self.prefix = prefix
+        self.underlying_store = store
+
+    def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
+        return self.underlying_store._do(what, f"{self.prefix}/{key}", *values)
+
+    def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
+        return self.underlying_store._wait([f"{self.prefix}/{key}" for key in keys], timeout)
+
+
+class FileStore(Store):
+    """A store in a file that all processes see: a log of what was set, read on from where one was.
+
+    Args:
+        file_name: the file; made where there is none, removed by the last process of ``world_size`` that lets go of it.
+        world_size: how many processes use it; not known if not positive, and the file is left.
+    """
+
+    def __init__(self, file_name: str, world_size: int = -1) -> None:
+        super().__init__()
+        self.path = file_name
+        self._world_size = world_size
+        self._table = _Table()
+        self._read = 0
+        self._file = open(file_name, "a+b", buffering=0)  # noqa: SIM115 (kept as long as the store)
+        self.add("&users", 1)
+
+    def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            self._file.seek(self._read)
+            log = self._file.read()
+            at = 0
+            while at < len(log):
+                name, value, at = _unpack_record(log, at)
+                if value is None:
+                    self._table.data.pop(name, None)
+                else:
+                    self._table.data[name] = value
+            self._read += at
+            result = self._table.do(what, key, *values)
+            if what in ("set", "add", "append", "compare_set", "delete"):
+                record = _pack_record(key, self._table.data.get(key))
+                self._file.write(record)
+                self._read += len(record)
+            elif what == "count":
+                return _bytes(int(result or b"0") - 1)  # its users are not the caller's key
+            return result
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def __del__(self) -> None:
+        if not hasattr(self, "_file"):
+            return
+        try:
+            if self._world_size > 0 and self.add("&gone", 1) >= self._world_size:
+                os.unlink(self.path)
+        except OSError:  # removed by another hand
+            pass
+        self._file.close()
+
+
+def _pack_record(key: str, value: bytes | None) -> bytes:
+    name = key.encode()
+    return struct.pack("<Iq", len(name), -1 if value is None else len(value)) + name + (value or b"")
+
+
+def _unpack_record(log: bytes, at: int) -> tuple[str, bytes | None, int]:
+    n, m = struct.unpack_from("<Iq", log, at)
+    at += 12
+    value = None if m < 0 else log[at + n : at + n + m]
+    return log[at : at + n].decode(), value, at + n + max(m, 0)
+
+
+# Between a TCPStore and its server: a count of fields, then each with its length. A length of -1 stands for None.
+
+
+def _send(connection: socket.socket, fields: Sequence[bytes | None]) -> None:
+    parts = [struct.pack("<I", len(fields))]
+    for field in fields:
+        parts.append(struct.pack("<q", -1 if field is None else len(field)) + (field or b""))
+    connection.sendall(b"".join(parts))
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytearray:
+    """``count`` bytes from ``connection``.
+
+    Raises:
+        ConnectionError: it was closed before.
+    """
+    buffer = bytearray(count)
+    view = memoryview(buffer)
+    while view:
+        got = connection.recv_into(view)
+        if not got:
+            raise ConnectionError("the connection was closed")
+        view = view[got:]
+    return buffer
+
+
+def _receive(connection: socket.socket) -> list[bytes | None]:
+    (count,) = struct.unpack("<I", receive_exactly(connection, 4))
+    if count > 4096:
+        raise ConnectionError("what came is not a request to a store")
+    fields: list[bytes | None] = []
+    for _ in range(count):
+        (length,) = struct.unpack("<q", receive_exactly(connection, 8))
+        if length > 1 << 30:
+            raise ConnectionError("what came is not a request to a store")
+        fields.append(None if length < 0 else bytes(receive_exactly(connection, length)))
+    return fields
+
+
+class _Server:
+    """Answers requests to a table, each connection on a thread of its own."""
+
+    def __init__(self, port: int, listen_fd: int | None) -> None:
+        self.table = _Table()
+        self.socket = socket.socket(fileno=listen_fd) if listen_fd is not None else _listening(port)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self._accept, name="taeda-store", daemon=True).start()
+
+    def close(self) -> None:
+        """Take no more connections."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept
+        self.socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:  # closed
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                while True:
+                    what, *rest = (field or b"" for field in _receive(connection))
+                    if what == b"wait":
+                        there = self.table.wait([key.decode() for key in rest[1:]], float(rest[0]))
+                        _send(connection, [b"1" if there else None])
+                    else:
+                        _send(connection, [self.table.do(what.decode(), rest[0].decode(), *rest[1:])])
+            except (OSError, ValueError, IndexError):  # gone, or not one of us
+                return
+
+
+def _listening(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        except OSError as error:
+            if "in use" in str(error):
+                raise
+    return socket.create_server(("", port))
+
+
+class TCPStore(Store):
+    """A store that one process keeps and others reach by TCP.
+
+    Args:
+        host_name: where the server is.
+        port: its port; on the server 0 for any that is free, see :attr:`port`.
+        world_size: how many processes will connect, the server among them; with ``wait_for_workers`` it waits for them.
+        is_master: whether this process keeps it.
+        timeout: how long to wait for the server, and for keys.
+        master_listen_fd: a socket that listens already.
+    Raises:
+        DistNetworkError: there is no server, or its port is taken.
+    """
+
+    def __init__(
+        self,
+        host_name: str,
+        port: int,
+        world_size: int | None = None,
+        is_master: bool = False,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+        wait_for_workers: bool = True,
+        multi_tenant: bool = False,
+        master_listen_fd: int | None = None,
+        use_libuv: bool = True,
+    ) -> None:
+        super().__init__(timeout)
+        self._server = None
+        if is_master:
+            try:
+                self._server = _Server(port, master_listen_fd)
+            except OSError as error:
+                if not multi_tenant:
+                    raise DistNetworkError(f"TCPStore: cannot listen on port {port}: {error}") from None
+        self.host = host_name
+        self.port = self._server.port if self._server is not None else port
+        self._lock = threading.Lock()
+        self._connection = self._connect()
+        if wait_for_workers and world_size is not None and world_size > 1:
+            count = self.add("&workers", 1)
+            if is_master:
+                end = time.monotonic() + timeout.total_seconds()
+                while count < world_size:
+                    if time.monotonic() > end:
+                        raise DistStoreError(
+                            f"TCPStore: timed out after {timeout} waiting for clients: {count}/{world_size} joined"
+                        )
+                    time.sleep(0.01)
+                    count = self.add("&workers", 0)
+
+    def _connect(self) -> socket.socket:
+        end = time.monotonic() + self._timeout.total_seconds()
+        while True:
+            try:
+                left = max(end - time.monotonic(), 0.1)
+                connection = socket.create_connection((self.host, self.port), timeout=left)
+            except OSError as error:
+                if time.monotonic() >= end or isinstance(error, socket.gaierror):
+                    raise DistNetworkError(
+                        f"TCPStore: no server at {self.host}:{self.port} within {self._timeout}: {error}"
+                    ) from None
+                time.sleep(0.05)
+                continue
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+
+    def _ask(self, *fields: bytes) -> bytes | None:
+        with self._lock:
+            try:
+                _send(self._connection, fields)
+                return _receive(self._connection)[0]
+            except OSError as error:
+                raise DistNetworkError(f"TCPStore: lost the server at {self.host}:{self.port}: {error}") from None
+
+    def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
+        if self._server is not None:
+            return self._server.table.do(what, key, *values)
+        return self._ask(what.encode(), key.encode(), *values)
+
+    def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
+        if self._server is not None:
+            return self._server.table.wait(keys, timeout.total_seconds())
+        return self._ask(b"wait", _bytes(timeout.total_seconds()), *(key.encode() for key in keys)) is not None  # type: ignore[arg-type]
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:
+            self._connection.close()
+        if getattr(self, "_server", None) is not None:
+            self._server.close()  # type: ignore[union-attr]
+
+    def __repr__(self) -> str:
+        return f"TCPStore({self.host!r}, {self.port}, is_master={self._server is not None})"

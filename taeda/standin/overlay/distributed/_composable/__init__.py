@@ -1,5 +1,0 @@
-"""``torch.distributed._composable``: the older home of ``fully_shard``."""
-
-from ..fsdp import fully_shard
-
-__all__ = ["fully_shard"]

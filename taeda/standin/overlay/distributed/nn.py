@@ -1,1 +1,0 @@
-"""``torch.distributed.nn``: refused, since this build has no communication between processes."""

@@ -1,1 +1,0 @@
-"""``torch.distributed.rpc``: refused, since this build has no communication between processes."""
