@@ -135,7 +135,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     p.back = code
     if ITEMSIZE[code] != 2 or w_code != code or p.images != F32 or c * g.taps == 0 or images * g.pixels == 0:
         return p
-    if short_depthwise(g, code, groups, c, m):  # widened in registers
+    if short_depthwise(g, code, groups, c, m) or role != WEIGHTS and m == 1 and few_outputs(g, m):  # widened in registers
         p.images = p.result = code
     elif short_engine(code) != "" and (whole_kernel(g, c, m) or role != WEIGHTS and short_points(g, code, c, m)):
         p.images = p.weights = p.result = p.bias = code
@@ -165,7 +165,7 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     if p.words:
         return WINDOWS
     if not product:
-        return LAST_CHANNELS if out.strides[1] == 1 else FIRST_CHANNELS
+        return LAST_CHANNELS if c == 1 and out.strides[1] == 1 else FIRST_CHANNELS
     if whole_kernel(g, c, m):
         return WHOLE
     fits = by_windows(g, images, groups, c, m, alone)
@@ -174,6 +174,8 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
         return POINTS
     if is_depthwise(c, m):
         return LAST_CHANNELS if is_last_depthwise(g, x, out, c, m) else FIRST_CHANNELS
+    if few_outputs(g, m):
+        return FIRST_CHANNELS
     if alone and is_winograd(g, x.code, images, groups, c, m):
         return WINOGRAD
     if fits:
@@ -435,7 +437,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         x = contiguous_tensor(x)
     if p.images != p.weights and last and x.strides[1] != 1:
         x = to_last(x)
-    if not last and is_depthwise(c, m):
+    if not last and (is_depthwise(c, m) or not p.words and few_outputs(&whole, c)):
         depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, out)
         return back(out, p.back, nd)
     # Even and odd columns of the result are put there together: alone they would be written one by one.

@@ -85,7 +85,7 @@ cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced)
             v.lines, v.chunks, v.reach, v.apart = rows.k, 1, rows.d, rows.d
         elif v.step == 2 and rows.s == 2 and rows.d == 1 and rows.k % 2:
             v.lines, v.chunks, v.reach = rows.k, 1, 1
-    v.single, v.spaced = q == 1 and t[0].k == 1 and t[0].i == 1 and t[0].at == 0 and v.chunks == 1, spaced
+    v.single, v.spaced = q == v.chunks == t[0].k == t[0].i == t[0].o == 1 and t[0].at == 0, spaced
     if v.flat:
         v.blocks = ceil_div(width, v.lanes * _depthwise_height)
     else:
@@ -152,6 +152,11 @@ cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int6
 
 cdef inline bint is_depthwise(int64_t channels, int64_t m) noexcept:
     return channels == 1 and m <= DEPTHWISE_MOST
+
+
+cdef bint few_outputs(Geometry* g, int64_t m) noexcept:
+    """Whether a group has so few outputs that the tile of products would be empty, of windows that meet many of them."""
+    return m <= DEPTHWISE_MOST and g.taps > 1 and g.s[0] <= 2 and g.s[1] <= 2 and g.s[2] <= 2 and g.o[2] > 1
 
 
 cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:

@@ -101,7 +101,9 @@ class _Plane:
                     source = f.offset(x, Q.index * g["x_c"] + (start + D.index * g["d0"]) * g["x_0"])
                     weights = f.offset(w, Q.index * g["w_q"] + D.index * g["w_0"] + C.index * g["w_1"])
                     line, tap = row + C.index * g["chunk"], D.index * g.get("k1", g["chunks"]) + C.index
-                    self.bound(line)
+                    if self.lines == 1 and not self.flat:
+                        with f.when(g["chunks"] > 1):
+                            self.bound(line)
                     one = _Slice(source, weights, line, tap, C.carry)
                     yield one
                     C.carry = one.carry

@@ -1,4 +1,4 @@
-"""Convolution with one input channel per group, forward and its three gradients, against PyTorch."""
+"""Convolution with one input channel per group, or few outputs, forward and its three gradients, against PyTorch."""
 
 import random
 
@@ -10,10 +10,11 @@ import taeda
 torch = pytest.importorskip("torch")
 
 
-def compare(dims, images, channels, multiple, size, kernel, stride, padding, dilation, dtype, last=False):
+def compare(dims, images, channels, multiple, size, kernel, stride, padding, dilation, dtype, last=False, inputs=1):
+    """``channels`` groups of so many ``inputs``, with ``multiple`` outputs each."""
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(images, channels, *size, dtype=dtype, generator=generator)
-    w = torch.randn(channels * multiple, 1, *kernel, dtype=dtype, generator=generator)
+    x = torch.randn(images, channels * inputs, *size, dtype=dtype, generator=generator)
+    w = torch.randn(channels * multiple, inputs, *kernel, dtype=dtype, generator=generator)
     b = torch.randn(channels * multiple, dtype=dtype, generator=generator)
     if last:
         x = x.movedim(1, -1).contiguous().movedim(-1, 1)
@@ -49,6 +50,25 @@ def test_any_geometry(seed):
 )
 def test_bands_and_many_taps(size, kernel, stride, padding):
     compare(2, 2, 3, 1, size, kernel, stride, padding, [1, 1], torch.float32)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 9), (3, 20), (20, 1), (17, 3), (4, 4)])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding"),
+    [
+        ([33, 40], [3, 3], [1, 1], [1, 1]),
+        ([16, 17], [5, 4], [2, 2], [2, 1]),
+        ([14, 7], [3, 7], [2, 1], [0, 3]),
+        ([5, 17, 5], [2, 3, 1], [3, 3, 3], [0, 1, 0]),  # more positions along the depth than the gradient has
+        ([9, 5, 30], [3, 2, 3], [2, 1, 2], [1, 1, 1]),
+        ([100], [9], [2], [4]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_few_channels(inputs, outputs, size, kernel, stride, padding, dtype):
+    dims = len(size)
+    for groups in (1, 3):
+        compare(dims, 2, groups, outputs, size, kernel, stride, padding, [1] * dims, dtype, False, inputs)
 
 
 def test_small_images_and_integers():
