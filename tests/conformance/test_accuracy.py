@@ -249,3 +249,115 @@ def test_optimisers(name):
         return (p.detach() - start,)
 
     check(run, randn(1000), *(randn(1000, seed=i) for i in range(1, 9)))
+
+
+# ---- elementary functions --------------------------------------------------------------------------------------------
+
+#: Where each is sampled: numbers of every exponent, even ones and small ones.
+FUNCTIONS = {
+    **dict.fromkeys(("sin", "cos", "tan", "atan", "asinh"), (-1e30, 1e30)),
+    **dict.fromkeys(("exp", "expm1", "sinh", "cosh", "tanh", "sigmoid"), (-80.0, 80.0)),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "lgamma", "special.entr"), (1e-30, 1e30)),
+    **dict.fromkeys(("asin", "acos", "atanh", "special.erfinv"), (-1.0, 1.0)),
+    **dict.fromkeys(("special.i0", "special.i0e", "special.i1", "special.i1e"), (-60.0, 60.0)),
+    **dict.fromkeys(("silu", "softplus", "mish", "logsigmoid", "elu", "selu"), (-60.0, 60.0)),
+    "exp2": (-120.0, 120.0),
+    "log1p": (-1.0, 1e30),
+    "acosh": (1.0, 1e30),
+    "special.erf": (-6.0, 6.0),
+    "special.erfc": (-6.0, 9.0),
+    "special.ndtri": (1e-30, 1.0),
+    "atan2": (-1e30, 1e30),
+    "hypot": (-1e15, 1e15),
+    "pow": (1e-3, 20.0),
+    "xlogy": (1e-3, 1e3),
+}
+#: Those of two arguments.
+PAIRS = ("atan2", "hypot", "pow", "xlogy")
+
+
+def _function(T, name):
+    for space in (T, T.special, T.nn.functional):
+        if hasattr(space, name.removeprefix("special.")):
+            return getattr(space, name.removeprefix("special."))
+    raise AttributeError(name)
+
+
+def _samples(low, high, dtype, n, seed):
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(a, b):
+        return torch.rand(n, generator=generator, dtype=torch.float64) * (b - a) + a
+
+    largest = max(abs(low), abs(high))
+    sizes = torch.exp2(uniform(-40.0, float(torch.log2(torch.tensor(largest)))))
+    signs = torch.where(uniform(0, 1) < 0.5, -1.0, 1.0)
+    x = torch.cat(
+        [sizes, sizes * signs, uniform(max(low, -10.0), min(high, 10.0)), uniform(max(low, -2.0), min(high, 2.0))]
+    )
+    x = x.to(dtype)
+    return x[(x >= low) & (x <= high) & (x != 0)]
+
+
+def _worst(got, exact, digits):
+    """The largest distance in units of the last of so many binary digits."""
+    exponent = torch.frexp(exact).exponent.to(torch.float64)
+    unit = torch.exp2(exponent - digits)
+    error = ((got.double() - exact) / unit).abs()
+    return error[torch.isfinite(exact) & (exact != 0)].max().item()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_elementary_functions(name):
+    """Against float64: at most twice PyTorch's error, or a unit of the last place; 16-bit types to half of one of theirs."""
+    count = 2 if name in PAIRS else 1
+    for dtype, digits in (("float32", 24), ("bfloat16", 8), ("float16", 11)):
+        low, high = (
+            FUNCTIONS[name] if dtype != "float16" else (max(FUNCTIONS[name][0], -6.0), min(FUNCTIONS[name][1], 6.0))
+        )
+        xs = [_samples(low, high, getattr(torch, dtype), 5000, seed) for seed in range(count)]
+        xs = [x[: min(map(len, xs))] for x in xs]
+        exact = _function(torch, name)(*(x.double() for x in xs))
+        normal = exact.abs() > torch.finfo(xs[0].dtype).tiny
+        exact = exact.where(normal & (exact.abs() < torch.finfo(xs[0].dtype).max), torch.zeros(()).double())
+        error = _worst(peer.theirs(_function(taeda, name)(*(peer.ours(x) for x in xs))), exact, digits)
+        allowed = max(1.0, 2 * _worst(_function(torch, name)(*xs), exact, digits)) if dtype == "float32" else 0.51
+        assert error <= allowed, (dtype, error, allowed)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.startswith("special.i") and n != "mish"])
+def test_elementary_functions_of_float64(name):
+    """Against 40 digits."""
+    mp = pytest.importorskip("mpmath")
+    exactly = {
+        **{n.removeprefix("special."): getattr(mp, n.removeprefix("special.")) for n in FUNCTIONS if hasattr(mp, n.removeprefix("special."))},
+        "exp2": lambda x: mp.power(2, x),
+        "log2": lambda x: mp.log(x, 2),
+        "rsqrt": lambda x: 1 / mp.sqrt(x),
+        "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
+        "silu": lambda x: x / (1 + mp.exp(-x)),
+        "softplus": lambda x: mp.log1p(mp.exp(x)) if x <= 20 else x,
+        "logsigmoid": lambda x: -mp.log1p(mp.exp(-x)),
+        "elu": lambda x: x if x > 0 else mp.expm1(x),
+        "selu": lambda x: mp.mpf("1.0507009873554804934193349852946") * (
+            x if x > 0 else mp.mpf("1.6732632423543772848170429916717") * mp.expm1(x)
+        ),
+        "entr": lambda x: -x * mp.log(x),
+        "lgamma": lambda x: mp.loggamma(x),
+        "ndtri": lambda p: -mp.sqrt(2) * mp.erfinv(1 - 2 * p) if p > 1e-9 else mp.nan,
+        "pow": mp.power,
+        "xlogy": lambda x, y: x * mp.log(y),
+    }[name.removeprefix("special.")]  # fmt: skip
+    count = 2 if name in PAIRS else 1
+    xs = [_samples(*FUNCTIONS[name], torch.float64, 150, seed) for seed in range(count)]
+    xs = [x[: min(map(len, xs))] for x in xs]
+    mine, theirs = peer.theirs(_function(taeda, name)(*(peer.ours(x) for x in xs))), _function(torch, name)(*xs)
+    errors = []
+    with mp.workdps(40):
+        for p, *both in zip(zip(*(x.tolist() for x in xs), strict=True), mine.tolist(), theirs.tolist(), strict=True):
+            exact = exactly(*map(mp.mpf, p))
+            if mp.isfinite(exact) and abs(exact) > 1e-300:
+                unit = mp.mpf(2) ** (mp.frexp(exact)[1] - 53)
+                errors.append([float(abs(y - exact) / unit) for y in both])
+    error, other = map(max, zip(*errors, strict=True))
+    assert error <= max(1.0, 2 * other), (error, other)

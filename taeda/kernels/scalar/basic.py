@@ -265,11 +265,11 @@ def to_14_bits(name: str, x: Value) -> Value | None:
     return guess if x.lanes > 1 else guess.lane(0)
 
 
-def divide_sum(a: Value, b: Value, c: float) -> Value:
+def divide_sum(a: Value, b: Value, c: float, low: Value | None = None) -> Value:
     """``a / (b + c)`` within 0.6 ulp of ``|b| <= c`` and a quotient well inside the normal range (or ``a`` is 0).
 
     What the sum loses to rounding is put back with the remainder of the division. A first inverse good to 14 bits does,
-    because the remainder squares its error.
+    because the remainder squares its error. ``low``: what both ``a`` and ``b`` miss.
     """
     total = b + c
     rest = b - (total - c)
@@ -277,7 +277,10 @@ def divide_sum(a: Value, b: Value, c: float) -> Value:
     if inverse is None:
         inverse = 1.0 / total
     quotient = a * inverse
-    return fma(fma(-quotient, rest, fma(-total, quotient, a)), inverse, quotient)
+    missed = fma(-quotient, rest, fma(-total, quotient, a))
+    if low is not None:
+        missed = missed + fma(-quotient, low, low)
+    return fma(missed, inverse, quotient)
 
 
 def nextafter(x: Value, y: Value) -> Value:

@@ -15,8 +15,7 @@ from . import bessel_tables as tables
 from .basic import abs, at_least, at_most, fma, like, poly, select
 from .exponential import INF, NAN, exp_negative, in_double, log, sqrt
 from .special import _bessel_i
-from .trigonometric import PI, _flip, cos, sin
-from .trigonometric import _reduce as reduce_turns
+from .trigonometric import PI, _flip, cos, half_turns, sin
 
 TWO_OVER_PI = 2 / PI
 
@@ -46,7 +45,7 @@ def _outer(a: Value, order: int, kind, middle: bool) -> Value:
     a = at_least(a, 8.0)
     inverse = 1.0 / a
     y = inverse * inverse
-    r, k = reduce_turns(select(a < INF, a, like(a, 8.0)), 1, False)
+    r, k = half_turns(select(a < INF, a, like(a, 8.0)))
     turn = fma(inverse, poly(y, _table(f"PHASE{order}", middle)), r - (0.25 + 0.5 * order) * PI)
     return _flip(kind(turn), k) * (poly(y, _table(f"MODULUS{order}", middle)) * sqrt(inverse))
 
@@ -175,7 +174,7 @@ def airy_ai(x: Value, middle: bool = False) -> Value:
     decay = fma(decay, -low, decay)
     outer_right = poly(inverse, _table("AIRY_FAR", middle)) * decay * (0.5 / PI**0.5) / fourth
     y = inverse * inverse
-    r, k = reduce_turns(zeta, 1, False)
+    r, k = half_turns(zeta)
     turn = r + (0.25 * PI + fma(inverse, poly(y, _table("AIRY_PHASE", middle)), low))
     outer_left = _flip(sin(turn), k) * poly(y, _table("AIRY_MODULUS", middle)) / fourth
     outer = select(left, outer_left, outer_right)

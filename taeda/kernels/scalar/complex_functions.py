@@ -31,7 +31,7 @@ def _wide(function):
 
 
 def hypot(a: Value, b: Value) -> Value:
-    """``sqrt(a^2 + b^2)`` without overflow on the way, within 2 ulp; infinite where either is, NaN or not."""
+    """``sqrt(a^2 + b^2)`` without overflow on the way, within 1 ulp; infinite where either is, NaN or not."""
     a, b = a._pair(b)
     if a.type is F32:
         wide = a.to(F64), b.to(F64)
@@ -39,8 +39,15 @@ def hypot(a: Value, b: Value) -> Value:
     else:
         a, b = abs(a), abs(b)
         high, low = select(a > b, a, b), select(a > b, b, a)
-        ratio = select(high == 0, like(a, 0.0), low / high)
-        result = high * exponential.sqrt(fma(ratio, ratio, 1.0))
+        # scaled by a power of two, so that squares neither overflow nor vanish; the root's error is put back (Borges 2019)
+        large, small = high > 2.0**500, high < 2.0**-500
+        up = select(large, like(a, 2.0**-600), select(small, like(a, 2.0**600), like(a, 1.0)))
+        down = select(large, like(a, 2.0**600), select(small, like(a, 2.0**-600), like(a, 1.0)))
+        high, low = high * up, low * up
+        square = high * high
+        root = exponential.sqrt(fma(low, low, square))
+        missed = fma(-root, root, square) + fma(low, low, fma(high, high, -square))
+        result = select(root == 0, root, fma(missed, 0.5 / root, root)) * down
     result = select((a != a) | (b != b), a + b, result)
     return select((abs(a) == INF) | (abs(b) == INF), like(a, INF), result)
 

@@ -107,6 +107,15 @@ def _sixteenths(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
     return moved - magic, moved.bits(SIGNED[F32])
 
 
+def _reduce_twice(x: Value) -> tuple[Value, Value, Value, Value]:
+    """``(n, k, r, low)``: as :func:`_reduce`, and what ``r`` lost to rounding."""
+    n, k = nearest(x, tables.LOG2_E[x.type.name][0])
+    high, low, _ = tables.LN2[x.type.name]
+    top = fma(n, -high, x)
+    r = fma(n, -low, top)
+    return n, k, r, fma(n, -low, top - r)
+
+
 def _less_octaves(x: Value, n: Value) -> Value:
     """``x - n ln 2``."""
     high, low, _ = tables.LN2[x.type.name]
@@ -199,23 +208,41 @@ def exp2(x: Value) -> Value:
     return scale(poly(x - n, (1.0, *table("EXP2", x))), n)
 
 
-def _expm1(x: Value) -> Value:
-    """``e ** x - 1`` for ``x`` in the range of the normal powers of two; the sign of -0.0 is lost."""
-    _, k, r = _reduce(x)
-    s = power_of_two(k, x.type)
-    return fma(s, fma(r * r, poly(r, table("EXP", x)), r), s - 1.0)
+def _exp_pair(x: Value) -> tuple[Value, Value, Value]:
+    """``(p, low, n)`` with ``exp(x) = (p + low) * 2 ** floor(n)`` for :func:`scale`: a sum to be rounded once."""
+    if by_sixteenths(x):
+        n, j = _sixteenths(x, tables.LOG2_E["float32"][0])
+        r = _less_octaves(x, n)
+        root = pick(_OCTAVE, j)
+        return (
+            root,
+            root * (fma(r * r, poly(r, tables.EXP_SIXTEENTH["float32"]), r) + pick(_OCTAVE_REST, j)),
+            _floored(n),
+        )
+    n, _, r, low = _reduce_twice(x)
+    p, error = _fast_two_sum(1.0, r)
+    return p, error + fma(r * r, poly(r, table("EXP", x)), low), n
+
+
+def _expm1_pair(x: Value, halvings: int) -> tuple[Value, Value]:
+    """``(e ** x - 1) / 2 ** halvings`` as a sum of two, for ``x`` in the range of the normal powers of two."""
+    _, k, r, low = _reduce_twice(x)
+    s = power_of_two(k - halvings, x.type)
+    whole = s - 2.0**-halvings
+    y = fma(s, r, whole)
+    rest = fma(s, r, whole - y)
+    return y, fma(s, fma(r * r, poly(r, table("EXP", x)), low), rest)
 
 
 def expm1(x: Value) -> Value:
-    """``e ** x - 1``, within 2 ulp."""
+    """``e ** x - 1``, within 1 ulp (float32 by table: 2)."""
     t = x.type
     y = at_least(at_most(x, EXP_HIGH[t]), -40.0)
     if by_sixteenths(x):
         half = _expm1_by_sixteenths(y, False)
         return copysign(half + half, x)
-    _, k, r = _reduce(y)
-    s = power_of_two(k - 1, t)  # half of 2^n, which would overflow just below the largest result
-    half = fma(s, fma(r * r, poly(r, table("EXP", x)), r), s - 0.5)
+    high, low = _expm1_pair(y, 1)  # half of 2^n, which would overflow just below the largest result
+    half = high + low
     return select(abs(x) < 2.0 ** -(MANTISSA[t] + 2), x, half + half)
 
 
@@ -320,6 +347,14 @@ def _log_reduced(r: Value, middle: bool = False) -> Value:
     return fma(r * r, poly(r, table("LOG", r, middle)), r)
 
 
+def _log_reduced_pair(r: Value) -> tuple[Value, Value]:
+    """:func:`_log_reduced` as a sum of two."""
+    first, *others = table("LOG", r)
+    square = r * r
+    y, low = _fast_two_sum(r, square * -0.5)
+    return y, low + fma(square, poly(r, (first + 0.5, *others)), fma(r, r, -square) * -0.5)
+
+
 def log(x: Value, middle: bool = False) -> Value:
     """The natural logarithm, within 1.1 ulp (float32) and 1.5 ulp (float64)."""
     if by_sixteenths(x):
@@ -335,13 +370,17 @@ def log(x: Value, middle: bool = False) -> Value:
 
 
 def log2(x: Value) -> Value:
-    """The logarithm to base 2, within 2 ulp."""
+    """The logarithm to base 2, within 1 ulp.
+
+    ``log(1 + r)`` as a sum of two: where it is near 1 and the exponent is -1, the sum of both loses a digit.
+    """
     e, m, special = _split(x)
     high, low = tables.LOG2_E[x.type.name]
-    r = m - 1.0
-    tail = (r * r) * poly(r, table("LOG", x))
-    result = e + fma(r, high, fma(tail, high, r * low))
-    return result if special else _special(x, result)
+    y, y_low = _log_reduced_pair(m - 1.0)
+    product, missed = _two_product(y, high)
+    total, rest = _fast_two_sum(e, product)
+    result = total + (rest + fma(y_low, high, fma(y, low, missed)))
+    return select(abs(e) == INF, e, result) if special else _special(x, result)
 
 
 def log10(x: Value) -> Value:
@@ -356,7 +395,7 @@ def log10(x: Value) -> Value:
 
 
 def log1p(x: Value, middle: bool = False) -> Value:
-    """``log(1 + x)``, within 2 ulp.
+    """``log(1 + x)``, within 1 ulp.
 
     With ``1 / s`` the scale of ``1 + x``, the reduced argument ``(1 + x) s - 1`` is ``x s + (s - 1)``, rounded once.
     """
@@ -366,7 +405,13 @@ def log1p(x: Value, middle: bool = False) -> Value:
     s = power_of_two(-(e.to(SIGNED[t])), t)
     r = select(x > 2.0 ** (MANTISSA[t] + 2), m - 1.0, fma(x, s, s - 1.0))
     high, low, _ = tables.LN2[t.name]
-    result = fma(e, high, fma(e, low, _log_reduced(r, middle)))
+    if middle or t is F32:
+        result = fma(e, high, fma(e, low, _log_reduced(r, middle)))
+    else:
+        y, y_low = _log_reduced_pair(r)
+        product, missed = _two_product(e, high)
+        total, rest = _fast_two_sum(product, y)
+        result = total + (rest + (fma(e, low, missed) + y_low))
     return copysign(_special(u, result), x)
 
 
@@ -436,6 +481,13 @@ def _fast_two_sum(a: Value | float, b: Value) -> tuple[Value, Value]:
     return s, b - (s - a)
 
 
+def _two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """``a + b`` exactly, as a sum, whichever is larger (Knuth)."""
+    s = a + b
+    back = s - a
+    return s, (a - (s - back)) + (b - back)
+
+
 def _log_double(x: Value) -> tuple[Value, Value]:
     """``log(x)`` of positive finite float64 as a sum of two, to about 68 bits: ``log(m) = 2 atanh((m-1) / (m+1))``."""
     e, m, _ = _split(x)
@@ -501,34 +553,33 @@ def tanh(x: Value) -> Value:
     if by_sixteenths(x):
         return _tanh_by_quarter_octaves(x)
     a = at_most(abs(x), 10.0 if x.type is F32 else 20.0)
-    high, low, _ = tables.LN2[x.type.name]
-    n, k = nearest(a, 2 * tables.LOG2_E[x.type.name][0])
-    r = fma(n, -low / 2, fma(n, -high / 2, a))  # half of the argument of expm1, whose polynomial is scaled to match
-    s = power_of_two(k + 1, x.type)
-    halved = [c * 2.0 ** (i + 1) for i, c in enumerate(table("EXP", x))]
-    e = fma(s, fma(r * r, poly(r, halved), r), s * 0.5 - 1.0)
-    return copysign(divide_sum(e, e, 2.0), x)
+    high, low = _expm1_pair(a + a, 0)
+    e, low = _fast_two_sum(high, low)
+    return copysign(divide_sum(e, e, 2.0, low), x)
 
 
-def _half_exp(a: Value) -> Value:
-    """``exp(a) / 2`` for ``a >= 0``, as far as it is finite."""
-    p, n = _exp_parts(at_most(a, 90.0 if a.type is F32 else 711.0))
-    return scale(p, n - 1.0)
+def _quarter_exp(a: Value) -> tuple[Value, Value, Value]:
+    """``exp(a) / 4`` for ``a >= 0`` as a sum of two, and ``exp(-a) / 4``."""
+    p, low, n = _exp_pair(at_most(a, 90.0 if a.type is F32 else 711.0))
+    p, low = scale(p, n - 2.0), scale(low, n - 2.0)
+    return p, low, 0.0625 / (p + low)
 
 
 def cosh(x: Value) -> Value:
-    """The hyperbolic cosine, within 2 ulp."""
-    h = _half_exp(abs(x))
-    return h + 0.25 / h
+    """The hyperbolic cosine, within 1 ulp."""
+    quarter, low, inverse = _quarter_exp(abs(x))
+    half = quarter + (low + inverse)
+    return half + half
 
 
 def sinh(x: Value) -> Value:
-    """The hyperbolic sine, within 2 ulp."""
+    """The hyperbolic sine, within 1 ulp."""
     a = abs(x)
-    h = _half_exp(a)
+    quarter, low, inverse = _quarter_exp(a)
+    half = quarter + (low - inverse)
     a2 = a * a
     small = fma(a * a2, poly(a2, table("SINH", x)), a)
-    return copysign(select(a < 1.0, small, h - 0.25 / h), x)
+    return copysign(select(a < 1.0, small, half + half), x)
 
 
 @in_double
@@ -554,4 +605,10 @@ def acosh(x: Value, middle: bool = False) -> Value:
 def atanh(x: Value, middle: bool = False) -> Value:
     """The inverse hyperbolic tangent, within 1 ulp (float32, through float64) and 4 ulp (float64)."""
     a = abs(x)
-    return copysign(log1p((a + a) / (1.0 - a), middle) * 0.5, x)
+    gap, twice = 1.0 - a, a + a
+    ratio = twice / gap
+    result = log1p(ratio, middle)
+    if not middle:  # the slope of log1p times what the quotient misses
+        rest = fma(-ratio, gap, twice) - ratio * ((1.0 - gap) - a)
+        result = select(a < 1.0, result + rest / (1.0 + a), result)
+    return copysign(result * 0.5, x)

@@ -20,12 +20,15 @@ from .basic import (
     select,
 )
 from .exponential import (
-    EXP_LOW,
     INF,
     NAN,
+    _exp_pair,
+    _fast_two_sum,
+    _log_double,
     _log_reduced,
-    _reduce,
     _split,
+    _two_product,
+    _two_sum,
     exp,
     exp_negative,
     half_exp2_rough,
@@ -53,7 +56,7 @@ def erf(x: Value) -> Value:
 
 
 def _erf_single(x: Value) -> Value:
-    """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: one path for all, no division."""
+    """``1 - 2 ** h`` with ``h = log2(1 - erf(|x|))`` a polynomial: no division. Where that is small it has two errors too many."""
     a = at_most(abs(x), 3.95)  # from 3.92 on it rounds to 1
     # The leading coefficients come last in both polynomials, so that the others' rounding hardly counts.
     first, *others = (-c for c in table("ERF_LOG", x))
@@ -62,43 +65,61 @@ def _erf_single(x: Value) -> Value:
     r = h - n
     first, *others = (-c for c in table("EXP2", x))
     s = power_of_two(k, F32)
-    return copysign(fma(s, fma(r, first, (r * r) * poly(r, others)), 1.0 - s), x)
+    outer = fma(s, fma(r, first, (r * r) * poly(r, others)), 1.0 - s)
+    return copysign(select(a < 1.0, a + _erf_rest(a), outer), x)
+
+
+def _erf_rest(x: Value) -> Value:
+    """``erf(x) - x`` for ``|x| <= 1``: at most a sixth of it."""
+    return x * poly(x * x, (TWO_OVER_ROOT_PI - 1.0, *table("ERF", x)[1:]))
 
 
 def _erf_double(x: Value) -> Value:
     a = abs(x)
-    small = x * poly(x * x, table("ERF", x))
-    return select(a < 1.0, small, copysign(1.0 - _erfc_positive(a), x))
-
-
-def _exp_minus_square(a: Value) -> Value:
-    """``exp(-a * a)`` within 2 ulp: the rounding error of the square is put back as a factor."""
     square = a * a
-    rest = fma(a, a, -square)
-    n, _, r = _reduce(at_least(-square, EXP_LOW[F64]))
-    p = poly(r, (1.0, 1.0, *table("EXP", a)))
-    return scale(fma(p, select(square < -EXP_LOW[F64], -rest, like(a, 0.0)), p), n)
+    p, p_low, n = _exp_pair(at_least(-square, -40.0))  # from a = 5.9 on it rounds to 1
+    outer = scale((p + p_low) * _erfcx_positive(a), n)  # which less than a sixth of 1 need not be exact
+    return select(a < 1.0, x + _erf_rest(x), copysign(1.0 - outer, x))
+
+
+def _erfcx_parts(a: Value, middle: bool = False) -> tuple[Value, Value, Value]:
+    """``(y, low, s)`` with ``exp(a * a) * erfc(a) = (y + low) / s`` for ``a >= 0``: ``p((a - 4) / (a + 4)) / (1 + 2 a)``."""
+    q = select(a < INF, (a - 4.0) / (a + 4.0), like(a, 1.0))
+    first, *others = table("ERFCX", a, middle)
+    y, low = _fast_two_sum(first, q * poly(q, others))
+    return y, low, fma(a, 2.0, 1.0)
 
 
 def _erfcx_positive(a: Value, middle: bool = False) -> Value:
-    """``exp(a * a) * erfc(a)`` for ``a >= 0``: ``p((a - 4) / (a + 4)) / (1 + 2 a)``."""
-    q = select(a < INF, (a - 4.0) / (a + 4.0), like(a, 1.0))
-    return poly(q, table("ERFCX", a, middle)) / fma(a, 2.0, 1.0)
+    y, low, s = _erfcx_parts(a, middle)
+    return (y + low) / s
 
 
-def _erfc_positive(a: Value) -> Value:
-    return _exp_minus_square(a) * _erfcx_positive(a)
+def _erfc_positive(a: Value) -> tuple[Value, Value, Value]:
+    """``(y, low, e)`` with ``erfc(a) = y + low`` for ``a >= 0`` of float64, and ``e`` nearly ``exp(-a * a)``."""
+    a = at_most(a, 28.0)  # from 27.3 on it rounds to 0
+    square = a * a
+    p, p_low, n = _exp_pair(-square)
+    p_low = fma(p + p_low, -fma(a, a, -square), p_low)
+    y, low, s = _erfcx_parts(a)
+    top, top_low = _two_product(p, y)
+    top_low = top_low + fma(p, low, p_low * y)
+    inverse = 1.0 / s
+    quotient = top * inverse
+    rest = fma(-quotient, s, top) + fma(-quotient, fma(a, 2.0, 1.0 - s), top_low)
+    return scale(quotient, n), scale(rest * inverse, n), scale(p + p_low, n)
 
 
 def erfc(x: Value) -> Value:
-    """``1 - erf(x)``, to the end of the tail: within 1.5 ulp (float32) and 4 ulp (float64)."""
+    """``1 - erf(x)``, to the end of the tail: within 1.5 ulp (float32) and 1 ulp (float64)."""
     return _erfc_single(x) if x.type is F32 else _erfc_double(x)
 
 
 def _erfc_double(x: Value) -> Value:
     a = abs(x)
-    y = _erfc_positive(a)
-    return select(a < 0.5, 1.0 - x * poly(x * x, table("ERF", x)), select(x < 0, 2.0 - y, y))
+    y, low, _ = _erfc_positive(a)
+    near, lost = _fast_two_sum(1.0, -x)
+    return select(a < 0.5, near + (lost - _erf_rest(x)), select(x < 0, (2.0 - y) - low, y + low))
 
 
 def _erfc_single(x: Value) -> Value:
@@ -123,7 +144,7 @@ def erfcx(x: Value, middle: bool = False) -> Value:
 
 
 def erfinv(x: Value) -> Value:
-    """The inverse error function, within 1 ulp (float32) and 4 ulp (float64)."""
+    """The inverse error function, within 1 ulp."""
     a = abs(x)
     y = (_erfinv_single if x.type is F32 else _erfinv_double)(a)
     return copysign(select(a < 1.0, y, select(a == 1.0, like(x, INF), like(x, NAN))), x)
@@ -137,12 +158,12 @@ def _erfinv_single(a: Value) -> Value:
 
 
 def _erfinv_double(a: Value) -> Value:
-    """Halley's method, once."""
+    """Halley's method, once, on differences of numbers that are near: with erfc in the tail these are of its own size."""
     gap = 1.0 - a
     y = _erfinv_of_log(-log(gap * (1.0 + a))) * a
-    # With erfc in the tail the difference is taken between numbers of its own size.
-    value = select(a < 0.5, _erf_double(y) - a, gap - _erfc_positive(y))
-    step = value / (_exp_minus_square(y) * TWO_OVER_ROOT_PI)
+    tail, low, bell = _erfc_positive(y)
+    value = select(a < 0.75, (y - a) + _erf_rest(y), (gap - tail) - low)
+    step = value / (bell * TWO_OVER_ROOT_PI)
     return y - step / fma(y, step, 1.0)
 
 
@@ -222,7 +243,7 @@ def gelu_slope(x: Value) -> Value:
 # ---- gamma -----------------------------------------------------------------------------------------------------------
 @in_double
 def lgamma(x: Value, middle: bool = False) -> Value:
-    """The logarithm of ``|gamma(x)|``: within 1 ulp (float32, through float64) and 4 ulp (float64) for ``x > 0``.
+    """The logarithm of ``|gamma(x)|``: within 1 ulp for ``x > 0``.
 
     For ``x < 0``, by reflection, the error is that of the larger of two terms that cancel near the function's roots.
     """
@@ -238,13 +259,31 @@ def lgamma(x: Value, middle: bool = False) -> Value:
         product = select(more, product * z, product)
     z = select(low, y + 1.0, z)
     first, second = select(low, y, z - 1.0), select(low, y - 1.0, z - 2.0)
-    near = first * second * poly(z - 1.75, table("LGAMMA", x, middle))
-    logarithm = log(select(low | high, y, product), middle)
+    leading, *others = table("LGAMMA", x, middle)
+    u = z - 1.75
     inverse = 1.0 / y
     rest = inverse * poly(inverse * inverse, table("STIRLING", x, middle))
-    far = (y - 0.5) * (logarithm - 1.0) + (LOG_ROOT_TWO_PI - 0.5 + rest)
-    far = select(y > 1e17, select(y < 1e306, y * (logarithm - 1.0), far), far)
-    positive = select(high, far, select(low, near - logarithm, near + logarithm))
+    inner = select(low | high, y, product)
+    if middle:
+        near = first * second * fma(poly(u, others), u, leading)
+        logarithm = log(inner, middle)
+        far = (y - 0.5) * (logarithm - 1.0) + (LOG_ROOT_TWO_PI - 0.5 + rest)
+        near = select(low, near - logarithm, near + logarithm)
+    else:
+        both, both_low = _two_product(first, second)
+        series, series_low = _fast_two_sum(leading, u * poly(u, others))
+        near, near_low = _two_product(both, series)
+        near_low = fma(both, series_low, fma(both_low, series, near_low))
+        logarithm, log_low = _log_double(inner)
+        beside, beside_low = _two_sum(select(low, -logarithm, logarithm), near)
+        near = beside + (beside_low + (near_low + select(low, -log_low, log_low)))
+        less, less_low = _two_sum(logarithm, like(x, -1.0))
+        half = y - 0.5
+        far, far_low = _two_product(half, less)
+        far_low = fma(half, less_low + log_low, far_low)
+        far = far + (far_low + (LOG_ROOT_TWO_PI - 0.5 + rest))
+    far = select(y < 1e305, far, y * (logarithm - 1.0))
+    positive = select(high, far, near)
     positive = select(y == INF, y, positive)
     reflected = -log(abs(_sin_pi(x)) * (1 / PI), middle) - positive
     result = select(negative, reflected, positive)

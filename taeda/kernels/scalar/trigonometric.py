@@ -1,16 +1,17 @@
 """Sine, cosine, tangent and their inverses, for float32 and float64 Values.
 
-Arguments are reduced to half a turn with three parts of pi and fused multiply-adds: ``x - n * pi_1`` is then exact,
-because it is below 2 and a multiple of the last place of ``pi_1``. Where a vector holds a lane beyond the limit of that
-method, Payne and Hanek's (1983): multiply by the bits of 1/pi that matter, in integers.
+Arguments are reduced to an eighth of a turn with three parts of pi / 2 and fused multiply-adds: ``x - n * part_1`` is then
+exact, because it is below 1 and a multiple of the last place of ``part_1``. What is left is a sum of two floats, of which only
+the last addition of each function rounds. Where a vector holds a lane beyond the limit of that method, Payne and Hanek's
+(1983): multiply by the bits of 1/pi that matter, in integers.
 """
 
 from __future__ import annotations
 
 from ..ir import BOOL, F32, F64, I64, U64, Type, Value
 from . import tables
-from .basic import BIAS, MAGIC, MANTISSA, SIGNED, abs, any_lane, copysign, fma, like, poly, select
-from .exponential import in_double, sqrt, table
+from .basic import BIAS, MAGIC, MANTISSA, SIGNED, SMALLEST, abs, any_lane, at_most, copysign, fma, like, poly, select
+from .exponential import _fast_two_sum, _two_product, in_double, sqrt, table
 
 PI = 3.141592653589793
 #: Up to here the three-part reduction holds: n is exact, and the fourth part would not show.
@@ -18,44 +19,61 @@ LIMIT = {F32: 32768.0, F64: 2.0**30}
 U128 = Type("uint128", "i128", 128, "u")
 
 
-def _reduce(x: Value, step: int, half: bool) -> tuple[Value, ...]:
-    """``(r, k)`` with ``x = (k + half / 2) * pi / step + r``: ``step`` 1 or 2, ``k`` good in its low bits."""
+def _reduce(x: Value) -> tuple[Value, ...]:
+    """``(r, low, k)`` with ``x = k * pi / 2 + r + low``: ``k`` good in its low bits, ``low`` what ``r`` lost to rounding."""
     f, t = x.fn, x.type
-    parts = [-p / step for p in tables.PI[t.name][:3]]
-    turns = fma(x, step / PI, -0.5) + MAGIC[t] if half else fma(x, step / PI, MAGIC[t])
+    first, second, third = (p / 2 for p in tables.PI[t.name][:3])
+    turns = fma(x, 2 / PI, MAGIC[t])
     n = turns - MAGIC[t]
-    if half:
-        n = n + 0.5
-    r = fma(n, parts[2], fma(n, parts[1], fma(n, parts[0], x)))
+    top = fma(n, -first, x)
+    r = top - n * second
+    low = fma(
+        n, -third, fma(n, -second, top - r)
+    )  # that difference is exact: `top` is a multiple of the product's last place
     k = turns.bits(SIGNED[t])
     big = abs(x) > LIMIT[t]
-    with f.while_([any_lane(big), r, k]) as L:  # at most once
-        again, r, k = L.carry
+    with f.while_([any_lane(big), r, low, k]) as L:  # at most once
+        again, r, low, k = L.carry
         L.test(again)
-        r2, k2 = _reduce_big(x, step, half)
-        L.carry = (f.const(BOOL, False), select(big, r2, r), select(big, k2, k))
+        large = _reduce_big(x)
+        L.carry = (f.const(BOOL, False), *(select(big, a, b) for a, b in zip(large, (r, low, k), strict=True)))
     return L.carry[1:]
 
 
-def _reduce_big(x: Value, step: int, half: bool) -> tuple[Value, Value]:
+def half_turns(x: Value) -> tuple[Value, Value]:
+    """``(r, k)`` with ``x = k * pi + r``, for sums with other angles, to which what ``r`` loses to rounding does not matter."""
+    r, low, k = _reduce(x)
+    odd, negative = (k & 1) != 0, r < 0
+    aside = select(negative, like(r, PI / 2), like(r, -PI / 2))
+    k = (k + select(odd & ~negative, like(k, 1), like(k, 0))) >> 1
+    return r + select(odd, aside + low, low), k
+
+
+def _reduce_big(x: Value) -> tuple[Value, Value, Value]:
     """As :func:`_reduce`, for large ``x``, in fixed point: the top bit is the parity of ``x / pi``, 63 its fraction."""
     t = x.type
     ints = SIGNED[t]
     bits = abs(x).bits(ints)
     exponent = (bits >> MANTISSA[t]) - BIAS[t]
     mantissa = ((bits & ((1 << MANTISSA[t]) - 1)) | (1 << MANTISSA[t])).to(I64).bits(U64)
-    high, low = (_product_single if t is F32 else _product_double)(mantissa, exponent.to(I64))
-    if half:
-        high = high - (1 << 62)
-    shift = 63 if step == 1 else 62
-    k = (high + (1 << (shift - 1))) >> shift
-    signed = (high - (k << shift)).bits(I64)
-    fraction = signed.to(F64) if low is None else fma(low.to(F64), 2.0**-64, signed.to(F64))
-    r = (fraction * (PI * 2.0**-63)).to(t) + (x - x)  # NaN for infinity
+    high, rest = (_product_single if t is F32 else _product_double)(mantissa, exponent.to(I64))
+    k = (high + (1 << 61)) >> 62
+    signed = (high - (k << 62)).bits(I64)
+    fraction = signed.to(F64)
+    beside = (signed - fraction.to(I64)).to(F64)
+    if rest is not None:
+        beside = fma(rest.to(F64), 2.0**-64, beside)
+    r, low = _two_product(fraction, PI * 2.0**-63)
+    low = low + fma(fraction, tables.PI["float64"][1] * 2.0**-63, beside * (PI * 2.0**-63))
+    if t is F32:
+        single = r.to(F32)
+        r, low = single, (r - single.to(F64)).to(F32)
+    else:
+        r, low = _fast_two_sum(r, low)
     k = k.to(ints)
-    if half:  # x was taken as positive: even functions do not mind
-        return r, k
-    return select(x < 0, -r, r), select(x < 0, -k, k)
+    r = r + (x - x)  # NaN for infinity
+    negative = x < 0
+    return select(negative, -r, r), select(negative, -low, low), select(negative, -k, k)
 
 
 def _words(words: tuple[int, ...], index: Value, count: int) -> list[Value]:
@@ -105,27 +123,54 @@ def _flip(x: Value, k: Value) -> Value:
     return (x.bits(ints) ^ (k << (x.type.bits - 1))).bits(x.type)
 
 
+def _sine(r: Value, low: Value, middle: bool = False) -> tuple[Value, Value]:
+    """The sine of ``r + low`` for ``|r| <= pi / 4`` as a number and what it misses: a sum to be rounded once."""
+    r2 = r * r
+    return r, fma(r * r2, poly(r2, table("SIN_SHORT", r, middle)), low)
+
+
+def _cosine(r: Value, low: Value, middle: bool = False) -> tuple[Value, Value]:
+    """The cosine of ``r + low`` likewise."""
+    r2 = r * r
+    near = fma(r2, -0.5, 1.0)
+    missed = fma(r2, -0.5, 1.0 - near)
+    return near, fma(r2 * r2, poly(r2, table("COS_SHORT", r, middle)), fma(-r, low, missed))
+
+
+def _either(odd: Value, a: tuple[Value, Value], b: tuple[Value, Value]) -> Value:
+    return select(odd, a[0], b[0]) + select(odd, a[1], b[1])
+
+
 def sin(x: Value) -> Value:
-    """The sine of any argument, within 2 ulp."""
-    r, k = _reduce(x, 1, False)
-    return select(x == 0, x, _flip(_odd_poly(r, "SIN"), k))
+    """The sine of any argument, within 0.8 ulp."""
+    r, low, k = _reduce(x)
+    y = _either((k & 1) != 0, _cosine(r, low), _sine(r, low))
+    return select(x == 0, x, _flip(y, k >> 1))
 
 
 def cos(x: Value) -> Value:
-    """The cosine of any argument, within 2 ulp."""
-    r, k = _reduce(x, 1, True)
-    return _flip(_odd_poly(r, "SIN"), k + 1)  # cos(x) = -sin(x - pi / 2)
+    """The cosine of any argument, within 0.8 ulp."""
+    r, low, k = _reduce(x)
+    return _flip(_either((k & 1) != 0, _sine(r, low), _cosine(r, low)), (k + 1) >> 1)
 
 
 @in_double
 def tan(x: Value, middle: bool = False) -> Value:
-    """The tangent of any argument, within 1 ulp (float32, through float64) and 4 ulp (float64)."""
-    r, k = _reduce(x, 2, False)
-    r2 = r * r
-    s = fma(r * r2, poly(r2, table("SIN_SHORT", r, middle)), r)
-    c = fma(r2 * r2, poly(r2, table("COS_SHORT", r, middle)), fma(r2, -0.5, 1.0))
+    """The tangent of any argument, within 1 ulp (float32 through float64)."""
+    r, low, k = _reduce(x)
     odd = (k & 1) != 0
-    return select(x == 0, x, select(odd, -c, s) / select(odd, s, c))
+    (s, s_low), (c, c_low) = _sine(r, low, middle), _cosine(r, low, middle)
+    if middle:
+        s, c = s + s_low, c + c_low
+        return select(x == 0, x, select(odd, -c, s) / select(odd, s, c))
+    s, s_low = _fast_two_sum(s, s_low)
+    c, c_low = _fast_two_sum(c, c_low)
+    top, top_low = select(odd, -c, s), select(odd, -c_low, s_low)
+    bottom, bottom_low = select(odd, s, c), select(odd, s_low, c_low)
+    inverse = 1.0 / bottom
+    quotient = top * inverse
+    rest = fma(-quotient, bottom, top) + fma(-quotient, bottom_low, top_low)
+    return select(x == 0, x, fma(rest, inverse, quotient))
 
 
 # ---- inverses --------------------------------------------------------------------------------------------------------
@@ -134,51 +179,93 @@ def _half_pi(x: Value) -> tuple[float, float]:
     return high / 2, low / 2
 
 
+def _arc(top: Value, bottom: Value) -> tuple[Value, Value]:
+    """The arc tangent of ``top / bottom`` in [0, 1] as a sum of two.
+
+    From a sixteenth of a turn on it is an eighth and ``atan((top - bottom) / (top + bottom))``: what those sums lose to rounding,
+    and the quotient, is put back.
+    """
+    far = top > bottom * 0.41421356
+    difference, total = top - bottom, top + bottom
+    a, b = select(far, difference, top), select(far, total, bottom)
+    inverse = 1.0 / b
+    z = a * inverse
+    beside = fma(-z, top - (total - bottom), top - (difference + bottom))
+    missed = fma(-z, b, a) + select(far, beside, like(top, 0.0))
+    low = select(
+        top > SMALLEST[top.type] * 2.0**54, missed * inverse, like(top, 0.0)
+    )  # less is lost to underflow itself
+    z2 = z * z
+    tail = fma(z * z2, poly(z2, table("ATAN", z)), low)
+    high, rest = (c / 2 for c in _half_pi(top))
+    start = select(far, like(top, high), like(top, 0.0))
+    angle, error = _fast_two_sum(start, z)
+    near = select(far, angle, z)
+    return near, select(far, (error + rest) + tail, tail)
+
+
+def _less(constant: tuple[float, float], a: Value, low: Value) -> tuple[Value, Value]:
+    """A constant of two parts less ``a + low``, again as a sum of two."""
+    difference, error = _fast_two_sum(like(a, constant[0]), -a)
+    return difference, error + (constant[1] - low)
+
+
 def atan(x: Value) -> Value:
-    """The arc tangent, within 2 ulp."""
-    a = abs(x)
-    big = a > 1.0
-    z = select(big, 1.0 / a, a)
-    y = _odd_poly(z, "ATAN")
-    high, low = _half_pi(x)
-    return copysign(select(big, high - (y - low), y), x)
+    """The arc tangent, within 1 ulp."""
+    a, one = at_most(abs(x), 2.0**100), like(x, 1.0)  # from there on it rounds to a quarter of a turn
+    steep = a > 1.0
+    angle, low = _arc(select(steep, one, a), select(steep, a, one))
+    turned = _less(_half_pi(x), angle, low)
+    return copysign(select(steep, turned[0], angle) + select(steep, turned[1], low), x)
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of the point ``(x, y)``, within 3 ulp."""
+    """The angle of the point ``(x, y)``, within 1.2 ulp."""
     y, x = y._pair(x)
     a, b = abs(y), abs(x)
     steep = a > b
     top, bottom = select(steep, b, a), select(steep, a, b)
-    # 0 / 0 and inf / inf are the axes and the diagonals
-    ratio = select(top == bottom, like(x, 1.0), top / bottom)
-    z = select(top == 0, like(x, 0.0), ratio)
-    angle = _odd_poly(z, "ATAN")
-    high, low = _half_pi(x)
-    angle = select(steep, high - (angle - low), angle)
-    angle = select(x.bits(SIGNED[x.type]) < 0, 2 * high - (angle - 2 * low), angle)
+    # sums must not overflow, nor products of large numbers by the inverses of small ones; and inf / inf is a diagonal
+    extreme = {F32: 2.0**100, F64: 2.0**1000}[x.type]
+    factor = select(bottom > extreme, like(x, 2.0**-4), select(bottom < 1 / extreme, like(x, 2.0**64), like(x, 1.0)))
+    top, bottom = top * factor, bottom * factor
+    same = top == bottom  # 0 / 0 too, which is on the axis
+    zero = (top == 0) | ((bottom == float("inf")) & ~same)
+    angle, low = _arc(select(same, like(x, 1.0), top), select(same | zero, like(x, 1.0), bottom))
+    angle, low = (select(zero, like(x, 0.0), v) for v in (angle, low))
+    high, rest = _half_pi(x)
+    turned = _less((high, rest), angle, low)
+    angle, low = select(steep, turned[0], angle), select(steep, turned[1], low)
+    turned = _less((2 * high, 2 * rest), angle, low)
+    back = x.bits(SIGNED[x.type]) < 0
+    angle = select(back, turned[0], angle) + select(back, turned[1], low)
     return select((x != x) | (y != y), x + y, copysign(angle, y))
 
 
-def asin(x: Value) -> Value:
-    """The arc sine, within 2 ulp."""
-    a = abs(x)
-    big = a > 0.55  # where y below is under a half, so that its error counts once
+def _arc_sine(a: Value, inner: Value) -> tuple[Value, Value, Value]:
+    """``(big, root, t)`` with ``root + t`` the arc sine of ``inner``, or, where ``a`` is ``big``, of ``sqrt((1 - a) / 2)``."""
+    big = a > 0.55  # where what is doubled is under a half, so that its error counts once
     z = (1.0 - a) * 0.5
-    root = select(big, sqrt(z), a)
-    y = fma(root * select(big, z, a * a), poly(select(big, z, a * a), table("ASIN", x)), root)
-    high, low = _half_pi(x)
-    return copysign(select(big, high - (y + y - low), y), x)
+    square = select(big, z, a * a)
+    root = select(big, sqrt(z), inner)
+    return big, root, root * square * poly(square, table("ASIN", a))
+
+
+def asin(x: Value) -> Value:
+    """The arc sine, within 1.2 ulp."""
+    a = abs(x)
+    big, root, t = _arc_sine(a, a)
+    turned, low = _less(_half_pi(x), root + root, t + t)
+    return copysign(select(big, turned, root) + select(big, low, t), x)
 
 
 def acos(x: Value) -> Value:
-    """The arc cosine, within 2 ulp."""
+    """The arc cosine, within 1.3 ulp."""
     a = abs(x)
-    big = a > 0.55
-    z = (1.0 - a) * 0.5
-    t = select(big, z, a * a)
-    root = select(big, sqrt(z), x)
-    y = fma(root * t, poly(t, table("ASIN", x)), root)
+    big, root, t = _arc_sine(a, x)
     high, low = _half_pi(x)
-    outer = select(x < 0, 2 * high - (y + y - 2 * low), y + y)
-    return select(big, outer, high - (y - low))
+    y = root + t
+    twice = y + y
+    outer = select(x < 0, 2 * high - (twice - 2 * low), twice)
+    turned, rest = _less((high, low), root, t)
+    return select(big, outer, turned + rest)
