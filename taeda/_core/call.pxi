@@ -705,16 +705,21 @@ def zero(Tensor t):
     if MODES[0] != NULL and type(t) is not Tensor and hasattr(t, "_zero"):
         t._zero()
         return
-    cdef char* ptr[1]
-    cdef int64_t nbytes = t.count * ITEMSIZE[t.code]
-    if not is_dense(t):
-        copy_into(t, zero_scalar(t.code))
-    elif nbytes < 4 * ZERO_PIECE:
-        memset(t.ptr, 0, nbytes)
+    if is_dense(t):
+        zero_bytes(t.ptr, t.count * ITEMSIZE[t.code])
     else:
-        ptr[0] = t.ptr
+        copy_into(t, zero_scalar(t.code))
+
+
+cdef int zero_bytes(char* to, int64_t nbytes) except -1:
+    cdef char* ptr[1]
+    if nbytes < 4 * ZERO_PIECE:
+        memset(to, 0, nbytes)
+    else:
+        ptr[0] = to
         with nogil:
             parallel_for(zero_piece, ptr, NULL, nbytes, ZERO_PIECE)
+    return 0
 
 
 cdef Tensor zero_scalar(int code):

@@ -39,6 +39,9 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
             else:
                 parallel_copy(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
         return 0
+    if target.contiguous and is_one_zero(source) and not flips(target, source):
+        zero_bytes(target.ptr, target.count * ITEMSIZE[target.code])
+        return 0
     if target.storage is source.storage and overlaps(target, source):
         held = contiguous_copy(source)
     if target.code == source.code and target.nd >= 2 and target.count >= 256 and "copy_transposed" in HELPERS \
@@ -48,6 +51,18 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     inputs[0] = <PyObject*>held
     copy_pointwise(target, inputs)
     return 0
+
+
+cdef bint is_one_zero(Tensor t) noexcept:
+    """Whether every element is one in memory, of bytes that are zero: as gradients that are written to in places begin."""
+    cdef int d
+    for d in range(t.nd):
+        if t.strides[d] and t.sizes[d] > 1:
+            return False
+    for d in range(ITEMSIZE[t.code]):
+        if t.ptr[d]:
+            return False
+    return True
 
 
 cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:

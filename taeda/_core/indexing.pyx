@@ -29,6 +29,7 @@ cdef enum:
     ONE = 0, RUN, STRIDED, FILL, EACH    # what a row is: see kernels/indexing.py
     OFFSET = 0, PLAIN, WRAP              # what an index holds
     PIECE = 1 << 16                      # bytes of work that are worth a piece of their own
+    PART_BYTES = 1 << 16                 # of the indexed side that are moved to or from before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
@@ -249,8 +250,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if inner == EACH:
             launch(fn, ptr, arg, p, total * item)
         elif action == PUT:
-            # The order of writes to one place is the order of the index: threads may share outer positions only.
-            launch_ordered(fn, ptr, arg, p, total, work)
+            launch_ordered(fn, ptr, arg, p, total, work, item)
         else:
             launch(fn, ptr, arg, p * total, work)
         if bad:
@@ -261,19 +261,63 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
             fn = ADD_ROWS[code][action][inner][how] = build(
                 "accumulate_rows", (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
         arg[15] = arg[1]
-        if p * total * work >= 4 * PIECE and p < 8 and arg[1] >= 32:  # split rows between threads
-            arg[15] = (arg[1] + 7) // 8
-            arg[15] = (arg[15] + 15) // 16 * 16
+        if p * total * work >= 4 * PIECE and p < 8:  # split rows between threads
+            arg[15] = row_part(arg[1], item)
             parts = <int>((arg[1] + arg[15] - 1) // arg[15])
         launch(fn, ptr, arg, p * parts, total * (work // parts + 1))
     return 0
 
 
-cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t nb, int64_t work) except -1:
-    """Units are ``nb`` positions for each of ``p`` outer ones; a piece takes all positions of those it has."""
+cdef int64_t row_part(int64_t count, int item) noexcept:
+    """Items of a row of ``count`` in a part of it, where threads share rows because the order of the index is kept.
+
+    Long runs matter more than many parts: of 8 parts of 512 bytes two threads were slower than one (docs/notes/0012).
+    """
+    cdef int64_t parts = count * item // 2048
+    if count * item < 256:
+        return count
+    parts = 2 if parts < 2 else 8 if parts > 8 else parts
+    return ((count + parts - 1) // parts + 15) // 16 * 16
+
+
+cdef struct Parts:
+    char* ptr[4]
+    int64_t arg[16]
+    kernel_t fn
+    int64_t units
+    int64_t part      # items of a row
+
+
+cdef void put_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """Parts [begin, end) of all rows that are written (:class:`Parts`), one part after the other."""
+    cdef Parts* all = <Parts*>ptr
+    cdef Parts some
+    cdef int64_t k
+    for k in range(begin, end):
+        some = all[0]
+        some.arg[1] = min(some.part, all.arg[1] - k * some.part)
+        some.ptr[0] += k * some.part * some.arg[4]
+        some.ptr[2] += k * some.part * some.arg[9]
+        some.fn(some.ptr, some.arg, 0, some.units)
+
+
+cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t nb, int64_t work, int item) except -1:
+    """Units are ``nb`` positions for each of ``p`` outer ones; ``work`` are the bytes of a row.
+
+    The order of writes to one place is the order of the index: threads share outer positions or, where these are few, parts
+    of rows.
+    """
     cdef int64_t grain = PIECE // (work * nb) if work * nb < PIECE else 1
-    if p * nb * work <= 2 * PIECE or p == 1:
+    cdef Parts parts
+    parts.part = row_part(arg[1], item)
+    if p * nb * work <= 2 * PIECE or (p == 1 and parts.part == arg[1]):
         fn(ptr, arg, 0, p * nb)
+    elif p < 8 and parts.part < arg[1]:
+        memcpy(parts.ptr, ptr, sizeof(parts.ptr))
+        memcpy(parts.arg, arg, sizeof(parts.arg))
+        parts.fn, parts.units = fn, p * nb
+        with nogil:
+            parallel_for(put_parts, <char**>&parts, NULL, (arg[1] + parts.part - 1) // parts.part, 1)
     else:
         with nogil:
             parallel_for(fn, ptr, arg, p * nb, grain * nb)
@@ -392,7 +436,7 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
     cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
-    cdef int64_t bad = 0, total = 1, size, units
+    cdef int64_t bad = 0, total = 1, size, size_bytes, units
     cdef char* ptr[4]
     cdef kernel_t fn
     cdef bint last
@@ -413,8 +457,14 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         arg[4], arg[6], arg[8] = far.strides[dim] * item, near.strides[dim] * item, at.strides[dim] * 8
     if not last:
         arg[5], arg[7], arg[9] = far.strides[inner] * item, near.strides[inner] * item, at.strides[inner] * 8
+        for d in range(nd - 2, dim, -1):  # dimensions that lie one after the other in all three
+            if far.strides[d] * item != arg[5] * arg[1] or near.strides[d] * item != arg[7] * arg[1] \
+                    or at.strides[d] * 8 != arg[9] * arg[1]:
+                break
+            arg[1] *= at.sizes[d]
+            inner = d
     for d in range(nd):
-        if d == dim or (d == inner and not last) or at.sizes[d] == 1:
+        if d == dim or (d >= inner and not last) or at.sizes[d] == 1:
             continue
         k = 10 + 4 * outer
         arg[k] = at.sizes[d]
@@ -426,10 +476,14 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
             arg[k - 3], arg[k - 2], arg[k - 1] = arg[k + 1], arg[k + 2], arg[k + 3]
         else:
             outer += 1
-    # Units: outer positions, times parts of the inner dimension where there are few of those.
+    # Units: outer positions, times parts of the inner dimension: of so much that the indexed side of a part stays near, and
+    # of at least 256 items (of 64, 1024 x 1024 float32 took 5.8 ms, so 3.1).
     arg[2] = arg[1]
-    if not last and total < 16 and at.count >= 16384:
-        arg[2] = (arg[1] + 7) // 8
+    if not last and at.count >= 16384:
+        size_bytes = size * item
+        arg[2] = max(PART_BYTES // size_bytes if size_bytes < PART_BYTES else 1, <int64_t>256)
+        if total < 16 and arg[9] == 0:  # whole runs are moved
+            arg[2] = (arg[1] + 7) // 8
     parts = <int>((arg[1] + arg[2] - 1) // arg[2])
     units = total * parts
     what = log2_item(item) if action <= PUT else code

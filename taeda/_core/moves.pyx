@@ -44,6 +44,47 @@ cdef kernel_t transpose_kernel(int item, bint large) except NULL:
     return TRANSPOSE[k][large]
 
 
+cdef struct Turn:
+    char* target
+    char* source
+    int64_t arg[11]
+    kernel_t fn
+    int64_t units           # of the kernel, for each position of the dimensions below
+    int nd
+    int64_t sizes[MAXDIM]
+    int64_t ts[MAXDIM]      # bytes
+    int64_t ss[MAXDIM]
+
+
+cdef void turn_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """Units [begin, end) of a :class:`Turn`: those of the kernel, for each position of the dimensions outside of it."""
+    cdef Turn* t = <Turn*>ptr
+    cdef char* p[2]
+    cdef int64_t index, first, stop
+    cdef int d
+    while begin < end:
+        index = begin // t.units
+        first = begin - index * t.units
+        stop = min(t.units, first + end - begin)
+        begin += stop - first
+        p[0], p[1] = t.target, t.source
+        for d in range(t.nd - 1, -1, -1):
+            p[0] += index % t.sizes[d] * t.ts[d]
+            p[1] += index % t.sizes[d] * t.ss[d]
+            index //= t.sizes[d]
+        t.fn(p, t.arg, first, stop)
+
+
+cdef int pair_with(int n, int few, int along, const int64_t* sizes, const int64_t* strides) noexcept:
+    """The dimension of two that makes four items side by side of the two along ``few``, of which ``along`` has many; or -1."""
+    cdef int d
+    if sizes[few] == 2 and strides[along] == 4:
+        for d in range(n):
+            if d != few and d != along and sizes[d] == 2 and strides[d] == 2:
+                return d
+    return -1
+
+
 def copy_transposed(Tensor target, Tensor source):
     """Copy where the two run through memory in different orders; False where this is not such a copy.
 
@@ -52,12 +93,10 @@ def copy_transposed(Tensor target, Tensor source):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t ts[MAXDIM]
     cdef int64_t ss[MAXDIM]
-    cdef int64_t arg[9]
-    cdef char* ptr[2]
-    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k
-    cdef int64_t total, outer = 1, index, rest
+    cdef Turn t
+    cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, pair = -1
+    cdef int64_t total, outer = 1, rest
     cdef bint large
-    cdef kernel_t fn
     if target.nd != source.nd or target.nd < 2:
         return False
     for d in range(target.nd):
@@ -79,42 +118,53 @@ def copy_transposed(Tensor target, Tensor source):
             row = d
     if row < 0 or column < 0 or row == column or ss[column] == 0:  # a repeated column is no matrix to turn
         return False
-    arg[0], arg[1] = sizes[row], sizes[column]
-    arg[2], arg[3] = ts[row] * item, ss[column] * item
+    t.arg[0], t.arg[1] = sizes[row], sizes[column]
+    t.arg[2], t.arg[3] = ts[row] * item, ss[column] * item
+    t.arg[9] = t.arg[10] = 0
+    large = target.count * item >= LARGE_BYTES and t.arg[0] >= 64 and t.arg[1] * item >= 256
+    if item < 16 and not large:
+        # Few columns or rows that lie side by side; pixels of 2 x 2 are four of them.
+        pair = pair_with(n, column, row, sizes, ts)
+        if pair >= 0:
+            t.arg[1], t.arg[9], t.arg[10] = 4, ss[pair] * item, 4
+        elif 1 < sizes[column] <= 4 and ts[row] == sizes[column]:
+            t.arg[9], t.arg[10] = 2 * t.arg[3], sizes[column]
+        else:
+            pair = pair_with(n, row, column, sizes, ss)
+            if pair >= 0:
+                t.arg[0], t.arg[9], t.arg[10] = 4, ts[pair] * item, -4
+            elif 1 < sizes[row] <= 4 and ss[column] == sizes[row]:
+                t.arg[9], t.arg[10] = 2 * t.arg[2], -sizes[row]
     k = 0  # what is left: two batch dimensions for the kernel, a loop over the rest
     for d in range(n):
-        if d != row and d != column:
+        if d != row and d != column and d != pair:
             sizes[k], ts[k], ss[k] = sizes[d], ts[d] * item, ss[d] * item
             k += 1
-    arg[4] = sizes[k - 1] if k else 1
-    arg[6] = ts[k - 1] if k else 0
-    arg[8] = ss[k - 1] if k else 0
-    arg[5] = ts[k - 2] if k > 1 else 0
-    arg[7] = ss[k - 2] if k > 1 else 0
-    for d in range(k - 2):
+    t.arg[4] = sizes[k - 1] if k else 1
+    t.arg[6] = ts[k - 1] if k else 0
+    t.arg[8] = ss[k - 1] if k else 0
+    t.arg[5] = ts[k - 2] if k > 1 else 0
+    t.arg[7] = ss[k - 2] if k > 1 else 0
+    t.nd = k - 2 if k > 2 else 0
+    for d in range(t.nd):
         outer *= sizes[d]
-    large = target.count * item >= LARGE_BYTES and arg[0] >= 64 and arg[1] * item >= 256
-    fn = transpose_kernel(item, large)
-    total = arg[4] * (sizes[k - 2] if k > 1 else 1)
+        t.sizes[d], t.ts[d], t.ss[d] = sizes[d], ts[d], ss[d]
+    t.fn = transpose_kernel(item, large)
+    total = t.arg[4] * (sizes[k - 2] if k > 1 else 1)
     d = log2_item(item)
     if large:
-        total *= (arg[0] + BLOCK[d][0] - 1) // BLOCK[d][0] * ((arg[1] + BLOCK[d][1] - 1) // BLOCK[d][1])
+        total *= (t.arg[0] + BLOCK[d][0] - 1) // BLOCK[d][0] * ((t.arg[1] + BLOCK[d][1] - 1) // BLOCK[d][1])
         rest = 1
     else:
-        total *= (arg[0] + STRIP[d] - 1) // STRIP[d]
-        rest = STRIP[d] * arg[1] * item
+        total *= (t.arg[0] + STRIP[d] - 1) // STRIP[d]
+        rest = min(STRIP[d], t.arg[0]) * t.arg[1] * item
         rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
-    for index in range(outer):
-        ptr[0], ptr[1] = target.ptr, source.ptr
-        for d in range(k - 3, -1, -1):
-            ptr[0] += index % sizes[d] * ts[d]
-            ptr[1] += index % sizes[d] * ss[d]
-            index //= sizes[d]
-        if target.count * item < PARALLEL_BYTES:
-            fn(ptr, arg, 0, total)
-        else:
-            with nogil:
-                parallel_for(fn, ptr, arg, total, rest)
+    t.target, t.source, t.units = target.ptr, source.ptr, total
+    if target.count * item < PARALLEL_BYTES:
+        turn_piece(<char**>&t, NULL, 0, outer * total)
+    else:
+        with nogil:
+            parallel_for(turn_piece, <char**>&t, NULL, outer * total, rest)
     return True
 
 
@@ -440,7 +490,7 @@ def flip(Tensor input, dims):
     cdef int64_t strides[MAXDIM]
     cdef int64_t arg[3]
     cdef char* ptr[2]
-    cdef int64_t offset = 0, length = 1
+    cdef int64_t offset = 0, length = 1, row, piece, rest
     cdef unsigned long long turned = 0
     cdef int d, tail = input.nd, item = ITEMSIZE[input.code], k = log2_item(item)
     cdef Tensor source, out
@@ -468,9 +518,20 @@ def flip(Tensor input, dims):
     if REVERSE[k] == NULL:
         from taeda.kernels import copy
         REVERSE[k] = <kernel_t><size_t>copy.reverse_rows(item)
-    ptr[0], ptr[1] = out.ptr, source.ptr
-    arg[0], arg[1], arg[2] = length, length * item, length * item
-    run(REVERSE[k], ptr, arg, out.count // length, length * item)
+    if length * item < 4 * PIECE_BYTES:
+        ptr[0], ptr[1] = out.ptr, source.ptr
+        arg[0], arg[1], arg[2] = length, length * item, length * item
+        run(REVERSE[k], ptr, arg, out.count // length, length * item)
+        return out
+    for row in range(out.count // length):  # by pieces of a run: the last becomes the first
+        piece = PIECE_BYTES // item
+        rest = length % piece
+        ptr[0], ptr[1] = out.ptr + row * length * item, source.ptr + ((row + 1) * length - piece) * item
+        arg[0], arg[1], arg[2] = piece, piece * item, -piece * item
+        run(REVERSE[k], ptr, arg, length // piece, piece * item)
+        ptr[0], ptr[1] = out.ptr + ((row + 1) * length - rest) * item, source.ptr + row * length * item
+        arg[0] = rest
+        REVERSE[k](ptr, arg, 0, 1)
     return out
 
 

@@ -7,6 +7,8 @@ Kernels know only the size of an item, so one serves every dtype of that size.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .build import kernel
 from .ir import BOOL, F64, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
 from .pointwise import AHEAD
@@ -115,66 +117,135 @@ def _batch(f: Function, index: Value) -> tuple[Value, Value]:
     )
 
 
+def _strips(f: Function, strips: Value, strip: int) -> Iterator[tuple[Value, Value, Value]]:
+    """For each strip of ``[begin, end)`` its first row, and where its batch of the result and of the source starts.
+
+    Counted on from one to the next: two divisions took longer than turning the 32 items of a small matrix.
+    """
+    inner, steps = (
+        f.size(4),
+        [(f.size(5 + 2 * k), f.size(6 + 2 * k)) for k in range(2)],
+    )  # outer and inner steps of both
+    batch = f.begin / strips
+    b0 = batch / inner
+    b1 = batch - b0 * inner
+    carry = [f.begin - batch * strips, b1, *(b0 * far + b1 * near for far, near in steps)]
+    with f.loop(f.begin, f.end, carry=carry) as S:
+        s, b1, to, at = S.carry
+        yield s * strip, f.offset(f.data(0), to), f.offset(f.data(1), at)
+        last, wraps = s + 1 == strips, b1 + 1 == inner
+        moved = [
+            f.select(last, x + f.select(wraps, far - near * (inner - 1), near), x)
+            for x, (far, near) in zip((to, at), steps, strict=True)
+        ]
+        b1 = f.select(last, f.select(wraps, f.i64(0), b1 + 1), b1)
+        S.carry = (f.select(last, f.i64(0), s + 1), b1, *moved)
+
+
 #: So few rows or columns, which moreover lie side by side, are woven together or taken apart: images of 3 channels, pixels
 #: of 2 x 2. Item by item that took 1.5 ns each.
 FEW = (2, 3, 4)
 
 
-def _weave(f: Function, dst: Value, src: Value, src_row: Value, few: int, item: int) -> None:
-    """``few`` runs of the source, a register of each, in turns."""
-    n, t = tile_side(f, item), CARRIER[item][0]
-    rows = [f.load(f.offset(src, src_row * j), t, n) for j in range(few)]
+def _few_places(f: Function, base: Value, row: Value, far: Value, few: int) -> list[Value]:
+    """Where ``few`` rows begin; two pairs of them may be ``far`` apart (pixels of 2 x 2)."""
+    steps = [f.i64(0), row, far if few == 4 else row + row, far + row][:few]
+    return [f.offset(base, step) for step in steps]
+
+
+def _weave(f: Function, dst: Value, rows: list[Value], item: int, n: int) -> None:
+    """Runs of the source, ``n`` items of each, in turns."""
+    t, few = CARRIER[item][0], len(rows)
+    rows = [f.load(row, t, n) for row in rows]
+    if n == 1:
+        for i, row in enumerate(rows):
+            f.store(f.offset(dst, i * item), row)
+        return
     both = [a.shuffle(range(2 * n), b) for a, b in zip(rows[::2], [*rows[1::2], rows[-1]], strict=False)]
     picks = [j * n + i for i in range(n) for j in range(few)]
     f.store(dst, both[0].shuffle(picks, both[1] if few > 2 else None))
 
 
-def _part(f: Function, dst: Value, src: Value, dst_row: Value, few: int, item: int) -> None:
+def _part(f: Function, rows: list[Value], src: Value, item: int, n: int) -> None:
     """The inverse of :func:`_weave`."""
-    n, t = tile_side(f, item), CARRIER[item][0]
+    t, few = CARRIER[item][0], len(rows)
+    if n == 1:
+        for i, row in enumerate(rows):
+            copy_item(f, row, f.offset(src, i * item), item)
+        return
     x = f.load(src, t, n * few)
-    for j in range(few):
-        f.store(f.offset(dst, dst_row * j), x.shuffle(range(j, n * few, few)))
+    for j, row in enumerate(rows):
+        f.store(row, x.shuffle(range(j, n * few, few)))
+
+
+def _widths(f: Function, item: int) -> list[int]:
+    """Items that are woven together at once, most first: what is left of whole registers goes by parts of these."""
+    n = tile_side(f, item)
+    return [m for m in (n, n // 2, n // 4) if m * item >= 16 and m > 1] + [1]
+
+
+def _in_widths(f: Function, count: Value, widths: list[int]) -> Iterator[tuple[Value, int]]:
+    """The first of each run of ``n`` of ``count`` items, and ``n``: as many as go by the first width, then by the next."""
+    start = f.i64(0)
+    for n in widths:
+        stop = start + ((count - start) & f.i64(-n)) if n > 1 else count
+        with f.loop(start, stop, n) as L:
+            yield L.index, n
+        start = stop
 
 
 @kernel
 def transpose(f: Function, item: int) -> None:
     """``dst[b0, b1, i, j] = src[b0, b1, j, i]``, both contiguous in their last dimension.
 
-    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1
-    stride]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips of
-    ``transpose_rows(item)`` rows, for each batch.
+    ``arg = [rows, columns, dst row stride, src row stride, b1, dst b0 stride, dst b1 stride, src b0 stride, src b1 stride,
+    far, few]``: rows, columns and strides in bytes of the result and of the source. ``[begin, end)`` are strips of
+    ``transpose_rows(item)`` rows, for each batch. ``few`` is one of :data:`FEW` where so many columns lie side by side in the
+    result, its negative where so many rows do in the source, else 0. Of four the last two are ``far`` behind the first two.
     """
-    rows, columns, dst_row, src_row = (f.size(i) for i in range(4))
-    n, strip = tile_side(f, item), transpose_rows(item)
-    strips = (rows + (strip - 1)) / strip
-    with f.loop(f.begin, f.end) as S:
-        batch = S.index / strips
-        first = (S.index - batch * strips) * strip
-        to, at = _batch(f, batch)
+    rows, columns, dst_row, src_row, far, woven = (f.size(i) for i in (0, 1, 2, 3, 9, 10))
+    side, strip, widths = tile_side(f, item), transpose_rows(item), _widths(f, item)
+    for first, to, at in _strips(f, (rows + (strip - 1)) / strip, strip):
         to, at = f.offset(to, first * dst_row), f.offset(at, first * item)
         count = f.select(rows - first < strip, rows - first, f.i64(strip))
-        woven = f.const(BOOL, False)
         for few in FEW if item < 16 else ():
-            joins = (columns == few) & (dst_row == few * item) & (count == strip)
-            parts = (rows == few) & (src_row == few * item)
-            woven = woven | joins | parts
-            with f.when(joins), f.loop(0, strip, n) as I:
-                _weave(f, f.offset(to, I.index * dst_row), f.offset(at, I.index * item), src_row, few, item)
-            with f.when(parts):
-                with f.loop(0, columns & f.i64(-n), n) as J:
-                    _part(f, f.offset(to, J.index * item), f.offset(at, J.index * src_row), dst_row, few, item)
-                _plain(f, to, at, dst_row, src_row, item, (0, rows), (columns & f.i64(-n), columns))
-        with f.when(~woven):
-            whole_i, whole_j = count & f.i64(-n), columns & f.i64(-n)
-            with f.loop(0, whole_j, n) as J, f.loop(0, whole_i, n) as I:
+            with f.when(woven == few):
+                for i, n in _in_widths(f, count, widths):
+                    places = _few_places(f, f.offset(at, i * item), src_row, far, few)
+                    _weave(f, f.offset(to, i * dst_row), places, item, n)
+            with f.when(woven == -few):
+                for j, n in _in_widths(f, columns, widths):
+                    places = _few_places(f, f.offset(to, j * item), dst_row, far, few)
+                    _part(f, places, f.offset(at, j * src_row), item, n)
+        with f.when(woven == 0):
+            whole_i, whole_j = count & f.i64(-side), columns & f.i64(-side)
+            with f.loop(0, whole_j, side) as J, f.loop(0, whole_i, side) as I:
                 there = f.offset(to, I.index * dst_row + J.index * item)
                 _tile(f, there, f.offset(at, J.index * src_row + I.index * item), dst_row, src_row, item)
-            with f.when(whole_j < columns):
-                _plain(f, to, at, dst_row, src_row, item, (0, whole_i), (whole_j, columns))
-            with f.when(whole_i < count), f.loop(0, columns, 64) as J:
-                stop = f.select(columns - J.index < 64, columns, J.index + 64)
-                _plain(f, to, at, dst_row, src_row, item, (whole_i, count), (J.index, stop))
+            small = SMALL if item < 16 and side > SMALL else 1
+            _edges(f, to, at, dst_row, src_row, item, small, (f.i64(0), whole_i), (whole_j, columns))
+            _edges(f, to, at, dst_row, src_row, item, small, (whole_i, count), (f.i64(0), columns))
+
+
+SMALL = 4  # side of the tiles that edges are made of
+
+
+def _edges(f: Function, to: Value, at: Value, dst_row: Value, src_row: Value, item: int, side: int, i: tuple, j: tuple):
+    """Rows ``i`` and columns ``j`` of the result by tiles of ``side``, and the rest item by item."""
+    if side == 1:
+        with f.when((i[0] < i[1]) & (j[0] < j[1])):
+            _plain(f, to, at, dst_row, src_row, item, i, j)
+        return
+    stop_i, stop_j = (a + ((b - a) & f.i64(-side)) for a, b in (i, j))
+    with f.when((i[0] < i[1]) & (j[0] < j[1])):
+        with f.loop(j[0], stop_j, side) as J, f.loop(i[0], stop_i, side) as I:
+            there = f.offset(to, I.index * dst_row + J.index * item)
+            here = f.offset(at, J.index * src_row + I.index * item)
+            tile = [f.load(f.offset(here, src_row * k), CARRIER[item][0], side) for k in range(side)]
+            for k, row in enumerate(transpose_registers(tile)):
+                f.store(f.offset(there, dst_row * k), row)
+        _plain(f, to, at, dst_row, src_row, item, (i[0], stop_i), (stop_j, j[1]))
+        _plain(f, to, at, dst_row, src_row, item, (stop_i, i[1]), j)
 
 
 #: Rows and columns of a block by the size of an item: two of them lie in the second-level cache.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .build import kernel
-from .copy import CARRIER, copy_bytes, copy_item
+from .copy import CARRIER, copy_bytes, copy_item, fill_bytes
 from .ir import BF16, BOOL, F16, F32, F64, I64, TYPES, U8, U64, Function, Type, Value
 
 ACCUMULATE = ("add", "mul", "min", "max")
@@ -64,7 +64,10 @@ def accumulate_run(f: Function, dtype: str, op: str, to: Value, at: Value, n: Va
     def some(i: Value, lanes: int) -> None:
         accumulate(f, dtype, op, f.offset(to, i * t.bytes), f.load(f.offset(at, i * t.bytes), t, lanes))
 
-    with f.loop(0, n - (wide - 1), wide) as K:
+    with f.loop(0, n - (4 * wide - 1), 4 * wide) as K:
+        for k in range(4):
+            some(K.index + k * wide, wide)
+    with f.loop(n & f.i64(-4 * wide), n - (wide - 1), wide) as K:
         some(K.index, wide)
     with f.loop(n & f.i64(-wide), n) as K:
         some(K.index, 1)
@@ -183,8 +186,11 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
                 elif inner == "f":
                     t, lanes = CARRIER[item]
                     x = f.load(c, t, lanes)
-                    with f.loop(0, r.n0) as K:
-                        f.store(f.offset(a, K.index * to_n0), x)
+                    with f.branch(to_n0 == item) as dense:
+                        fill_bytes(f, a, r.n0 * item, x, item)
+                        dense.otherwise()
+                        with f.loop(0, r.n0) as K:
+                            f.store(f.offset(a, K.index * to_n0), x)
                 else:
                     with f.loop(0, r.n0) as K:
                         copy_item(f, f.offset(a, K.index * to_n0), f.offset(c, K.index * at_n0), item)
@@ -218,9 +224,22 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
         return
     with f.loop(f.begin, f.end) as P:
         far, near = r.outer(P.index)
-        with f.loop(0, r.nb) as L:
-            to, at = f.offset(f.data(0), far), f.offset(f.data(2), near)
-            copy_item(f, f.offset(to, r.index(L.index)[0]), f.offset(at, L.index * r.near_b), item)
+        to, at = f.offset(f.data(0), far), f.offset(f.data(2), near)
+        _in_groups(f, r, lambda place, b: copy_item(f, f.offset(to, place), f.offset(at, b * r.near_b), item))
+
+
+def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None], group: int = 4) -> None:
+    """``body(byte offset, position)`` for all of the index in its order, which is read ahead of what the body writes."""
+
+    def some(first: Value, count: int) -> None:
+        places = [r.index(first + k)[0] for k in range(count)]
+        for k, place in enumerate(places):
+            body(place, first + k)
+
+    with f.loop(0, r.nb - (group - 1), group) as L:
+        some(L.index, group)
+    with f.loop(r.nb & f.i64(-group), r.nb) as L:
+        some(L.index, 1)
 
 
 def _place(
@@ -273,11 +292,15 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
         stop = f.select(first + r.chunk < r.n0, first + r.chunk, r.n0)
         far_p, near_p = r.outer(p)
         base, origin = f.offset(dst, far_p), f.offset(src, near_p)
-        with f.loop(0, r.nb) as B:
-            to, at = f.offset(base, r.index(B.index)[0]), f.offset(origin, B.index * r.near_b)
-            if inner == "1":
-                accumulate(f, dtype, op, to, f.load(at, t))
-            else:
+        if inner == "1":
+
+            def single(place: Value, b: Value) -> None:
+                accumulate(f, dtype, op, f.offset(base, place), f.load(f.offset(origin, b * r.near_b), t))
+
+            _in_groups(f, r, single)
+        else:
+            with f.loop(0, r.nb) as B:
+                to, at = f.offset(base, r.index(B.index)[0]), f.offset(origin, B.index * r.near_b)
                 with f.loop(0, r.n1) as J:
                     a, c = f.offset(to, J.index * r.far_n1), f.offset(at, J.index * r.near_n1)
                     if inner == "c":

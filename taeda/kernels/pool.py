@@ -148,7 +148,8 @@ def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Valu
 def pool_spread(f: Function, dtype: str, stride: int) -> None:
     """Adjoint of the plain sum: every input gets the sum of the windows it lies in. Dilation 1. The range counts input rows.
 
-    ``stride`` is 1; 2 or 4 where windows lie side by side along a row, without padding; 0 for the others.
+    ``stride`` is 1; 2 or 4 where windows lie side by side along a row, without padding; -2 for any other windows at a stride
+    of 2, whose elements are spread by a shuffle; 0 for the rest.
     """
     t = TYPES[dtype]
     lanes = f.lanes(t)
@@ -179,6 +180,16 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
                         few, first = max(lanes // stride, 2), iw / stride
                         near = f.load(f.offset(base, first * t.bytes), t, few, f.first(g["ow"] - first, few))
                         value = near.shuffle([i // stride for i in range(lanes)])
+                    elif stride == -2:
+                        few, a = max(lanes // 2, 1), iw + g["pw"] - W.index  # lane i has a place where a + i is even
+                        first = (a + 1) >> 1
+                        valid = (first.to(I32) + f.iota(I32, few)).bits(U32) < g["ow"].to(U32)
+                        near = f.load(f.offset(base, first * t.bytes), t, few, valid)
+                        none = f.const(t, 0, few)
+                        even, odd = (
+                            near.shuffle([i // 2 if i % 2 == k else few for i in range(lanes)], none) for k in (0, 1)
+                        )
+                        value = f.select((a & 1) == 0, even, odd)
                     elif stride:
                         mask = (place - W.index.to(I32)).bits(U32) < g["ow"].to(U32)  # what is negative is large
                         value = f.load(f.offset(base, (iw + g["pw"] - W.index) * t.bytes), t, lanes, mask)
@@ -200,20 +211,33 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
 
 
 @kernel
-def pool_place(f: Function, dtype: str) -> None:
+def pool_place(f: Function, dtype: str, apart: bool) -> None:
     """Adjoint of the maximum: ``out[plane, index[plane, i]] += g[plane, i]``. ``arg`` is (outputs, inputs) per plane.
 
-    ``out`` is cleared first. The range counts planes. Half precision is rounded after each addition.
+    ``out`` is cleared first. The range counts planes. Half precision is rounded after each addition. Where windows are
+    ``apart`` no two name one place, and nothing is added.
     """
     t = TYPES[dtype]
     lanes, working = f.lanes(t), part(WORKING.get(dtype, dtype))
     outputs, inputs = f.size(0), f.size(1)
+    group = 4  # the index is read ahead of the writes
+
+    def some(out: Value, first: Value, count: int) -> None:
+        places = [f.load(f.offset(f.data(2), (first + k) * 8), I64) for k in range(count)]
+        for k, place in enumerate(places):
+            at = f.offset(out, place * t.bytes)
+            x = f.load(f.offset(f.data(1), (first + k) * t.bytes), t)
+            f.store(at, x if apart else (f.load(at, t).to(working) + x.to(working)).to(t))
+
     with f.loop(f.begin, f.end) as P:
         out = f.offset(f.data(0), P.index * outputs * t.bytes)
-        with f.loop(0, outputs, lanes) as Z:
-            f.store(f.offset(out, Z.index * t.bytes), f.const(t, 0, lanes), f.first(outputs - Z.index, lanes))
-        with f.loop(P.index * inputs, (P.index + 1) * inputs) as L:
-            index = f.load(f.offset(f.data(2), L.index * 8), I64)
-            at = f.offset(out, index * t.bytes)
-            x = f.load(f.offset(f.data(1), L.index * t.bytes), t).to(working)
-            f.store(at, (f.load(at, t).to(working) + x).to(t))
+        whole = outputs & f.i64(-lanes)
+        with f.loop(0, whole, lanes) as Z:
+            f.store(f.offset(out, Z.index * t.bytes), f.const(t, 0, lanes))
+        with f.loop(whole, outputs) as Z:
+            f.store(f.offset(out, Z.index * t.bytes), f.const(t, 0))
+        start, stop = P.index * inputs, (P.index + 1) * inputs
+        with f.loop(start, stop - (group - 1), group) as L:
+            some(out, L.index, group)
+        with f.loop(start + (inputs & f.i64(-group)), stop) as L:
+            some(out, L.index, 1)

@@ -12,7 +12,7 @@ from .._core import tensor as core
 from .._core.exchange import tensor as make_tensor
 from ..kernels import scalar as s
 from .table import composite, pointwise, primitive
-from .views import broadcast_shapes, reshape, sum_to_size, unsqueeze
+from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 
 # ---- reading and writing ---------------------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ def take(input, index):
     """
 
 
-take.vjp(input=lambda g, input_shape, index: g.new_zeros(input_shape).put(index, g, True))
+take.vjp(input=lambda g, input_shape, index: blank(g, input_shape).put(index, g, True))
 
 
 @primitive(mutates=True, samples=lambda m: [((m(3, 4), m.index(5, high=12), m(5), True), {})])

@@ -12,7 +12,7 @@ from ..kernels import pool_last
 from .reduction import extent
 from .resample import Line, resampled
 from .table import expect_tensors, primitive, with_out
-from .views import reshape
+from .views import blank, reshape
 
 _COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
 _COMPUTE |= {"int16": _core.int32, "uint16": _core.int32}
@@ -202,7 +202,9 @@ def _max_pool_adjoint(grad, indices, space, windows=None):
     inputs, outputs = math.prod(grad.shape[-n:]), math.prod(space)
     planes = math.prod(grad.shape[:-n])
     grain = max(1, 32768 // max(inputs + outputs, 1))
-    _core.launch(kernels.pool_place(g.dtype.name), (out, g, indices.contiguous()), (outputs, inputs), planes, grain)
+    apart = windows is not None and all(k <= s for k, s in zip(*windows[:2], strict=True))
+    place = kernels.pool_place(g.dtype.name, apart)
+    _core.launch(place, (out, g, indices.contiguous()), (outputs, inputs), planes, grain)
     return keep_format(out.to(grad.dtype), indices)
 
 
@@ -334,7 +336,7 @@ def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     args = _args(space, grad.shape[-n:], kernel, stride, padding, (1,) * n)
     grain = max(1, 32768 // (space[-1] * math.prod(kernel)))
     beside = kernel[-1] == stride[-1] and stride[-1] in (2, 4) and not padding[-1]
-    step = stride[-1] if beside or stride[-1] == 1 else 0
+    step = stride[-1] if beside or stride[-1] == 1 else -2 if stride[-1] == 2 else 0
     _core.launch(kernels.pool_spread(g.dtype.name, step), (out, g), args, rows, grain)
     return keep_format(out.to(grad.dtype), grad)
 
@@ -589,7 +591,7 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
         raise RuntimeError(
             f"{name}: found an invalid max index {high if low >= 0 else low} for an output of size {space}"
         )
-    out = input.new_zeros((*lead, total)).scatter(-1, reshape(indices, (*lead, -1)), reshape(input, (*lead, -1)))
+    out = blank(input, (*lead, total)).scatter(-1, reshape(indices, (*lead, -1)), reshape(input, (*lead, -1)))
     return reshape(out, (*lead, *space))
 
 

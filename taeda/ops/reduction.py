@@ -222,10 +222,12 @@ def _place(g, indices, shape, dim, keepdim):
     """A gradient put where the extreme was."""
     if not shape:
         return g
+    from .views import blank
+
     dim = dim % len(shape)
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    return g.new_zeros(shape).scatter(dim, indices, g)
+    return blank(g, shape).scatter(dim, indices, g)
 
 
 @primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction")

@@ -94,7 +94,9 @@ def _cumprod_gradient_with_zeros(g, x, dim):
 
 def _scatter_sum(g, indices, shape, dim):
     """Gradients added up where the running extremes came from."""
-    return g.new_zeros(shape).scatter_add(dim, indices, g) if shape else g
+    from .views import blank
+
+    return blank(g, shape).scatter_add(dim, indices, g) if shape else g
 
 
 @primitive(outputs=("values", "indices"), differentiable=[0], result_type=CummaxResult, out="same", batch="along")

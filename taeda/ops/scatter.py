@@ -8,7 +8,7 @@ from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .indexing import _apart, where_select
 from .table import composite, primitive
-from .views import _wrap, broadcast_shapes, reshape, zeros
+from .views import _wrap, blank, broadcast_shapes, reshape, zeros
 
 PUT, ADD, MULTIPLY, MINIMUM, MAXIMUM = 1, 2, 3, 4, 5  # actions of _core.indexing
 
@@ -66,7 +66,7 @@ def gather(input, dim, index, *, sparse_grad=False):
     """
 
 
-gather.vjp(input=lambda g, input_shape, dim, index: scatter_add(g.new_zeros(input_shape), dim, index, g))
+gather.vjp(input=lambda g, input_shape, dim, index: scatter_add(blank(g, input_shape), dim, index, g))
 
 
 def _filled(shape, dtype, value):
@@ -354,7 +354,7 @@ def index_select(input, dim, index):
 
 
 index_select.vjp(
-    input=lambda g, input_shape, dim, index: index_add(g.new_zeros(input_shape), dim, index, g),
+    input=lambda g, input_shape, dim, index: index_add(blank(g, input_shape), dim, index, g),
 )
 
 

@@ -14,7 +14,7 @@ from .copies import convert
 from .reduction import aminmax
 from .scatter import scatter
 from .table import composite, primitive, result_type
-from .views import _wrap, reshape, unsqueeze
+from .views import _wrap, blank, reshape, unsqueeze
 
 sort_result, kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
     result_type(name, "values", "indices") for name in ("sort", "kthvalue", "topk", "median", "mode", "nanmedian")
@@ -50,7 +50,7 @@ def _picked(g, shape, dim, indices, keepdim=True):
         return reshape(g, ())
     if not keepdim:
         g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
-    return scatter(g.new_zeros(shape), dim, indices, g)
+    return scatter(blank(g, shape), dim, indices, g)
 
 
 sort.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))

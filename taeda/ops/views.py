@@ -303,6 +303,11 @@ def zeros(shape, dtype):
     return result
 
 
+def blank(like, shape):
+    """Zeros for an op that writes into a copy of them: they are one zero in memory, so only the copy is filled."""
+    return like.new_zeros(()).expand(shape)
+
+
 @view(core.view_select)
 def select(input, dim, index):
     """A view of the elements at ``index`` along ``dim``, without that dimension."""

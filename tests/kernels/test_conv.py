@@ -91,13 +91,8 @@ def test_sum_and_its_adjoint(run, case, divide):
         assert np.allclose(got[:, y, z], [plane[at].sum() / by for plane in x], atol=1e-5)
     g, spread, summed = rng.standard_normal((2, *out)).astype(np.float32), np.empty_like(x), np.empty_like(got)
     beside = kernel[1] == stride[1] == 2 and not padding[1]
-    run(
-        pool.pool_spread("float32", stride[1] if beside or stride[1] == 1 else 0),
-        [spread, g],
-        arguments(case),
-        2 * image[0],
-        3,
-    )
+    step = stride[1] if beside or stride[1] == 1 else -2 if stride[1] == 2 else 0
+    run(pool.pool_spread("float32", step), [spread, g], arguments(case), 2 * image[0], 3)
     run(pool.pool("float32", "sum", stride_of(case)), [summed, x], arguments(case), 2 * out[0])
     assert np.isclose((spread * x).sum(), (g * summed).sum(), rtol=1e-3)
 
@@ -107,5 +102,8 @@ def test_place(run):
     g = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
     index = np.array([[0, 2, 2], [3, 0, 1]], np.int64)
     out = np.full((2, 4), 9, np.float32)
-    run(pool.pool_place("float32"), [out, g, index], [4, 3], 2, 2)
+    run(pool.pool_place("float32", False), [out, g, index], [4, 3], 2, 2)
     assert out.tolist() == [[1, 0, 5, 0], [5, 6, 0, 4]]
+    index[0, 2] = 3
+    run(pool.pool_place("float32", True), [out, g, index], [4, 3], 2, 2)
+    assert out.tolist() == [[1, 0, 2, 3], [5, 6, 0, 4]]

@@ -17,24 +17,42 @@ def test_transpose(run, item, rows, columns):
     target = np.zeros((2, 3, rows, columns), DTYPES[item])
     d, s = target.strides, source.strides
     total = 6 * -(-rows // kernels.transpose_rows(item))
-    args = [rows, columns, d[2], s[2], 3, d[0], d[1], s[0], s[1]]
+    args = [rows, columns, d[2], s[2], 3, d[0], d[1], s[0], s[1], 0, 0]
     run(kernels.transpose(item), [target, source], args, total, pieces=min(total, 4))
     np.testing.assert_array_equal(target, source.swapaxes(-1, -2))
 
 
 @pytest.mark.parametrize("item", DTYPES)
 @pytest.mark.parametrize("few", [2, 3, 4, 5])
-@pytest.mark.parametrize("n", [1, 16, 64, 135])
+@pytest.mark.parametrize("n", [1, 16, 30, 64, 135])
 def test_few_rows_or_columns(run, item, few, n):
     """What lies side by side is woven together or taken apart by registers."""
-    for rows, columns in ((n, few), (few, n)):
+    for rows, columns, woven in ((n, few, few), (few, n, -few)):
         source = numbers((2, columns, rows), item)
         target = np.zeros((2, rows, columns), DTYPES[item])
         d, s = target.strides, source.strides
-        args = [rows, columns, d[1], s[1], 2, 0, d[0], 0, s[0]]
+        woven = woven if few in kernels.FEW and item < 16 else 0
+        args = [rows, columns, d[1], s[1], 2, 0, d[0], 0, s[0], 2 * (s[1] if woven > 0 else d[1]), woven]
         total = 2 * -(-rows // kernels.transpose_rows(item))
         run(kernels.transpose(item), [target, source], args, total, pieces=min(total, 3))
         np.testing.assert_array_equal(target, source.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("item", [1, 2, 4, 8])
+@pytest.mark.parametrize("n", [1, 8, 31, 64])
+def test_pixels_of_two_by_two(run, item, n):
+    """Four columns or rows, of which the last two are anywhere behind the first two on the other hand."""
+    apart, together = numbers((2, 3, 2, n), item), np.zeros((n, 4), DTYPES[item])
+    a = apart.strides
+    args = [n, 4, together.strides[0], a[2], 1, 0, 0, 0, 0, a[0], 4]
+    total = -(-n // kernels.transpose_rows(item))
+    run(kernels.transpose(item), [together, apart], args, total, pieces=min(total, 2))
+    np.testing.assert_array_equal(together, apart[:, 0].reshape(4, n).T)
+    back = np.zeros_like(apart)
+    args = [4, n, a[2], together.strides[0], 1, 0, 0, 0, 0, a[0], -4]
+    run(kernels.transpose(item), [back, together], args, 1)
+    np.testing.assert_array_equal(back[:, 0], apart[:, 0])
+    assert not back[:, 1:].any()
 
 
 @pytest.mark.parametrize("item", DTYPES)

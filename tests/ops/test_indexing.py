@@ -146,6 +146,8 @@ def test_results_do_not_depend_on_threads():
         lambda: x.topk(5)[1],
         lambda: x[x > 0],
         lambda: x.t().contiguous(),
+        lambda: x.reshape(50, 3, 2, 1000).permute(0, 3, 1, 2).contiguous(),
+        lambda: x.flip(0, 1),
         lambda: taeda.cat([x, x], 1),
     ]
     before = taeda.get_num_threads()
@@ -159,10 +161,39 @@ def test_results_do_not_depend_on_threads():
         taeda.set_num_threads(before)
 
 
+def test_wide_rows_are_written_in_the_order_of_the_index():
+    """Threads share parts of rows, of which the last one is short; a number fills them."""
+    rng = np.random.default_rng(0)
+    for shape in ((40, 1433), (3, 40, 2, 700)):
+        a = rng.integers(0, 9, shape).astype("f4")
+        dim = a.ndim // 2 - 1
+        index = rng.integers(0, 40, 300)
+        t, i, at = taeda.from_numpy(a.copy()), taeda.from_numpy(index), (slice(None),) * dim
+        values = rng.integers(0, 9, (*shape[:dim], 300, *shape[dim + 1 :])).astype("f4")
+        added = t.index_add(dim, i, taeda.from_numpy(values))
+        filled = t.index_fill(dim, i, 7)
+        t[(*at, i)] = taeda.from_numpy(values)
+        want, sums, full = a.copy(), a.copy(), a.copy()
+        full[(*at, index)] = 7
+        for k, row in enumerate(index):
+            want[(*at, row)] = values[(*at, k)]
+            sums[(*at, row)] += values[(*at, k)]
+        for got, expected in ((t, want), (added, sums), (filled, full)):
+            np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@pytest.mark.parametrize("n", [5, 65536, 65541, 200_003])
+def test_long_runs_are_turned_by_pieces(n):
+    a = np.arange(2 * n, dtype="f4").reshape(2, n)
+    t = taeda.from_numpy(a)
+    np.testing.assert_array_equal(t.flip(1).numpy(), a[:, ::-1])
+    np.testing.assert_array_equal(t.flip(0, 1).numpy(), a[::-1, ::-1])
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float16", "float32", "float64", "complex128"])
 def test_transposed_copies(dtype):
     rng = np.random.default_rng(0)
-    for shape in ((3, 5, 7), (40, 33), (2, 16, 1, 9), (1, 70, 3)):
+    for shape in ((3, 5, 7), (40, 33), (2, 16, 1, 9), (1, 70, 3), (3, 2, 2, 9, 5), (2, 2, 30, 2, 2)):
         a = rng.integers(0, 100, shape).astype(dtype)
         t = taeda.from_numpy(a)
         order = tuple(reversed(range(len(shape))))
