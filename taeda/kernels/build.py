@@ -88,7 +88,8 @@ class _Compiler:
     def load(self, name: str, code: bytes) -> int:
         """Put object code into executable memory; the address of ``name`` in it (0 if it is not there)."""
         if self._engine is None:
-            self._engine = self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), self.machine)
+            # LLVM's own way puts code and constants each where there is room: beside many GB of tensors too far apart.
+            self._engine = self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), self.machine, use_lmm=True)
         handle = self.llvm.ObjectFileRef.from_data(code)
         self._engine.add_object_file(handle)
         self._engine.finalize_object()
