@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
-from .pool cimport kernel_t, parallel_for
+from .pool cimport is_resting, kernel_t, parallel_for
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
@@ -593,6 +593,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     cdef int64_t i, j, r, batch = 1, k, n, item = ITEMSIZE[a.code] // 2
     cdef int nd
     cdef Tensor out, wide
+    cdef bint rests = is_resting()
     if turned:
         memcpy(sizes, b.sizes, b.nd * 8)
         memcpy(strides, b.strides, b.nd * 8)
@@ -602,7 +603,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     if a.code == C32:
         return cast(complex_product(cast(a, C64), cast(b, C64), False), C32)
     a, b = contiguous_tensor(a), contiguous_tensor(b)
-    if b.nd == 2 and a.count <= FEW_ROWS * b.sizes[0] and b.sizes[1] > 1 and a.count:
+    if b.nd == 2 and a.count <= FEW_ROWS * b.sizes[0] and b.sizes[1] > 1 and a.count and not rests:
         return few_complex_rows(a, b)
     k, n = b.sizes[0], 1
     if b.nd > 1:
@@ -614,7 +615,9 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     sizes[nd - 2], sizes[nd - 1] = 2 * k, 2 * n
     wide = empty_tensor(REAL_OF[a.code], nd, sizes)
     with nogil:
-        if item == 4:
+        if rests:
+            pass
+        elif item == 4:
             widen(<float*>b.ptr, <float*>wide.ptr, batch * k, n)
         else:
             widen(<double*>b.ptr, <double*>wide.ptr, batch * k, n)

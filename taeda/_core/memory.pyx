@@ -23,6 +23,7 @@ nanoseconds, except while the system is asked for more.
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
@@ -34,6 +35,7 @@ cdef extern from *:
         return VirtualAlloc(NULL, (SIZE_T)n, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
       }
       static void taeda_unmap(void* p, int64_t n) { (void)n; VirtualFree(p, 0, MEM_RELEASE); }
+      static void* taeda_map_unbacked(int64_t n) { return taeda_map(n); }
       #define TAEDA_ARENAS 0
       static void* taeda_map_arena(int64_t n, int64_t plain) { (void)n; (void)plain; return NULL; }
       static void taeda_forget(void* p, int64_t n) { (void)p; (void)n; }
@@ -74,6 +76,13 @@ cdef extern from *:
         taeda_advise(p, n);
         return p;
       }
+      #ifndef MAP_NORESERVE
+        #define MAP_NORESERVE 0
+      #endif
+      static void* taeda_map_unbacked(int64_t n) {
+        void* p = mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return p == MAP_FAILED ? NULL : p;
+      }
       static void* taeda_map_arena(int64_t n, int64_t plain) {
         char* p = taeda_map_at(n, n);
         if (p != NULL) taeda_advise(p + plain, n - plain);
@@ -93,7 +102,14 @@ cdef extern from *:
     #else
       #define taeda_log2(x) (63 - __builtin_clzll(x))
     #endif
+    #if defined(_MSC_VER) && !defined(__clang__)
+      static __declspec(thread) int taeda_wants_unbacked = 0;
+    #else
+      static __thread int taeda_wants_unbacked = 0;
+    #endif
     """
+    int wants_unbacked "taeda_wants_unbacked"   # this thread wants memory for its form alone
+    void* taeda_map_unbacked(int64_t nbytes) noexcept nogil           # costs nothing until it is written to
     void* taeda_map(int64_t nbytes) noexcept nogil
     void taeda_unmap(void* p, int64_t nbytes) noexcept nogil
     bint ARENAS "TAEDA_ARENAS"
@@ -133,6 +149,11 @@ cdef struct Bin:
     int64_t used              # when this class was last asked for; only kept for classes above SMALL_CLASSES
 
 
+cdef struct Mapping:          # a block that counts as no memory
+    Mapping* next
+    void* data
+
+
 cdef struct Statistics:
     int64_t allocated         # bytes in use, rounded up to the class
     int64_t reserved          # bytes held from the system
@@ -147,6 +168,7 @@ cdef struct Statistics:
 
 cdef Bin[CLASSES] bins
 cdef Statistics stats
+cdef Mapping* unbacked_blocks = NULL
 cdef int64_t lock = 0
 cdef int64_t clock = 0
 cdef int64_t high_water = 0   # as peak_allocated, but never reset by the user
@@ -336,6 +358,43 @@ cdef void empty_all() noexcept nogil:
         give_back_class(i, <int64_t>1 << 62)
 
 
+# ---- memory without values -------------------------------------------------------------------------------------------
+cdef void* map_unbacked(int64_t nbytes) noexcept nogil:
+    """A block of zeros that the system backs once it is written to."""
+    global unbacked_blocks
+    cdef Mapping* entry = <Mapping*>malloc(sizeof(Mapping))
+    if entry == NULL:
+        return NULL
+    entry.data = taeda_map_unbacked(nbytes)
+    if entry.data == NULL:
+        free(entry)
+        return NULL
+    acquire()
+    entry.next = unbacked_blocks
+    unbacked_blocks = entry
+    drop()
+    return entry.data
+
+
+cdef bint unmap_unbacked(void* data, int64_t nbytes) noexcept nogil:
+    """Give a block back if it is one of those."""
+    cdef Mapping** link = &unbacked_blocks
+    cdef Mapping* entry = NULL
+    acquire()
+    while link[0] != NULL:
+        if link[0].data == data:
+            entry = link[0]
+            link[0] = entry.next
+            break
+        link = &link[0].next
+    drop()
+    if entry == NULL:
+        return False
+    taeda_unmap(data, nbytes)
+    free(entry)
+    return True
+
+
 # ---- allocate, release -----------------------------------------------------------------------------------------------
 cdef void* carve(Bin* bin) noexcept nogil:
     """A block of a small class that has no free one."""
@@ -391,6 +450,8 @@ cdef void* allocate(int64_t nbytes) noexcept nogil:
         return NULL
     index = class_of(nbytes)
     bin = &bins[index]
+    if wants_unbacked and index >= MEDIUM_CLASSES:
+        return map_unbacked(bin.size)
     acquire()
     if bin.free != NULL:
         data = bin.free
@@ -414,6 +475,8 @@ cdef void* allocate(int64_t nbytes) noexcept nogil:
         if stats.allocated > high_water:
             high_water = stats.allocated
     drop()
+    if wants_unbacked:  # what no kernel writes to should read as zeros
+        memset(data, 0, <size_t>nbytes)
     return data
 
 
@@ -423,6 +486,8 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil:
         return
     cdef int index = class_of(nbytes)
     cdef Bin* bin = &bins[index]
+    if unbacked_blocks != NULL and index >= MEDIUM_CLASSES and unmap_unbacked(data, bin.size):
+        return
     acquire()
     stats.releases += 1
     stats.allocated -= bin.size
@@ -514,6 +579,15 @@ def set_memory_limit(nbytes):
         if limit < 0:
             raise ValueError(f"set_memory_limit: expected at least 0 bytes, got {nbytes}")
         memory_limit = limit
+
+
+def unbacked(bint now):
+    """Give this thread memory that reads as zeros and, where it is large, counts for nothing until it is written to; whether
+    that was so before. For ops of which the form alone is wanted (see ``pool.rest``)."""
+    global wants_unbacked
+    cdef bint before = wants_unbacked
+    wants_unbacked = now
+    return before
 
 
 def _after_fork():

@@ -9,3 +9,6 @@ ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t
 # The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one thread,
 # or the caller is itself a piece. Must be called without needing the GIL; never raises.
 cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil
+
+# Whether this thread's launches are left undone (`rest`): what is no kernel and takes long should be left undone, too.
+cdef bint is_resting() noexcept nogil

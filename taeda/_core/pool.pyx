@@ -34,12 +34,13 @@ cdef extern from "time.h" nogil:
 cdef extern from *:
     """
     #if defined(_MSC_VER) && !defined(__clang__)
-      static __declspec(thread) int taeda_inside = 0;
+      static __declspec(thread) int taeda_inside = 0, taeda_resting = 0;
     #else
-      static __thread int taeda_inside = 0;
+      static __thread int taeda_inside = 0, taeda_resting = 0;
     #endif
     """
     int inside "taeda_inside"   # this thread is running a piece
+    int resting "taeda_resting" # what this thread launches is not run
 
 cdef extern from *:
     """
@@ -270,6 +271,8 @@ cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
     if total <= grain:
         fn(ptr, arg, 0, total)
         return
+    if resting:
+        return
     if threads == 0:
         learn()
     if threads == 1 or inside or not atomics.swap_if(&shared.busy, 0, 1):
@@ -321,6 +324,21 @@ def set_num_threads(count):
         raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
     threads = min(count, MOST)
     learn()
+
+
+cdef bint is_resting() noexcept nogil:
+    return resting
+
+
+def rest(bint now):
+    """Leave what this thread launches undone if it is more than one piece; whether that was so before.
+
+    For ops of which the form alone is wanted. See ``memory.unbacked``, with which all results read as zeros.
+    """
+    global resting
+    cdef bint before = resting
+    resting = now
+    return before
 
 
 def set_flush_denormal(bint mode):

@@ -1,31 +1,29 @@
 """Device meta: tensors that have sizes, strides and a dtype but no values, to describe a model too large to be made twice.
 
-A :class:`MetaTensor` lies over memory that the system maps and never gives: it reads as zeros and costs nothing until it is
-written to, and nothing here writes to it. So sizes, strides and views are those of any tensor. It comes to its ops as
-any subclass does, by ``__torch_function__``: what would only write values is left out, what reads them refuses, and any
-other op is computed on the zeros and its result forgotten but for its form. That makes large results as costly as
-anywhere; it is meant for making models, not for tracing them.
+A :class:`MetaTensor` lies over memory that the system promises and never gives: it reads as zeros and costs nothing until
+it is written to, and nothing here writes to it. So sizes, strides and views are those of any tensor. It comes to its ops
+as any subclass does, by ``__torch_function__``: what would only write values is left out, what reads them refuses, and any
+other op runs on the zeros with its kernels left undone, and its result is forgotten but for its form.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
 from .._core import HELPERS, Tensor
-from .exchange import frombuffer, tensor
+from .._core import memory as core_memory
+from .._core import pool as core_pool
+from .exchange import tensor
 from .sparse import of_dense
 from .views import as_strided, expand
 
 __all__ = ["MetaTensor"]
 
 _META = _core.device("meta")
-
-#: Smaller ones take ordinary memory: a mapping has at least a page.
-_MAPPED = 1 << 16
 
 _SHELL = frozenset(
     """__get__ __set__ __delete__ size dim ndimension nelement numel is_floating_point is_complex is_contiguous stride
@@ -81,15 +79,8 @@ def without_values(
     if any(n < 0 for n in sizes):
         raise RuntimeError(f"empty: Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
     count = 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) if 0 not in sizes else 0
-    if count * dtype.itemsize < _MAPPED or not hasattr(mmap, "MAP_ANONYMOUS"):
-        memory = HELPERS["zeros"]((count,), dtype)
-    else:
-        reserved = 0x4000 if hasattr(mmap, "MAP_POPULATE") else 0  # MAP_NORESERVE of Linux, which Python does not name
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | reserved
-        try:
-            memory = frombuffer(mmap.mmap(-1, count * dtype.itemsize, flags=flags), dtype=dtype)
-        except (OSError, OverflowError) as error:
-            raise RuntimeError(f"a tensor of sizes {list(sizes)} is too large, even for device meta") from error
+    with _form_alone():
+        memory = _core.empty((count,), dtype)
     made = Tensor._make_subclass(MetaTensor, of_dense(as_strided, (memory, sizes, tuple(strides), 0), {}))
     return made.requires_grad_() if requires_grad else made
 
@@ -170,8 +161,20 @@ def _compute(function: Any, args: Sequence, kwargs: dict) -> Any:
     """The call outside the graph, with tensors that a kernel may read."""
     owners: dict[int, Tensor] = {}
     plain, named = _plain(list(args), owners), _plain(kwargs, owners)
-    result = _untold(function, plain, named)
+    with _form_alone():
+        result = _untold(function, plain, named)
     return owners.get(id(result), result)
+
+
+@contextmanager
+def _form_alone() -> Iterator[None]:
+    """Kernels with more than a little to do are left out, and memory is promised rather than given: it reads as zeros."""
+    before = core_memory.unbacked(True), core_pool.rest(True)
+    try:
+        yield
+    finally:
+        core_memory.unbacked(before[0])
+        core_pool.rest(before[1])
 
 
 def _untold(function: Any, args: Sequence, kwargs: dict) -> Any:

@@ -3,6 +3,8 @@
 import copy
 import io
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -85,6 +87,62 @@ def test_large_tensors_cost_no_memory():
     assert sum(p.numel() for p in m.parameters()) == 4 * ((1 << 38) + (1 << 18))
     assert m.half()[3].weight.dtype is taeda.float16 and m[3].weight.device.type == "meta"
     assert copy.deepcopy(m)[0].weight.shape == (1 << 18, 1 << 20)
+
+
+_N = 1 << 17
+
+#: Ops on tensors of tens of gigabytes: what they would take, and write, no machine of today has within a test's time.
+LARGE = {
+    "product": lambda e: e(_N, _N) @ e(_N, _N),
+    "product, bfloat16": lambda e: e(_N, _N, dtype=taeda.bfloat16) @ e(_N, _N, dtype=taeda.bfloat16),
+    "product, complex": lambda e: e(_N, _N, dtype=taeda.complex64) @ e(_N, _N, dtype=taeda.complex64),
+    "linear": lambda e: _F.linear(e(_N, _N), e(_N, _N), e(_N)),
+    "pointwise": lambda e: _F.gelu(e(_N, _N) + e(_N)),
+    "copy": lambda e: e(_N, _N).T.contiguous(),
+    "sum": lambda e: e(_N, _N).sum(0).expand(_N, _N),
+    "softmax": lambda e: e(_N, _N).softmax(-1),
+    "layer norm": lambda e: _F.layer_norm(e(_N, _N), (_N,), e(_N), e(_N)),
+    "cat": lambda e: taeda.cat([e(_N, _N // 2), e(_N, _N // 2)], 1),
+    "sort": lambda e: e(_N, _N).sort()[0],
+    "running sum": lambda e: e(_N, _N).cumsum(1),
+    "embedding": lambda e: _F.embedding(e(_N, dtype=taeda.int64), e(_N, _N)),
+    "convolution": lambda e: _F.conv2d(e(64, 256, 1024, 1024), e(256, 256, 3, 3), padding=1).view(_N, _N),
+    "convolution of each channel": lambda e: _F.conv2d(
+        e(64, 256, 1024, 1024), e(256, 1, 3, 3), padding=1, groups=256
+    ).view(_N, _N),
+    "batch norm": lambda e: nn.BatchNorm2d(256, device="meta")(e(64, 256, 1024, 1024)).view(_N, _N),
+    "attention": lambda e: _F.scaled_dot_product_attention(
+        *(e(_N // 1024, 64, _N // 8, 128) for _ in range(3))
+    ).reshape(_N, _N),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_results_cost_nothing(name):
+    before = taeda._core.memory.memory_stats()["reserved"]
+    result = LARGE[name](_empty)
+    assert result.is_meta and result.shape == (_N, _N)
+    assert taeda._core.memory.memory_stats()["reserved"] - before < 64 << 20
+
+
+def test_kernels_are_loaded_beside_large_tensors():
+    """Parts of one kernel may be no further from each other than their code can say."""
+    program = """
+import taeda
+large = []
+for name in ("exp", "log", "sin", "cos", "tanh", "sigmoid", "erf", "sqrt"):
+    large += [taeda.empty(1 << 28, device="meta") for _ in range(4)]
+    getattr(taeda, name)(taeda.ones(3))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_else_is_done_meanwhile_is_computed():
+    """Only the call itself is left undone: not what comes after one that failed, nor what other threads do."""
+    with pytest.raises(RuntimeError):
+        _empty(_N, _N) @ _empty(3, _N)
+    ones = taeda.ones(1 << 20)
+    assert (ones + ones).sum() == 1 << 21
 
 
 def test_random_numbers_are_not_drawn():
