@@ -538,7 +538,7 @@ cdef class Rowwise:
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
         real: whether complex numbers are refused.
-        stream: whether there is a kernel that stores past the cache, in row mode: ``function(*key, dtypes, columns, True)``.
+        stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``.
     """
 
     cdef readonly str name
@@ -707,7 +707,7 @@ cdef class Rowwise:
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60
-            if self.stream and not columns and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], n):
+            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n):
                 key |= <uint64_t>1 << STREAM_BIT
             args[0], args[1], args[2] = n, 1, b
             i = 3 + 4 * (self.nouts + self.nins)
@@ -724,7 +724,7 @@ cdef class Rowwise:
         return tuple(alive[: self.nouts])
 
     cdef bint streams(self, int code, Tensor out, int64_t n) except -1:
-        """Whether inputs and output would not stay in the cache, and rows of the output are whole lines of it."""
+        """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of it."""
         cdef int i
         cdef int64_t item = ITEMSIZE[out.code], moved = item
         for i in range(self.nins):
@@ -742,8 +742,12 @@ cdef class Rowwise:
 
                 self.vector_bytes = host().vector_bytes
             kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
-        # Each piece that stores past the cache ends by waiting for its stores: there are fewer.
-        go(kernel, pointers, args, a, b, n // 2 if key >> STREAM_BIT else n * 4, columns, False)
+        # Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come several to a
+        # piece, as one is read while the one before is written.
+        cdef int64_t count = n // 2 if key >> STREAM_BIT else n * 4
+        if not columns and key >> STREAM_BIT:
+            count = min(count, PIECE // max(1, min(8, a * b // 16)))
+        go(kernel, pointers, args, a, b, count, columns, False)
         return 0
 
 

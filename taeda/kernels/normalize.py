@@ -75,7 +75,7 @@ def _write(row: Row, dtypes: Dtypes, y: int, x: int, w: int, b: int, mean: Value
     def fn(v: Value, *affine: Value) -> Value:
         return _affine(f, (v if mean is None else v - mean) * rstd, [2 + (i - w) for i in given], affine)
 
-    row.each([x, *given], [y], fn, fetch=[y])
+    row.each([x, *given], [y], fn, fetch=[] if row.schedule.columns else [y])
 
 
 class _Sums:
@@ -246,7 +246,7 @@ def layer_norm_backward(f: Function, dtypes: Dtypes, columns: bool, levels: int 
             g = g * w[0] if w else g
             return (g - level - (x - mean) * rstd * slope) * rstd
 
-        row.each([4, 3, *given], [0], fn, fetch=[0, 4])
+        row.each([4, 3, *given], [0], fn, fetch=[] if columns else [0, 4])
 
     operands = _operands(dtypes, columns, "frrffw", affine, working)
     rowwise(f, body, operands, part(working), columns=columns, levels=levels)

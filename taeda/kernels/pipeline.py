@@ -14,11 +14,12 @@ from .ir import Value
 from .reduce import add
 from .rowwise import Row, Schedule, State, _Fold
 
-#: Bytes from what is read for the first time to what is asked for meanwhile, into the second-level cache, and from whatever is
-#: touched to what is brought from there to the first. Where results are stored past the cache: the gradients of layer norm of
-#: 8192 x 768 float32 take 4.8 ms without, 2.3 with the first and 2.1 with both; rows of 8 KiB 6.3, 4.6 and 3.9 (Zen 4).
-#: Asking for all in the first-level cache pushes out what is needed next (4.5 ms and 5.9).
-FAR, NEAR = 8192, 1024
+#: Bytes from what is read for the first time to what is asked for meanwhile, into the second-level cache and from there into
+#: the first. Where results are stored past the cache: the gradients of layer norm of 8192 x 768 float32 take 4.8 ms without
+#: and 1.9 so, layer norm of 4096 x 2048 4.1 and 1.8 (Zen 4; 8192 and 1024: 2.1 and 2.2). What a later pass reads again the
+#: processor finds itself: asking for that too took a tenth longer. Asking for all in the first-level cache pushes out what is
+#: needed next (5.5 ms of gradients of 4096 x 2048 rather than 3.7).
+FAR, NEAR = 16384, 2048
 
 
 @dataclass
@@ -59,16 +60,13 @@ class _SideBySide(_Fold):
         return tuple(after)
 
     def _ask(self, outer: Value | None, inner: Value, lanes: int) -> None:
-        """Prefetch for all passes; an operand comes from memory in the first that loads it."""
+        """Prefetch what comes from memory, in the first pass that loads it."""
         f, operands, rest = self.row.f, self.row.schedule.operands, set(self.fresh)
         for fold in self.folds:
-            for i in fold.ins:
-                place = fold.row._address(i, outer, inner)
-                distances = [(f.offset(place, NEAR), 3)]
-                if i in rest:
-                    distances.append((f.offset(place, self._far(i)), 2))
+            for i in [i for i in fold.ins if i in rest]:
                 rest.discard(i)
-                for start, cache in distances:
+                place = fold.row._address(i, outer, inner)
+                for start, cache in ((f.offset(place, NEAR), 3), (f.offset(place, self._far(i)), 2)):
                     for line in range(0, lanes * operands[i].bytes, 64):
                         f.prefetch(f.offset(start, line), cache)
 
@@ -118,7 +116,7 @@ def pipeline(
         first, end: the rows.
         shared: operands of which all rows have the same, or where a row's is, by its number.
         unroll: vectors that are handled at once.
-        fresh: ask for what comes (see :data:`FAR`), above all of these operands, which come from memory.
+        fresh: operands that come from memory: ask for what comes (see :data:`FAR`).
     """
     f, last, same = schedule.f, len(stages) - 1, shared or {}
 

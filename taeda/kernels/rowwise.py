@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from .ir import BF16, BOOL, F16, F32, PTR, U16, Function, Type, Value
+from .ir import BF16, BOOL, F16, F32, I64, PTR, U16, Function, Type, Value
 from .pointwise import WORKING, is_complex, part, to_type
 from .scalar import Complex
 
@@ -114,6 +114,7 @@ class Row:
         self.bases = bases
         self.width = lanes
         self.ahead: Value | int = 1  # rows from this one to what is fetched meanwhile
+        self.beyond: Sequence[Value] = ()  # the same in column mode: bytes, per operand
         self.count = count  # column mode: how many of the lanes are rows, or None for all
         self.mask = None if count is None else self.f.first(count, lanes)
 
@@ -191,11 +192,13 @@ class Row:
         self._store(i, self._address(i, None, index), x, count, mask)
 
     def prefetch(self, operands: Sequence[int], index: Value, lanes: int) -> None:
-        """Ask for what lies at the same place ``ahead`` rows on (row mode)."""
-        for i in operands:
-            at = self.f.offset(self._address(i, None, index), self.schedule.following(i) * self.ahead)
+        """Ask for what lies at the same place ``ahead`` rows on; in column mode of the next rows."""
+        s = self.schedule
+        for i in operands if self.beyond or not s.columns else ():
+            far = self.beyond[i] if s.columns else s.following(i) * self.ahead
+            at = self.f.offset(self._address(i, None, index), far)
             for line in range(0, lanes * self.schedule.operands[i].bytes, 64):
-                self.f.prefetch(self.f.offset(at, line))
+                self.f.prefetch(self.f.offset(at, line), 2 if s.columns else 3)
 
     def get(self, i: int) -> Number:
         """The row's one value of operand ``i`` (an operand that does not run along the row)."""
@@ -214,17 +217,13 @@ class Row:
         f, stride = self.f, self.schedule.strides[i][0]
         if index.lanes == 1:
             return self._load(i, f.offset(self.bases[i], index * stride), 1, None, None)
-        operand = self.schedule.operands[i]
-        step = self.schedule.strides[i][3]
-        result = f.const(part(operand.working), 0, self.width)
-        for lane in range(self.width):  # lanes that are no rows read row 0 again
-            j, k = f.i64(lane), index.lane(lane)
-            if self.count is not None:
-                inside = j < self.count
-                j, k = f.select(inside, j, 0), f.select(inside, k, index.lane(0))
-            x = self._load(i, f.offset(f.offset(self.bases[i], j * step), k * stride), 1, None, None)
-            result = result.with_lane(lane, x)
-        return result
+        operand, step = self.schedule.operands[i], self.schedule.strides[i][3]
+        lane = f.iota(I64, self.width)
+        if self.mask is not None:  # lanes that are no rows read row 0 again
+            lane, index = (f.select(self.mask, v, 0) for v in (lane, index))
+        t = part(operand.dtype)
+        found = f.gather_at(self.bases[i], lane * step + index * stride, U16 if t in (F16, BF16) else t)
+        return to_type(found.bits(t), part(operand.working))
 
     # ---- going over the row -----------------------------------------------------------------------------------------
     def fold(
@@ -307,7 +306,7 @@ class _Fold:
         row, s = self.row, self.row.schedule
         at = {i: row._address(i, outer, inner) for i in {*self.ins, *self.outs}}
         args = [row._load(i, at[i], lanes, count, mask) for i in self.ins]
-        if not s.columns and s.levels == 1 and count is None:
+        if s.levels == 1 and count is None:
             row.prefetch(self.fetch, inner, lanes)
         if self.index is not None:
             position = inner if outer is None else outer * s.n0 + inner
@@ -617,10 +616,10 @@ class Schedule:
         """Scalar parameter ``i``."""
         return self.f.scalar(self._params + i, t)
 
-    def local(self, dtype: str, nbytes: int) -> int:
-        """The number of a new operand: ``nbytes`` of the stack."""
+    def local(self, dtype: str, nbytes: int, step: int = 0) -> int:
+        """The number of a new operand: ``nbytes`` of the stack; elements of a row are ``step`` bytes apart in column mode."""
         self.operands = (*self.operands, Operand(dtype))
-        self.strides.append([self.f.i64(0)] * 4)
+        self.strides.append([self.f.i64(step), *[self.f.i64(0)] * 3])
         self.pointers.append(self.f.scratch(nbytes))
         return len(self.operands) - 1
 
@@ -668,6 +667,14 @@ class Schedule:
             left = end - L.index
             body(Group(self, L.index, f.select(left < most, left, most), shared or {}))
 
+    def _beyond(self, u: Value, units: Value, tile: int) -> list[Value]:
+        """Bytes from a tile to one that comes when some 64 of its registers have been gone over, or to the next rows' first."""
+        f = self.f
+        ahead = (f.i64(64) / (self.n0 + 1) + 1) * tile
+        left = u + ahead - units
+        far = [(self.strides[i][2], operand.bytes * self.lanes) for i, operand in enumerate(self.operands)]
+        return [f.select(left < 0, ahead * size, stride + (ahead - units) * size) for stride, size in far]
+
     def tiles(self, body: Callable[[Row], None], sizes: Sequence[int]) -> None:
         f, n, lanes = self.f, self.neighbours, self.lanes
         units, whole = (n + (lanes - 1)) / lanes, n / lanes
@@ -688,7 +695,9 @@ class Schedule:
                 step, pending = f.select(fits, size, step), pending & ~fits
                 with f.when(fits):
                     if tile < FRONT:
-                        body(Row(self, a, self.bases(a, u * lanes), lanes * tile, None))
+                        row = Row(self, a, self.bases(a, u * lanes), lanes * tile, None)
+                        row.beyond = self._beyond(u, units, tile)
+                        body(row)
                         continue
                     front = FrontRow(self, a, self.bases(a, u * lanes), size)
                     body(front)

@@ -52,12 +52,12 @@ _total = Reducer("sum", "sum", (_TOTAL,))
 
 
 def _class_loss(name, outs):
-    return ClassLoss(Rowwise(name, f"softmax.{name}", outs, "frwn"), _total).run
+    return ClassLoss(Rowwise(name, f"cross_entropy.{name}", outs, "frwn"), _total).run
 
 
 def _class_loss_grads(name, ins, stream=False):
     """The gradient's kernel for a loss per row, and for a reduced loss."""
-    kernel = f"softmax.{name}_backward"
+    kernel = f"cross_entropy.{name}_backward"
     return [Rowwise(name, kernel, "fx", "f" + g + ins, key=(g == "r",), stream=stream).along for g in ("r", "s")]
 
 

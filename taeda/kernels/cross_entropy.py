@@ -1,0 +1,143 @@
+"""Cross entropy and negative log-likelihood of class numbers, and their gradients, as row-wise kernels.
+
+Keys are those of ``softmax.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import scalar as s
+from .build import kernel
+from .ir import F64, I32, I64, Function, Value
+from .online import decay, sums
+from .pointwise import part
+from .reduce import compute
+from .rowwise import Group, Row, Schedule, rowwise
+from .scalar.basic import any_lane
+from .softmax import SHORT, by_columns, group_largest, group_sum_exp, largest, operands_of, sum_exp
+
+
+def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, Value]:
+    """The row's class, made safe to index with, and whether the row counts. A class out of range is reported."""
+    f = row.f
+    t = row.get(target)
+    counts = t != ignored
+    inside = (t >= 0) & (t < row.schedule.n0)
+    wrong = counts & ~inside
+    if row.mask is not None:
+        wrong = wrong & row.mask
+    with f.when(any_lane(wrong)):
+        for lane in range(t.lanes):
+            with f.when(wrong.lane(lane) if t.lanes > 1 else wrong):
+                f.store(row.bases[report], t.lane(lane) if t.lanes > 1 else t)
+                f.store(f.offset(row.bases[report], 8), f.i64(1))
+    return f.select(inside, t, 0), counts
+
+
+@kernel
+def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and the parts of ``logsumexp(x)``.
+
+    The parts are the largest element and the logarithm of the sum of ``exp(x - largest)``: their sum in one number would
+    have a rounding error that grows with it, and the gradient would have that error in every element.
+
+    Operands: loss, weight, largest, logarithm, x, target, w (may be left out), report (a class out of range, and whether
+    there was one). Parameter: the ignored class.
+    """
+    working = compute(dtypes[4])
+    operands = operands_of(dtypes, columns, "rrrrfrws", working)
+
+    def finish(row: Row, top: Value, logs: Value) -> None:
+        t, counts = _target(row, 5, row.schedule.param(0, F64).to(I64), 7)
+        weight = f.select(counts, row.at(6, t) if dtypes[6] else f.const(part(working), 1.0), 0.0)
+        row.put(0, f.select(counts, (logs + (top - row.at(4, t))) * weight, 0.0))
+        row.put(1, weight)
+        row.put(2, top)
+        row.put(3, logs)
+
+    def together(group: Group) -> None:
+        top = group_largest(group, 4, working)
+        logs = group.keep(s.log(group_sum_exp(group, 4, working, top, [4])))
+        with f.loop(0, group.count) as L:
+            finish(group.row(L.index), top(L.index), logs(L.index))
+
+    def body(row: Row, kept: Sequence[int]) -> None:
+        top = largest(row, 4, working, kept)
+        finish(row, top, s.log(sum_exp(row, kept[0] if kept else 4, working, top)))
+
+    if columns:
+        by_columns(f, operands, working, [4], body)
+        return
+    schedule = Schedule(f, operands, part(working), False, 1)
+    size = schedule.n0 * operands[4].bytes
+    with f.branch(size <= SHORT) as B:
+        schedule.groups(together, f.begin, f.end, size)
+        B.otherwise()
+        sums(f, schedule, 4, working, lambda row, top, total: finish(row, top, s.log(total)))
+
+
+def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int, count: int) -> Value:
+    """The gradient of a row's loss times the row's weight, over the divisor where there is one."""
+    x = row.get(g) * row.get(weight)
+    return x if dtypes[count] is None else x / row.get(count)
+
+
+@kernel
+def cross_entropy_backward(
+    f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool, stream: bool = False
+) -> None:
+    """``g * w / count * (exp(x - logsumexp) - [class is t])`` per element.
+
+    Operands: the result, x, g (of each row with ``per_row``), w, count (may be left out), the two parts of logsumexp,
+    target.
+    """
+    working = compute(dtypes[1])
+    number = I64 if working == "float64" else I32  # as wide as what is computed: there are less classes than 2^31
+
+    def body(row: Row) -> None:
+        g, top, logs, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6), row.get(7).to(number)
+
+        def fn(x: Value, at: Value) -> Value:
+            p = decay((x - top) - logs)
+            return f.select(at == t, p - 1.0, p) * g
+
+        row.each([1], [0], fn, index=number, fetch=[1] if columns else [])
+
+    operands = operands_of(dtypes, columns, "ffrrsrrr" if per_row else "ffsrsrrr", working, stream)
+    rowwise(f, body, operands, part(working), columns=columns, tiles=(16, 4))
+    if stream:
+        f.fence()
+
+
+@kernel
+def nll_loss(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """Per row ``-w[t] * x[t]`` and the row's weight ``w[t]``.
+
+    Operands: loss, weight, x, target, w (may be left out), report. Parameter: the ignored class.
+    """
+    working = compute(dtypes[2])
+
+    def body(row: Row) -> None:
+        t, counts = _target(row, 3, row.schedule.param(0, F64).to(I64), 5)
+        weight = f.select(counts, row.at(4, t) if dtypes[4] else f.const(part(working), 1.0), 0.0)
+        row.put(0, f.select(counts, -row.at(2, t) * weight, 0.0))
+        row.put(1, weight)
+
+    rowwise(f, body, operands_of(dtypes, columns, "rrfrws", working), part(working), columns=columns, tiles=())
+
+
+@kernel
+def nll_loss_backward(f: Function, per_row: bool, dtypes: tuple[str | None, ...], columns: bool) -> None:
+    """``-g * w / count`` at class ``t`` of each row, 0 elsewhere.
+
+    Operands: the result, something of its shape, g (of each row with ``per_row``), w, count (may be left out), target.
+    """
+    working = compute(dtypes[0])
+
+    def body(row: Row) -> None:
+        g, t = -_row_gradient(row, dtypes, 2, 3, 4), row.get(5)
+        row.each([], [0], lambda at: f.select(at == t, g, 0.0), index=I64)
+
+    operands = operands_of(dtypes, columns, "ffrrsr" if per_row else "ffsrsr", working)
+    rowwise(f, body, operands, part(working), columns=columns)
