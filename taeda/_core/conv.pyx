@@ -433,6 +433,9 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if last:
             copy_into(out, part)
         return back(out if last else part, p.back, nd)
+    if meets_once(&whole) and not last and not p.words and p.images == p.weights and not is_depthwise(m, c):
+        spread_product(&whole, x, w.given, bias, out)
+        return back(out, p.back, nd)
     if p.images == BF16 and p.bias == BF16 and not channels_last(x):
         x = contiguous_tensor(x)
     if p.images != p.weights and last and x.strides[1] != 1:

@@ -5,6 +5,7 @@ cdef enum:
     # Turning images takes time by c + m, and saves by c * m, for gradients twice as much.
     TURN_FORWARD = 200
     TURN_BACK = 100
+    SPREAD_ITEMS = 1 << 19
 
 
 cdef bint even_pixels(Tensor x) noexcept:
@@ -215,3 +216,93 @@ cdef Tensor every_pixel(Geometry* g, Tensor x):
     cdef Tensor out = empty_last(x.code, 5, sizes) if last else empty_tensor(x.code, 5, sizes)
     copy_into(out, x)
     return out
+
+
+# ---- windows that do not overlap ----------------------------------------------------------------------------------------
+
+cdef bint meets_once(Geometry* g) noexcept:
+    """Whether every input position is in the window of exactly one output."""
+    cdef int n
+    for n in range(3):
+        if g.k[n] != g.s[n] or g.p[n] != 0 or g.i[n] != g.o[n] * g.s[n] or (g.k[n] > 1 and g.d[n] != 1):
+            return False
+    return g.taps > 1
+
+
+cdef Tensor every_tap(Tensor bias, int64_t taps):
+    """``bias`` with each number so many times."""
+    cdef int64_t sizes[2]
+    cdef int64_t strides[2]
+    sizes[0], sizes[1], strides[0], strides[1] = bias.sizes[0], taps, bias.strides[0], 0
+    cdef Tensor out = empty_tensor(bias.code, 2, sizes)
+    copy_into(out, alias_tensor(bias, 2, sizes, strides, 0))
+    sizes[0] *= taps
+    strides[0] = 1
+    return alias_tensor(out, 1, sizes, strides, 0)
+
+
+cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
+    """The input's gradient where a window :func:`meets_once`: all taps of all channels by pixels, then put in place.
+
+    ``w`` is ``[g, m, c, taps]``, and ``out`` contiguous. A part of the pixels at a time, whose products stay near.
+    """
+    cdef Geometry g
+    cdef int64_t groups = w.sizes[0], channels = out.sizes[1], n, d, most, at, start
+    cdef int64_t sizes[8]
+    cdef int64_t strides[8]
+    cdef int64_t from_sizes[5]
+    cdef int64_t count[5]
+    cdef Tensor taps, part, place
+    memcpy(sizes, w.sizes, 3 * 8)
+    sizes[2], sizes[3] = w.sizes[2] * w.sizes[3], 1
+    memcpy(strides, w.strides, 3 * 8)
+    strides[2] = strides[3] = 1
+    w = alias_tensor(w, 4, sizes, strides, 0)
+    if not even_pixels(grad) or grad.strides[4] != 1:
+        grad = contiguous_tensor(grad)
+    if bias is not None:
+        bias = every_tap(bias, whole.taps)
+    memcpy(count, grad.sizes, 5 * 8)
+    # Whole images, or else parts of the first of their dimensions that can be cut.
+    d, most = 0, max(SPREAD_ITEMS // (channels * whole.taps * whole.pixels), <int64_t>1)
+    if channels * whole.taps * whole.pixels > SPREAD_ITEMS:
+        d = 2 if grad.sizes[2] > 1 else 3 if grad.sizes[3] > 1 else 4
+        most = max(SPREAD_ITEMS // (channels * whole.taps * (whole.pixels // grad.sizes[d])), <int64_t>1)
+    most = even(grad.sizes[d], most)
+    for at in range(0, grad.sizes[0], most if d == 0 else 1):
+        for start in range(0, 1 if d == 0 else grad.sizes[d], most):
+            count[0] = min(most, grad.sizes[0] - at) if d == 0 else 1
+            if d:
+                count[d] = min(most, grad.sizes[d] - start)
+            memset(&g, 0, sizeof(Geometry))
+            g.taps = g.pixels = 1
+            for n in range(3):
+                g.o[n] = g.i[n] = count[2 + n]
+                g.k[n] = g.s[n] = g.d[n] = 1
+                g.pixels *= g.o[n]
+            memcpy(from_sizes, count, 5 * 8)
+            from_sizes[1] = channels * whole.taps
+            taps = empty_tensor(out.code, 5, from_sizes)
+            part = alias_tensor(grad, 5, count, grad.strides, at * grad.strides[0] + (start * grad.strides[d] if d else 0))
+            as_product(&g, part, w, bias, taps, groups, True)
+            spread_taps(whole, &g, taps, out, at, d, start)
+    return 0
+
+
+cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int64_t image, int64_t d, int64_t start) except -1:
+    """``taps [n, (c, taps), pixels]`` of the pixels of ``g`` to where they belong in ``out``, from ``start`` of dimension ``d`` on."""
+    cdef int64_t sizes[8]
+    cdef int64_t to[8]
+    cdef int64_t source[8]
+    cdef int64_t n, tap = g.pixels, pixel = 1
+    sizes[0], sizes[1] = taps.sizes[0], out.sizes[1]
+    to[0], to[1] = out.strides[0], out.strides[1]
+    source[0], source[1] = taps.strides[0], whole.taps * g.pixels
+    for n in range(2, -1, -1):  # a position is one of the output's, then a tap
+        sizes[2 + 2 * n], sizes[3 + 2 * n] = g.o[n], whole.k[n]
+        to[2 + 2 * n], to[3 + 2 * n] = out.strides[2 + n] * whole.s[n], out.strides[2 + n]
+        source[2 + 2 * n], source[3 + 2 * n] = pixel, tap
+        pixel *= g.o[n]
+        tap *= whole.k[n]
+    cdef int64_t offset = image * out.strides[0] + (start * whole.s[d - 2] * out.strides[d] if d else 0)
+    return copy_into(alias_tensor(out, 8, sizes, to, offset), alias_tensor(taps, 8, sizes, source, 0))

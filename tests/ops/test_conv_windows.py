@@ -189,7 +189,7 @@ def test_any_strides():
 
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
-@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33)] + DEPTHWISE[:2])
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33, 34)] + DEPTHWISE[:2])
 def test_bits_do_not_depend_on_threads(case, dtype):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
@@ -205,6 +205,42 @@ def test_bits_do_not_depend_on_threads(case, dtype):
     finally:
         taeda.set_num_threads(before)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.int64])
+@pytest.mark.parametrize(
+    "shape, c, kernel, groups",
+    [
+        ((1, 8, 1), 12, (5,), 1),
+        ((3, 12, 9, 7), 10, (2, 2), 2),
+        ((70, 8, 16, 15), 8, (2, 3), 1),  # some images at a time
+        ((2, 6, 150, 131), 16, (2, 2), 1),  # some rows
+        ((1, 4, 3, 60, 41), 12, (3, 2, 2), 2),  # some slices
+        ((1, 4, 70000), 6, (3,), 1),  # some pixels
+    ],
+)
+def test_windows_that_do_not_overlap(shape, c, kernel, groups, dtype):
+    """Each position is in one window: the transposed convolution is a product whose results are put in place."""
+    taeda.manual_seed(0)
+    m, nd = shape[1], len(kernel)
+    x = taeda.randint(-5, 6, shape).to(dtype)
+    w = taeda.randint(-5, 6, (m, c // groups, *kernel)).to(dtype)
+    b = taeda.randint(-5, 6, (c,)).to(dtype)
+    pairs = zip(np.split(x.numpy(), groups, 1), np.split(w.numpy(), groups, 0), strict=True)
+    space, taps = "xyz"[:nd], "ijk"[:nd]
+    order = "".join(a + b for a, b in zip(space, taps, strict=True))
+    want = np.concatenate([np.einsum(f"nm{space},mc{taps}->nc{order}", *pair) for pair in pairs], 1)
+    want = want.reshape(len(want), c, *(n * k for n, k in zip(shape[2:], kernel, strict=True)))
+    want = want + b.numpy().reshape(c, *(1,) * nd)
+    function, before = getattr(F, f"conv_transpose{nd}d"), taeda.get_num_threads()
+    try:
+        for threads in (1, 3):
+            taeda.set_num_threads(threads)
+            assert (function(x, w, b, kernel, groups=groups).numpy() == want).all()
+            turned = x.transpose(0, -1).contiguous().transpose(0, -1)
+            assert (function(turned, w, b, kernel, groups=groups).numpy() == want).all()
+    finally:
+        taeda.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kernel, stride", [(16, 16), (7, 2)])
