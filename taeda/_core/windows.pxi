@@ -153,27 +153,78 @@ cdef bint meets_padding(Geometry* g) noexcept:
     return False
 
 
+cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noexcept:
+    """How many taps of a window, in one dimension, lie before the image or after it."""
+    cdef int64_t apart = max(abs(g.d[n]), <int64_t>1), first = o * g.s[n] - before_first(g, n)
+    cdef int64_t before = ceil_div(max(-first, <int64_t>0), apart), last = ceil_div(max(g.i[n] - first, <int64_t>0), apart)
+    return g.k[n] - min(last, g.k[n]) if after else min(before, g.k[n])
+
+
+cdef int64_t alike(Geometry* g, Windows* w, int n, int64_t o) noexcept:
+    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; of blocks that are cut all."""
+    cdef int64_t before = taps_outside(g, n, o, False), after = taps_outside(g, n, o, True), end = o + 1
+    if w.n[1 + n] > 1:
+        return w.b[1 + n]
+    while end < w.b[1 + n] and taps_outside(g, n, end, False) == before and taps_outside(g, n, end, True) == after:
+        end += 1
+    return end
+
+
 cdef int64_t pixel_rows(Geometry* g, Windows* w, Volume* v, bint sorted, int64_t height, Place* out) noexcept:
-    """Where the windows of a block's output positions begin. ``sorted`` by the row of the image that they are in."""
-    cdef int64_t n, z, y, x, i, j, many, count = 0, images = w.b[0]
+    """Where the windows of a block's output positions begin. ``sorted``: those that lack the same taps follow each other."""
+    cdef int64_t n, z, y, x, i, j, count = 0, images = w.b[0]
+    cdef int64_t at[3]
+    cdef int64_t end[3]
     # Of many images those at the same place make a tile; of a few, a row does.
     cdef bint place_first = images >= height
     if not sorted:
-        many = 1
-    else:
-        many, images = images, 1
-    for n in range(images):
-        for z in range(w.b[1]):
-            for y in range(w.b[2]):
-                for i in range(w.b[3] if place_first else many):
-                    for j in range(many if place_first else w.b[3]):
-                        x = i if place_first else j
-                        out.at[0], out.at[1], out.at[2] = z * g.s[0], y * g.s[1], x * g.s[2]
-                        out.index = n + (j if place_first else i)
-                        out.byte = volume_byte(v, out.at) + out.index * v.image
-                        out.index = ((out.index * w.b[1] + z) * w.b[2] + y) * w.b[3] + x
+        for n in range(images):
+            for z in range(w.b[1]):
+                for y in range(w.b[2]):
+                    for x in range(w.b[3]):
+                        put_row(g, w, v, n, z, y, x, out)
                         out, count = out + 1, count + 1
+        return count
+    at[0] = 0
+    while at[0] < w.b[1]:
+        end[0], at[1] = alike(g, w, 0, at[0]), 0
+        while at[1] < w.b[2]:
+            end[1], at[2] = alike(g, w, 1, at[1]), 0
+            while at[2] < w.b[3]:
+                end[2] = alike(g, w, 2, at[2])
+                for z in range(at[0], end[0]):
+                    for y in range(at[1], end[1]):
+                        for i in range(end[2] - at[2] if place_first else images):
+                            for j in range(images if place_first else end[2] - at[2]):
+                                n, x = (j, i) if place_first else (i, j)
+                                put_row(g, w, v, n, z, y, at[2] + x, out)
+                                out, count = out + 1, count + 1
+                at[2] = end[2]
+            at[1] = end[1]
+        at[0] = end[0]
     return count
+
+
+cdef inline void put_row(Geometry* g, Windows* w, Volume* v, int64_t n, int64_t z, int64_t y, int64_t x, Place* to) noexcept:
+    to.at[0], to.at[1], to.at[2] = z * g.s[0], y * g.s[1], x * g.s[2]
+    to.byte = volume_byte(v, to.at) + n * v.image
+    to.index = ((n * w.b[1] + z) * w.b[2] + y) * w.b[3] + x
+
+
+cdef bint repays_sorting(Geometry* g, Windows* w, int64_t images) noexcept:
+    """Whether windows lack more, in dimensions that no block cuts, than is done in vain: sorted blocks are done whole."""
+    cdef int64_t n, o, lack
+    cdef double whole = 1, done = <double>w.pixels * w.blocks
+    if not meets_padding(g):
+        return False
+    if w.b[0] > 1:
+        return True
+    for n in range(3):
+        lack = 0
+        for o in range(g.o[n] if w.n[1 + n] == 1 else 0):
+            lack += taps_outside(g, n, o, False) + taps_outside(g, n, o, True)
+        whole *= 1 - <double>lack / (g.o[n] * g.k[n])
+    return whole * done < <double>images * g.pixels
 
 
 cdef int64_t tap_rows(Geometry* g, Windows* w, int64_t channels, Volume* v, int64_t item, Place* out) noexcept:
@@ -261,7 +312,7 @@ cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, bint gradient, Tens
     return out
 
 
-cdef Tensor window_tables(Geometry* g, Windows* w, int code, int64_t m, bint gradient, Tensor direct):
+cdef Tensor window_tables(Geometry* g, Windows* w, int code, int64_t images, int64_t m, bint gradient, Tensor direct):
     """Tables of tiles and runs, see kernels/conv_windows.py; ``direct`` is an image that is read in place, or None.
 
     Of whole panels of ``m`` outputs and the last, in volumes of a whole panel of inputs and of the last: once where they
@@ -273,8 +324,8 @@ cdef Tensor window_tables(Geometry* g, Windows* w, int code, int64_t m, bint gra
     cdef int64_t* out
     cdef Place* rows
     cdef Tensor places, table
-    # Without padding the order of memory is the best.
-    cdef bint sorted = not gradient and w.b[0] > 1 and meets_padding(g)
+    # Where nothing is missing the order of memory is the best.
+    cdef bint sorted = not gradient and repays_sorting(g, w, images)
     for n in range(2):
         columns = min(m, b.panel) if n == 0 else m - (ceil_div(m, b.panel) - 1) * b.panel
         heights[n] = tile_height(code, columns)
@@ -387,7 +438,7 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     pixels = min(max(SUMS // m, <int64_t>96), <int64_t>768)
     pixels = max(min(pixels, images * g.pixels * groups // (2 if m * c * g.taps * item > LARGE_WEIGHTS else 8)), <int64_t>48)
     cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
-    cdef Tensor tables = window_tables(g, &w, code, m, False, None), memory
+    cdef Tensor tables = window_tables(g, &w, code, images, m, False, None), memory
     each = panels
     if w.blocks * groups < FEW_BLOCKS:
         each = ceil_div(panels, ceil_div(<int64_t>FEW_BLOCKS, w.blocks * groups))
@@ -481,7 +532,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct, direct)
-    cdef Tensor tables = window_tables(g, &w, code, m, True, x if direct else None), memory
+    cdef Tensor tables = window_tables(g, &w, code, images, m, True, x if direct else None), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
     each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))

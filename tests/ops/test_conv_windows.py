@@ -60,6 +60,10 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((11, 18, 3, 4, 3), 20, (3, 3, 3), 1, 1, 1, 1),
     ((5, 34, 12, 12), 66, (3, 3), 1, 7, 6, 1),
     ((8, 24, 9), 40, (4,), 1, 6, 1, 1),
+    # Few images, cut into blocks of rows or slices: sorted by column.
+    ((2, 70, 28, 29), 66, (3, 3), 1, 6, 6, 1),
+    ((1, 20, 40, 11), 70, (3, 5), 2, (1, 2), 1, 1),
+    ((1, 18, 20, 9, 10), 20, (3, 3, 3), 1, (1, 2, 1), (1, 2, 1), 1),
     # Pixels of all images in one row, as those of one leave registers empty.
     ((3, 300, 3, 3), 260, (1, 1), 1, 0, 1, 1),
     ((2, 640, 5), 512, (1,), 1, 0, 1, 2),
@@ -189,7 +193,9 @@ def test_any_strides():
 
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
-@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 33, 34)] + DEPTHWISE[:2])
+@pytest.mark.parametrize(
+    "case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 31, 33, 50, 51, 52)] + DEPTHWISE[:2]
+)
 def test_bits_do_not_depend_on_threads(case, dtype):
     shape, m, kernel, *geometry = case
     taeda.manual_seed(0)
