@@ -169,10 +169,10 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     """
     cdef int m = len(indices), d, k, how, inner, item = ITEMSIZE[near.code], code = near.code
     cdef Tensor index = <Tensor>indices[0]
-    cdef int nb = index.nd, parts = 1
-    cdef int64_t total = index.count, step, bad = 0, p = 1, work
+    cdef int nb = index.nd
+    cdef int64_t total = index.count, step, bad = 0, p = 1, work, low = 0, extent = 1
     cdef Dims outer, rest, middle
-    cdef int64_t arg[16]
+    cdef int64_t arg[17]
     cdef char* ptr[4]
     cdef bint good = True
     cdef kernel_t fn
@@ -181,6 +181,9 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     for d in range(m):
         if far.sizes[first + d] == 0:
             raise IndexError(f"index is out of bounds for dimension {first + d} with size 0")
+        step = (far.sizes[first + d] - 1) * far.strides[first + d] * item
+        low += min(step, 0)
+        extent += abs(step)
     outer.n = rest.n = middle.n = 0
     for d in range(first):
         add_dim(&outer, far.sizes[d], far.strides[d] * item, near.strides[d] * item)
@@ -250,7 +253,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if inner == EACH:
             launch(fn, ptr, arg, p, total * item)
         elif action == PUT:
-            launch_ordered(fn, ptr, arg, p, total, work, item)
+            launch_ordered(fn, ptr, arg, p, total, work, low, extent)
         else:
             launch(fn, ptr, arg, p * total, work)
         if bad:
@@ -260,67 +263,50 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if fn == NULL:
             fn = ADD_ROWS[code][action][inner][how] = build(
                 "accumulate_rows", (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
-        arg[15] = arg[1]
-        if p * total * work >= 4 * PIECE and p < 8:  # split rows between threads
-            arg[15] = row_part(arg[1], item)
-            parts = <int>((arg[1] + arg[15] - 1) // arg[15])
-        launch(fn, ptr, arg, p * parts, total * (work // parts + 1))
+        launch_ordered(fn, ptr, arg, p, 1, work, low, extent)
     return 0
 
 
-cdef int64_t row_part(int64_t count, int item) noexcept:
-    """Items of a row of ``count`` in a part of it, where threads share rows because the order of the index is kept.
-
-    Long runs matter more than many parts: of 8 parts of 512 bytes two threads were slower than one (docs/notes/0012).
-    """
-    cdef int64_t parts = count * item // 2048
-    if count * item < 256:
-        return count
-    parts = 2 if parts < 2 else 8 if parts > 8 else parts
-    return ((count + parts - 1) // parts + 15) // 16 * 16
-
-
-cdef struct Parts:
+cdef struct Ranges:
     char* ptr[4]
-    int64_t arg[16]
+    int64_t arg[17]
     kernel_t fn
     int64_t units
-    int64_t part      # items of a row
+    int64_t low       # bytes
+    int64_t width     # of a range
 
 
-cdef void put_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Parts [begin, end) of all rows that are written (:class:`Parts`), one part after the other."""
-    cdef Parts* all = <Parts*>ptr
-    cdef Parts some
-    cdef int64_t k
-    for k in range(begin, end):
-        some = all[0]
-        some.arg[1] = min(some.part, all.arg[1] - k * some.part)
-        some.ptr[0] += k * some.part * some.arg[4]
-        some.ptr[2] += k * some.part * some.arg[9]
-        some.fn(some.ptr, some.arg, 0, some.units)
+cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """The rows of the indexed side that lie in ranges [begin, end) of :class:`Ranges`, by all of the index."""
+    cdef Ranges* all = <Ranges*>ptr
+    cdef Ranges some = all[0]
+    some.arg[15], some.arg[16] = all.low + begin * all.width, all.low + end * all.width
+    some.fn(some.ptr, some.arg, 0, some.units)
 
 
-cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t nb, int64_t work, int item) except -1:
-    """Units are ``nb`` positions for each of ``p`` outer ones; ``work`` are the bytes of a row.
+cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t units, int64_t work, int64_t low,
+                        int64_t extent) except -1:
+    """Writes to one place happen in the order of the index: a thread takes all of it, for the outer positions or for the rows
+    of the indexed side that it owns.
 
-    The order of writes to one place is the order of the index: threads share outer positions or, where these are few, parts
-    of rows.
+    There are ``p`` outer positions, ``units`` of the kernel for each, ``work`` bytes of each row, and byte offsets of rows
+    within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the processor asks
+    ahead for lines of the other's part.
     """
-    cdef int64_t grain = PIECE // (work * nb) if work * nb < PIECE else 1
-    cdef Parts parts
-    parts.part = row_part(arg[1], item)
-    if p * nb * work <= 2 * PIECE or (p == 1 and parts.part == arg[1]):
-        fn(ptr, arg, 0, p * nb)
-    elif p < 8 and parts.part < arg[1]:
-        memcpy(parts.ptr, ptr, sizeof(parts.ptr))
-        memcpy(parts.arg, arg, sizeof(parts.arg))
-        parts.fn, parts.units = fn, p * nb
+    cdef int64_t total = arg[0] * work, parts = 8 if work >= 1024 else 4
+    cdef Ranges r
+    arg[15], arg[16] = low, low + extent
+    if p * total <= 4 * PIECE or (p == 1 and work < 128):
+        fn(ptr, arg, 0, p * units)
+    elif p >= 8 or work < 128:
         with nogil:
-            parallel_for(put_parts, <char**>&parts, NULL, (arg[1] + parts.part - 1) // parts.part, 1)
+            parallel_for(fn, ptr, arg, p * units, (PIECE // total + 1 if total < PIECE else 1) * units)
     else:
+        memcpy(r.ptr, ptr, sizeof(r.ptr))
+        memcpy(r.arg, arg, sizeof(r.arg))
+        r.fn, r.units, r.low, r.width = fn, p * units, low, (extent + parts - 1) // parts
         with nogil:
-            parallel_for(fn, ptr, arg, p * nb, grain * nb)
+            parallel_for(write_range, <char**>&r, NULL, parts, 1)
     return 0
 
 

@@ -123,7 +123,7 @@ class _Rows:
         self.nb, self.n0, self.n1, self.pb = (f.size(i) for i in range(4))
         self.far_n0, self.far_n1, self.far_pa, self.far_pb = (f.size(i) for i in range(4, 8))
         self.near_b, self.near_n0, self.near_n1, self.near_pa, self.near_pb = (f.size(i) for i in range(8, 13))
-        self.size, self.stride, self.chunk = (f.size(i) for i in range(13, 16))
+        self.size, self.stride, self.low, self.high = (f.size(i) for i in range(13, 17))
 
     def outer(self, p: Value) -> tuple[Value, Value]:
         """Offsets of the outer position ``p`` on the far and on the near side."""
@@ -144,6 +144,10 @@ class _Rows:
         at, bad = checked(f, at, size, wrap)
         return at * self.stride, bad if mask is None else f.select(mask, bad, 0)
 
+    def owns(self, place: Value) -> Value:
+        """Whether the row at that byte offset is one of those to be written."""
+        return (place >= self.low) & (place < self.high)
+
 
 @kernel
 def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
@@ -157,7 +161,8 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     been before ``put``.
 
     ``ptr = [dst, bad, src, index]``; ``arg = [nb, n0, n1, pb, far n0, n1, pa, pb strides, near b, n0, n1, pa, pb
-    strides, size, stride, chunk]``. ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``.
+    strides, size, stride, low, high]``. ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are the ``p``. Of rows that are
+    put only those at byte offsets within ``[low, high)`` are moved: threads that keep the order of the index share these.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
@@ -167,8 +172,8 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     with f.loop(f.begin, f.end, carry=[f.i64(0)]) as L:
         p = L.index / r.nb if inner != "1" else f.i64(0)
         b = L.index - p * r.nb if inner != "1" else L.index
-        far, bad = r.index(b)
-        near = b * r.near_b
+        place, bad = r.index(b)
+        far, near = place, b * r.near_b
         if inner != "1":
             far_p, near_p = r.outer(p)
             far, near = far + far_p, near + near_p
@@ -179,7 +184,7 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
         else:
             to_n1, at_n1 = (r.near_n1, r.far_n1) if get else (r.far_n1, r.near_n1)
             to_n0, at_n0 = (r.near_n0, r.far_n0) if get else (r.far_n0, r.near_n0)
-            with f.loop(0, r.n1) as J:
+            with f.loop(0, r.n1 if get else f.select(r.owns(place), r.n1, f.i64(0))) as J:
                 a, c = f.offset(to, J.index * to_n1), f.offset(at, J.index * at_n1)
                 if inner == "c":
                     copy_bytes(f, a, c, r.n0 * item, item)
@@ -279,18 +284,14 @@ def _fetch(f: Function, item: int, to: Value, src: Value, places: Value, count: 
 def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> None:
     """``far[p, index[b], q] op= near[p, b, q]``, in the order of ``b``. Arguments as :func:`rows` has them.
 
-    ``[begin, end)`` are pairs of ``p`` and a chunk of the inner dimension (``chunk`` items each), so that one thread
-    does all of ``b`` for what it owns. ``op`` is one of ``ACCUMULATE``; ``inner`` is ``1``, ``c`` or ``v``.
+    ``[begin, end)`` are the ``p``: one thread does all of ``b`` for the rows that it owns. ``op`` is one of ``ACCUMULATE``;
+    ``inner`` is ``1`` (where all rows are its own), ``c`` or ``v``.
     """
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
     r = _Rows(f, how, True)
-    chunks = (r.n0 + (r.chunk - 1)) / r.chunk
-    with f.loop(f.begin, f.end) as U:
-        p = U.index / chunks
-        first = (U.index - p * chunks) * r.chunk
-        stop = f.select(first + r.chunk < r.n0, first + r.chunk, r.n0)
-        far_p, near_p = r.outer(p)
+    with f.loop(f.begin, f.end) as P:
+        far_p, near_p = r.outer(P.index)
         base, origin = f.offset(dst, far_p), f.offset(src, near_p)
         if inner == "1":
 
@@ -300,14 +301,14 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
             _in_groups(f, r, single)
         else:
             with f.loop(0, r.nb) as B:
-                to, at = f.offset(base, r.index(B.index)[0]), f.offset(origin, B.index * r.near_b)
-                with f.loop(0, r.n1) as J:
+                place = r.index(B.index)[0]
+                to, at = f.offset(base, place), f.offset(origin, B.index * r.near_b)
+                with f.loop(0, f.select(r.owns(place), r.n1, f.i64(0))) as J:
                     a, c = f.offset(to, J.index * r.far_n1), f.offset(at, J.index * r.near_n1)
                     if inner == "c":
-                        a, c = (f.offset(x, first * t.bytes) for x in (a, c))
-                        accumulate_run(f, dtype, op, a, c, stop - first)
+                        accumulate_run(f, dtype, op, a, c, r.n0)
                     else:
-                        with f.loop(first, stop) as K:
+                        with f.loop(0, r.n0) as K:
                             here = f.load(f.offset(c, K.index * r.near_n0), t)
                             accumulate(f, dtype, op, f.offset(a, K.index * r.far_n0), here)
 

@@ -8,7 +8,7 @@ single kernel. Sums of float32 are carried between chunks in float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import scalar as s
@@ -196,20 +196,45 @@ REDUCTIONS["prod"] = Reduction(
 
 
 # ---- order ----------------------------------------------------------------------------------------------------------
+def _extremes(f: Function, a: Sequence[Number], b: Sequence[Number], choices: tuple) -> State:
+    """The extremes of pairs of numbers none of which is NaN."""
+    return tuple(
+        f.select(q > p if choose is greater else q < p, q, p) for p, q, (choose, _) in zip(a, b, choices, strict=True)
+    )
+
+
 def _extreme(*choices: tuple[Callable, Callable], mapping=lambda x: x, dtype_of=lambda d: d) -> Reduction:
     """One state per ``(choose, identity)``: amax, amin, aminmax."""
 
     def states(row: Row, x: int, dtype: str) -> State:
         f, t = row.f, part(dtype_of(dtype))
 
-        def step(acc, v):
-            return tuple(choose(f, a, mapping(v)) for a, (choose, _) in zip(acc, choices, strict=True))
-
         def combine(a, b):
             return tuple(choose(f, p, q) for p, q, (choose, _) in zip(a, b, choices, strict=True))
 
+        def step(acc, v):
+            return combine(acc, [mapping(v)] * len(choices))
+
         init = [(dtype_of(dtype), identity(t)) for _, identity in choices]
-        return row.fold([x], init, step, combine, blocked=False)
+
+        def exactly() -> State:
+            return row.fold([x], init, step, combine, blocked=False)
+
+        if t.kind != "f" or is_complex(dtype) or row.schedule.columns:
+            return exactly()
+        # Without NaN one instruction does for each number; a sum beside it, of one more, shows whether there is one. It may
+        # also be NaN for infinities of both signs: then the row is read once more.
+        best = row.fold(
+            [x],
+            [*init, (dtype_of(dtype), 0.0)],
+            lambda acc, v: (*_extremes(f, acc[:-1], [mapping(v)] * len(choices), choices), acc[-1] + mapping(v)),
+            lambda a, b: (*_extremes(f, a[:-1], b[:-1], choices), a[-1] + b[-1]),
+            blocked=False,
+        )
+        again = f.select(best[-1] != best[-1], f.i64(1), f.i64(0))
+        with f.loop(0, again, carry=list(best[:-1])) as L:
+            L.carry = exactly()
+        return tuple(L.carry)
 
     def merge(f: Function, a: State, b: State) -> State:
         return tuple(choose(f, p, q) for p, q, (choose, _) in zip(a, b, choices, strict=True))

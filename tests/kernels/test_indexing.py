@@ -4,8 +4,8 @@ import pytest
 from taeda.kernels import indexing as kernels
 
 
-def row_args(nb, n0=1, n1=1, pb=1, far=(0, 0, 0, 0), near=(0, 0, 0, 0, 0), size=0, stride=0, chunk=1 << 40):
-    return [nb, n0, n1, pb, *far, *near, size, stride, chunk]
+def row_args(nb, n0=1, n1=1, pb=1, far=(0, 0, 0, 0), near=(0, 0, 0, 0, 0), size=0, stride=0, owned=(-1 << 40, 1 << 40)):
+    return [nb, n0, n1, pb, *far, *near, size, stride, *owned]
 
 
 @pytest.fixture
@@ -51,12 +51,16 @@ def test_later_writes_win_and_sums_keep_their_order(run, rng):
     index = rng.integers(0, 20, 500)
     values = rng.standard_normal((500, 30)).astype("f4")
     bad = np.zeros(1, np.int64)
-    args = row_args(500, 30, far=(4, 0, 0, 0), near=(120, 4, 0, 0, 0), size=20, stride=120, chunk=8)
-    run(kernels.rows(4, "put", "c", "wrap"), [x, bad, values, index], args, 500)
+    ranges = [(0, 120), (120, 1200), (1200, 2400)]  # bytes of the rows that a thread owns
+    for owned in ranges:
+        args = row_args(500, 30, far=(4, 0, 0, 0), near=(120, 4, 0, 0, 0), size=20, stride=120, owned=owned)
+        run(kernels.rows(4, "put", "c", "wrap"), [x, bad, values, index], args, 500)
     expected = np.zeros_like(x)
     expected[index] = values
     np.testing.assert_array_equal(x, expected)
-    run(kernels.accumulate_rows("float32", "add", "c", "wrap"), [x, bad, values, index], args, 4, pieces=4)
+    for owned in ranges:
+        args = row_args(500, 30, far=(4, 0, 0, 0), near=(120, 4, 0, 0, 0), size=20, stride=120, owned=owned)
+        run(kernels.accumulate_rows("float32", "add", "c", "wrap"), [x, bad, values, index], args, 1)
     np.add.at(expected, index, values)
     np.testing.assert_array_equal(x, expected)
 

@@ -103,6 +103,27 @@ def test_variance_of_a_large_mean():
     assert got == pytest.approx(np.var(x.astype(np.float64), ddof=1), rel=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16, taeda.float32, taeda.float64])
+@pytest.mark.parametrize("n", [3, 17, 100, 5000])
+def test_extremes_with_nan_and_infinities(dtype, n):
+    """NaN wins; infinities of both signs, whose sum is none, do not take it for one."""
+    a = np.random.default_rng(0).standard_normal((7, n)).astype("f4")
+    a[1, n // 2] = np.nan
+    a[2, 0], a[2, -1] = np.inf, -np.inf
+    a[3] = -np.inf
+    a[4] = np.nan
+    a[5, 0], a[5, 1], a[5, -1] = np.inf, np.nan, -np.inf
+    x = taeda.from_numpy(a).to(dtype)
+    a = x.float().numpy()
+    for rows in (a, a[:1], a[2:3]):
+        t = taeda.from_numpy(rows.copy()).to(dtype)
+        np.testing.assert_array_equal(t.amax(1).float().numpy(), rows.max(1))
+        np.testing.assert_array_equal(t.amin(1).float().numpy(), rows.min(1))
+        np.testing.assert_array_equal(t.aminmax(dim=1).max.float().numpy(), rows.max(1))
+        np.testing.assert_array_equal(t.max().float().numpy(), rows.max())
+        np.testing.assert_array_equal(taeda.linalg.vector_norm(t, np.inf, 1).float().numpy(), abs(rows).max(1))
+
+
 def test_empty():
     x = taeda.empty((0, 3))
     assert x.sum().item() == 0
