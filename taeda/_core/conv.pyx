@@ -54,7 +54,7 @@ cdef enum Way:           # how a convolution, or a phase of its input's gradient
     WHOLE                # a kernel as large as the image: images by weights
     POINTS               # of single pixels: weights by pixels
     WINDOWS
-    LAST_CHANNELS        # depthwise, with channels last
+    LAST_CHANNELS        # depthwise or of small groups, with channels last
     LAST_OF_EITHER = LAST_CHANNELS   # those that follow have kernels for channels first alone
     FIRST_CHANNELS       # depthwise, or of few outputs
     WINOGRAD
@@ -172,9 +172,9 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     # Weights of one tap of many would have to be moved together.
     if pointwise(g, x, out, c) and not (w.turn and w.whole.taps > 1 and fits):
         return POINTS
-    if is_depthwise(c, m):
-        return LAST_CHANNELS if is_last_depthwise(g, x, out, c, m) else FIRST_CHANNELS
-    if few_outputs(g, m):
+    if is_last_depthwise(g, x, out, c, m):
+        return LAST_CHANNELS
+    if is_depthwise(c, m) or few_outputs(g, m):
         return FIRST_CHANNELS
     if alone and is_winograd(g, x.code, images, groups, c, m):
         return WINOGRAD
@@ -501,6 +501,9 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         x = every_pixel(&g, x)
     if p.words:
         return windows_gradient(&g, image_words(x), image_words(y), groups, True)
+    # Of groups that fill a register windows share more.
+    if 1 < c < last_lanes(compute_code(x.code)) and is_last_depthwise(&g, x, y, c, m):
+        return depthwise_last_gradient(&g, x, y, c)
     if is_depthwise(c, m):
         return depthwise_gradient(&g, x, y, groups, m)
     if narrow_points(&g, x, y, groups):
@@ -519,5 +522,5 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
     if last:
         x, y = x if x.strides[1] == 1 else to_last(x), y if y.strides[1] == 1 else to_last(y)
     if is_last_depthwise(g, x, y, 1, m):
-        return depthwise_last_gradient(g, x, y)
+        return depthwise_last_gradient(g, x, y, 1)
     return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)

@@ -10,13 +10,14 @@ cdef enum:
     LONG_SUM = 512         # numbers in one lane of a sum
     PIECES = 32            # at most, each with a buffer of its own
 
-    LAST_ARGS = 23
+    LAST_ARGS = 24
+    MOST_GROUP = 16        # channels of a group that lie side by side in a register
     LAST_ROWS = 1 << 15    # outputs of a task
 
 cdef kernel_t _depthwise[NDTYPES][VARIANTS]
 cdef kernel_t _depthwise_weight[NDTYPES][VARIANTS]
-cdef kernel_t _depthwise_last[NDTYPES]
-cdef kernel_t _depthwise_last_weight[NDTYPES]
+cdef kernel_t _depthwise_last[NDTYPES][MOST_GROUP + 1]
+cdef kernel_t _depthwise_last_weight[NDTYPES][MOST_GROUP + 1]
 cdef int64_t _register_bytes = 0, _depthwise_height = 0
 
 cdef struct Taps:          # of a dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next
@@ -230,20 +231,28 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
 
 # ---- channels last --------------------------------------------------------------------------------------------------------
 
-cdef kernel_t find_last(kernel_t* table, int code, str name) except NULL:
+cdef kernel_t find_last(kernel_t* table, int code, int64_t channels, str name) except NULL:
     from ..kernels import depthwise_last
     cdef size_t address
-    if table[code] == NULL:
-        assert len(depthwise_last.LAST_ARGS) == LAST_ARGS
-        address = getattr(depthwise_last, name)(NAMES[code])
-        table[code] = <kernel_t>address
-    return table[code]
+    if table[channels] == NULL:
+        assert len(depthwise_last.LAST_ARGS) == LAST_ARGS and max(depthwise_last.GROUPS) == MOST_GROUP
+        address = getattr(depthwise_last, name)(NAMES[code], channels)
+        table[channels] = <kernel_t>address
+    return table[channels]
 
 
-cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t m) noexcept:
-    """Whether both lie with channels last, one output per channel, in an image."""
-    return channels == 1 and m == 1 and x.strides[1] == 1 and y.strides[1] == 1 and x.sizes[1] >= 8 and (
-        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
+cdef bint spreads_groups(Geometry* g, int code, int64_t channels, int64_t m) except *:
+    """Whether groups have as many outputs as inputs, a few that divide a register, and a kernel that is known for them."""
+    if channels != m or channels & (channels - 1) or not 1 < channels <= min(MOST_GROUP, last_lanes(compute_code(code))):
+        return False
+    return abs(g.d[2]) == 1 and (g.s[2] == 1 and 1 <= g.k[2] <= 3 or g.s[2] == 2 and g.k[2] == 3)
+
+
+cdef bint is_last_depthwise(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t m) except *:
+    """Whether both lie with channels last, in an image, with one output per channel or small groups."""
+    return x.strides[1] == 1 and y.strides[1] == 1 and x.sizes[1] >= 8 and (
+        g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0) and (
+        channels == 1 and m == 1 or spreads_groups(g, x.code, channels, m))
 
 
 cdef Tensor to_last(Tensor t):
@@ -253,7 +262,7 @@ cdef Tensor to_last(Tensor t):
     return moved
 
 
-cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t* arg) noexcept:
+cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t* arg) noexcept:
     cdef int64_t item = ITEMSIZE[x.code], n
     arg[0], arg[1] = x.sizes[0], x.sizes[1]
     for n in range(1, 3):
@@ -262,59 +271,60 @@ cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t* arg) noexcept:
         arg[11 + n] = g.p[n] + ((g.k[n] - 1) * -g.d[n] if g.d[n] < 0 else 0)
         arg[14 + n], arg[17 + n] = x.strides[2 + n] * item, y.strides[2 + n] * item
     arg[14], arg[17] = x.strides[0] * item, y.strides[0] * item
-    arg[22] = x.sizes[1] * ITEMSIZE[compute_code(x.code)]
+    arg[23] = x.sizes[1] * ITEMSIZE[compute_code(x.code)]
+    arg[22] = channels * arg[23]
 
 
-cdef Tensor taps_first(Geometry* g, Tensor w, int64_t channels):
-    """Weights ``[channel, tap]`` as ``[tap, channel]``, turned round where the dilation is negative."""
-    cdef int64_t sizes[3]
-    cdef int64_t strides[3]
+cdef Tensor taps_first(Geometry* g, Tensor w):
+    """Weights ``[group, m, c, tap]`` as ``[tap, c, group * m]``, turned round where the dilation is negative."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
     cdef int64_t n, offset = 0, step = 1
-    sizes[0], sizes[1], sizes[2] = g.k[1], g.k[2], channels
+    sizes[0], sizes[1], sizes[2], sizes[3] = g.k[1], g.k[2], w.sizes[2], w.sizes[0] * w.sizes[1]
     for n in range(2, 0, -1):
         strides[n - 1] = -step if g.d[n] < 0 else step
         offset += (g.k[n] - 1) * step if g.d[n] < 0 else 0
         step *= g.k[n]
-    strides[2] = g.taps
-    cdef Tensor out = empty_tensor(w.code, 3, sizes)
-    copy_into(out, alias_tensor(w, 3, sizes, strides, offset))
+    strides[2], strides[3] = g.taps, g.taps * w.sizes[2]
+    cdef Tensor out = empty_tensor(w.code, 4, sizes)
+    copy_into(out, alias_tensor(w, 4, sizes, strides, offset))
     return out
 
 
 cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
     """:func:`depthwise` of images with channels last; of 16-bit floats, weights and bias are float32."""
     cdef int64_t arg[LAST_ARGS]
-    cdef int64_t images = x.sizes[0], channels = x.sizes[1], tasks
-    cdef double work = <double>out.count * g.taps
+    cdef int64_t images = x.sizes[0], channels = x.sizes[1], c = w.sizes[2], tasks
+    cdef double work = <double>out.count * g.taps * c
     cdef char* ptr[4]
-    w = taps_first(g, w, channels)
-    last_shape(g, x, out, arg)
+    w = taps_first(g, w)
+    last_shape(g, x, out, c, arg)
     arg[20] = even(g.o[1], max(LAST_ROWS // (g.o[2] * channels), <int64_t>1))
     arg[21] = bias is not None
     tasks = images * ceil_div(g.o[1], arg[20])
     ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, w.ptr if bias is None else bias.ptr
-    run(find_last(_depthwise_last, x.code, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
+    run(find_last(_depthwise_last[x.code], x.code, c, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
     return 0
 
 
-cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y):
-    """``[part, channel, tap]``, a view; of 16-bit floats in float32."""
+cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
+    """``[part, channel, c, tap]``, a view; of 16-bit floats in float32."""
     cdef int64_t arg[LAST_ARGS]
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
     cdef int64_t images = x.sizes[0], channels = x.sizes[1], parts, tasks
-    cdef double work = <double>y.count * g.taps
+    cdef double work = <double>y.count * g.taps * c
     cdef char* ptr[3]
-    last_shape(g, x, y, arg)
+    last_shape(g, x, y, c, arg)
     arg[20], arg[21] = even(images, 4), 0  # few numbers in one sum round better, and threads have something to do
     parts = ceil_div(images, arg[20])
-    sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, channels, 1
+    sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, c, channels
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
     tasks = parts * ceil_div(channels, last_lanes(out.code))
-    run(find_last(_depthwise_last_weight, x.code, "depthwise_last_weight"), ptr, arg, tasks, grain_of(work, tasks), work)
-    sizes[1], sizes[2] = channels, g.taps
-    strides[0], strides[1], strides[2], strides[3] = g.taps * channels, 1, channels, 1
+    run(find_last(_depthwise_last_weight[x.code], x.code, c, "depthwise_last_weight"), ptr, arg, tasks, grain_of(work, tasks), work)
+    sizes[1], sizes[2], sizes[3] = channels, c, g.taps
+    strides[0], strides[1], strides[2], strides[3] = g.taps * c * channels, 1, channels, c * channels
     return alias_tensor(out, 4, sizes, strides, 0)
 
 

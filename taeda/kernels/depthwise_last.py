@@ -2,14 +2,17 @@
 
 Nothing is laid out: a tap is a register of the input times one of the weights, which are ``[tap, channel]``. The usual
 widths and strides load a register once for all windows of a row that it is in; for the others, what a window has outside of
-the image is left out of its loops. One input channel per group and one output; two dimensions cover one.
+the image is left out of its loops. Groups have as many input channels as outputs, mostly one; two dimensions cover one.
+
+Of groups of a few channels (:data:`GROUPS`) a register holds several: each input of a group in turn is spread over the lanes of
+its outputs, and weights are ``[tap, input, channel]``. Only :data:`GROUPED` widths and strides are known.
 
 Images of 16-bit floats are read and written as they are; weights, bias and sums are then float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .build import kernel
 from .gemm import multiply_add, smaller
@@ -17,14 +20,16 @@ from .ir import F32, I64, PTR, TYPES, U16, Function, Helper, Type, Value
 from .pool import larger
 
 #: Sizes of input, output and kernel, stride, dilation (positive), padding (may be negative); byte strides of image, row and
-#: pixel. A task does ``block`` rows of an image. ``w_t`` is the bytes from tap to tap.
-LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n y_h y_w block bias w_t".split())
+#: pixel. A task does ``block`` rows of an image. ``w_t`` is the bytes from tap to tap, ``w_j`` from input to input of a group.
+LAST_ARGS = tuple("images c ih iw oh ow kh kw sh sw dh dw ph pw x_n x_h x_w y_n y_h y_w block bias w_t w_j".split())
 
 AT_ONCE = 4  # output positions, or sums of a gradient
 WIDE = 8  # output positions whose windows share what is loaded
 ROWS_AT_ONCE = 16  # rows of outputs of one sum of a gradient in registers: longer ones would round worse
 #: Widths and strides of kernels for which they do.
 SHARED = ((3, 1), (5, 1), (7, 1), (3, 2), (5, 2))
+GROUPS = (2, 4, 8, 16)  # channels of a group, at most a register
+GROUPED = ((1, 1), (2, 1), (3, 1), (3, 2))
 
 
 def _sums(io: Type) -> Type:
@@ -35,6 +40,24 @@ def _sums(io: Type) -> Type:
 def _read(f: Function, place: Value, io: Type, lanes: int, mask: Value) -> Value:
     """Neighbouring channels of a pixel."""
     return f.load(place, io, lanes, mask).to(_sums(io))
+
+
+class _Pixel:
+    """Neighbouring channels of a pixel, of groups of so many."""
+
+    def __init__(self, f: Function, place: Value, io: Type, lanes: int, mask: Value, group: int):
+        self.f, self.place, self.io, self.lanes, self.group = f, place, io, lanes, group
+        if group < lanes:
+            self.all = _read(f, place, io, lanes, mask)
+
+    def spread(self, j: int) -> Value:
+        """The ``j``-th of each group in all of its lanes."""
+        if self.group == 1:
+            return self.all
+        if self.group == self.lanes:  # a load that spreads leaves the shuffles to the arithmetic
+            one = self.f.load(self.f.offset(self.place, j * self.io.bytes), self.io)
+            return self.f.splat(one.to(_sums(self.io)), self.lanes)
+        return self.all.shuffle([i // self.group * self.group + j for i in range(self.lanes)])
 
 
 class _Line:
@@ -70,14 +93,14 @@ def _is_shared(g: dict[str, Value], width: int, stride: int) -> Value:
     return (g["kw"] == width) & (g["sw"] == stride) & (g["dw"] == 1)
 
 
-def _shared_windows(f: Function, io: Type, width: int, stride: int) -> Helper:
+def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) -> Helper:
     """A row of outputs, ``WIDE`` at a time: what is loaded of a row of the input meets all windows that it is in.
 
     ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at ``nothing``,
     and outputs past the end are written to ``spare``.
     """
-    h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 11, *[PTR] * 2)
-    to, row, weights, bias, given, first, last, tap_h, c, ow, iw, pw, x_w, y_w, w_t, nothing, spare = h.params
+    h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 12, *[PTR] * 2)
+    to, row, weights, bias, given, first, last, tap_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing, spare = h.params
     t = _sums(io)
     lanes = h.lanes(t)
     columns = (WIDE - 1) * stride + width
@@ -90,14 +113,19 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int) -> Helper:
         with h.loop(first, last, carry=[level] * WIDE) as H:
             acc = list(H.carry)
             taps, places = h.offset(w, H.index * width * w_t), h.offset(source, H.index * tap_h)
-            weight = [h.load(h.offset(taps, w_t * i), t, lanes, inside) for i in range(width)]
+            pixels = []
             for column in range(columns):
                 there = (begin + column >= 0) & (begin + column < iw)
-                place = h.select(there, h.offset(places, x_w * column), nothing)
-                value = _read(h, place, io, lanes, inside)
-                for i in range(WIDE):
-                    if 0 <= column - i * stride < width:
-                        acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
+                pixels.append(
+                    _Pixel(h, h.select(there, h.offset(places, x_w * column), nothing), io, lanes, inside, group)
+                )
+            for j in range(group):
+                weight = [h.load(h.offset(taps, w_t * i + w_j * j), t, lanes, inside) for i in range(width)]
+                for column, pixel in enumerate(pixels):
+                    value = pixel.spread(j)
+                    for i in range(WIDE):
+                        if 0 <= column - i * stride < width:
+                            acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
             H.carry = acc
         target = h.offset(to, X.index * y_w + at)
         for i, value in enumerate(H.carry):
@@ -151,8 +179,20 @@ def _any_windows(f: Function, io: Type, g: dict[str, Value], target: Value, row:
     singly(X.index, g["ow"])
 
 
+def _shared(f: Function, io: Type, group: int, make: Callable[..., Helper]) -> dict[tuple[int, int], Helper]:
+    """Helpers by width and stride."""
+    return {size: make(f, io, *size, group) for size in (SHARED if group == 1 else GROUPED)}
+
+
+def _none_of(f: Function, g: dict[str, Value], sizes: Iterable[tuple[int, int]]) -> Value:
+    others = f.i64(1) == 1
+    for width, stride in sizes:
+        others = others & ~_is_shared(g, width, stride)
+    return others
+
+
 @kernel
-def depthwise_last(f: Function, dtype: str) -> None:
+def depthwise_last(f: Function, dtype: str, group: int) -> None:
     """``y = bias + sum over taps of w * x``; see :data:`LAST_ARGS`. Pointers: y, x, w, bias. The range counts blocks of rows."""
     io = TYPES[dtype]
     t = _sums(io)
@@ -160,12 +200,10 @@ def depthwise_last(f: Function, dtype: str) -> None:
     lanes, blocks = f.lanes(t), (g["oh"] + g["block"] - 1) / g["block"]
     whole, end = _whole_windows(f, g)
     tap_h, tap_w, step = g["dh"] * g["x_h"], g["dw"] * g["x_w"], g["sw"] * g["x_w"]
-    shared = {size: _shared_windows(f, io, *size) for size in SHARED}
+    shared = _shared(f, io, group, _shared_windows)
     nothing, spare = f.scratch(f.vector_bytes), f.scratch(f.vector_bytes)
     f.store(nothing, f.const(t, 0, lanes))
-    others = f.i64(1) == 1
-    for width, stride in SHARED:
-        others = others & ~_is_shared(g, width, stride)
+    others = _none_of(f, g, shared)
     with f.loop(f.begin, f.end) as T:
         image, begin = T.index / blocks, T.index % blocks * g["block"]
         x, y = f.offset(f.data(1), image * g["x_n"]), f.offset(f.data(0), image * g["y_n"])
@@ -176,47 +214,56 @@ def depthwise_last(f: Function, dtype: str) -> None:
             for (width, stride), helper in shared.items():
                 with f.when(_is_shared(g, width, stride)):
                     f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["c"],
-                           g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], nothing, spare)  # fmt: skip
-            with f.when(others):
-                _any_windows(f, io, g, target, row, line, whole, end, tap_h, tap_w, step)
+                           g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], g["w_j"], nothing, spare)  # fmt: skip
+            if group == 1:
+                with f.when(others):
+                    _any_windows(f, io, g, target, row, line, whole, end, tap_h, tap_w, step)
 
 
-def _shared_sums(f: Function, io: Type, width: int, stride: int) -> Helper:
+def _shared_sums(f: Function, io: Type, width: int, stride: int, group: int) -> Helper:
     """Adds to ``sums`` of a row of taps what ``count`` rows of outputs give: ``WIDE`` of them share what is loaded.
 
     ``row`` is where the first of them meets the image's column 0, ``x_h`` and ``y_h`` the bytes to the next. What is outside
     of the image, or past the last output, is read at ``nothing``.
     """
-    h = f.helper(f"sums_{width}_{stride}", *[PTR] * 3, *[I64] * 10, PTR)
-    sums, row, grad, count, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, nothing = h.params
+    h = f.helper(f"sums_{width}_{stride}", *[PTR] * 3, *[I64] * 11, PTR)
+    sums, row, grad, count, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing = h.params
     t = _sums(io)
     lanes = h.lanes(t)
     inside, zero = h.first(c, lanes), h.const(t, 0, lanes)
-    apart = 2 if width < 5 else 1  # sums at a time: each waits for the last addition to it
-    with h.loop(0, count, carry=[zero] * (width * apart)) as Y:
-        places, outputs = h.offset(row, Y.index * x_h), h.offset(grad, Y.index * y_h)
-        with h.loop(0, ow, WIDE, carry=list(Y.carry)) as X:
-            acc, begin = list(X.carry), X.index * stride - pw
-            values = []
-            for i in range(WIDE):
-                place = h.select(X.index + i < ow, h.offset(outputs, (X.index + i) * y_w), nothing)
-                values.append(_read(h, place, io, lanes, inside))
-            for column in range((WIDE - 1) * stride + width):
-                there = (begin + column >= 0) & (begin + column < iw)
-                place = h.select(there, h.offset(places, (begin + column) * x_w), nothing)
-                value = _read(h, place, io, lanes, inside)
-                for i in range(WIDE):
-                    tap = column - i * stride
-                    if 0 <= tap < width:
-                        at = tap * apart + i % apart
-                        acc[at] = multiply_add(h, value, values[i], acc[at])
-            X.carry = acc
-        Y.carry = X.carry
-    for tap in range(width):
-        place, total = h.offset(sums, w_t * tap), Y.carry[tap * apart]
-        for i in range(1, apart):
-            total = total + Y.carry[tap * apart + i]
-        h.store(place, h.load(place, t, lanes, inside) + total, inside)
+    # Inputs of a group whose sums stay in the registers beside the outputs.
+    together = min(group, 2 if h.vector_bytes == 32 else 8)
+    wide = WIDE if width * together <= 16 else WIDE // 2
+    apart = 2 if width * together < 5 else 1  # sums at a time: each waits for the last addition to it
+    for first in range(0, group, together):
+        with h.loop(0, count, carry=[zero] * (width * together * apart)) as Y:
+            places, outputs = h.offset(row, Y.index * x_h), h.offset(grad, Y.index * y_h)
+            with h.loop(0, ow, wide, carry=list(Y.carry)) as X:
+                acc, begin = list(X.carry), X.index * stride - pw
+                values = []
+                for i in range(wide):
+                    place = h.select(X.index + i < ow, h.offset(outputs, (X.index + i) * y_w), nothing)
+                    values.append(_read(h, place, io, lanes, inside))
+                for column in range((wide - 1) * stride + width):
+                    there = (begin + column >= 0) & (begin + column < iw)
+                    place = h.select(there, h.offset(places, (begin + column) * x_w), nothing)
+                    pixel = _Pixel(h, place, io, lanes, inside, group)
+                    for j in range(together):
+                        one = pixel.spread(first + j)
+                        for i in range(wide):
+                            tap = column - i * stride
+                            if 0 <= tap < width:
+                                at = (tap * together + j) * apart + i % apart
+                                acc[at] = multiply_add(h, one, values[i], acc[at])
+                X.carry = acc
+            Y.carry = X.carry
+        for tap in range(width):
+            for j in range(together):
+                place, at = h.offset(sums, w_t * tap + w_j * (first + j)), (tap * together + j) * apart
+                total = Y.carry[at]
+                for i in range(1, apart):
+                    total = total + Y.carry[at + i]
+                h.store(place, h.load(place, t, lanes, inside) + total, inside)
     return h
 
 
@@ -274,8 +321,8 @@ def _any_sums(f: Function, io: Type, g: dict[str, Value], sums: Value, x: Value,
 
 
 @kernel
-def depthwise_last_weight(f: Function, dtype: str) -> None:
-    """``w[part, tap, channel] = sum of x * y``, where y is the output's gradient; see :data:`LAST_ARGS`.
+def depthwise_last_weight(f: Function, dtype: str, group: int) -> None:
+    """``w[part, tap, input, channel] = sum of x * y``, where y is the output's gradient; see :data:`LAST_ARGS`.
 
     Pointers: w, x, y. ``block`` is the images of a part. The range counts parts by vectors of channels.
     """
@@ -286,21 +333,21 @@ def depthwise_last_weight(f: Function, dtype: str) -> None:
     vectors = (g["c"] + lanes - 1) / lanes
     zero, nothing = f.const(t, 0, lanes), f.scratch(f.vector_bytes)
     f.store(nothing, zero)
-    shared = {size: _shared_sums(f, io, *size) for size in SHARED}
-    others = f.i64(1) == 1
-    for width, stride in SHARED:
-        others = others & ~_is_shared(g, width, stride)
+    shared = _shared(f, io, group, _shared_sums)
+    others = _none_of(f, g, shared)
     with f.loop(f.begin, f.end) as T:
         part, channel = T.index / vectors, T.index % vectors * lanes
         inside, at = f.first(g["c"] - channel, lanes), channel * io.bytes
         sums = f.offset(f.data(0), part * taps * g["w_t"] + channel * t.bytes)
         with f.loop(0, taps) as K:
-            f.store(f.offset(sums, K.index * g["w_t"]), zero, inside)
+            for j in range(group):
+                f.store(f.offset(sums, K.index * g["w_t"] + g["w_j"] * j), zero, inside)
         first = part * g["block"]
         with f.loop(first, smaller(f, first + g["block"], g["images"])) as N:
             x, y = f.offset(f.data(1), N.index * g["x_n"] + at), f.offset(f.data(2), N.index * g["y_n"] + at)
-            with f.when(others):
-                _any_sums(f, io, g, sums, x, y, inside)
+            if group == 1:
+                with f.when(others):
+                    _any_sums(f, io, g, sums, x, y, inside)
             with f.when(~others), f.loop(0, g["oh"], ROWS_AT_ONCE) as Y, f.loop(0, g["kh"]) as H:
                 # Rows of outputs, of these, that meet the image with this row of taps.
                 low, high = _meets(f, g, H.index, "h")
@@ -311,4 +358,4 @@ def depthwise_last_weight(f: Function, dtype: str) -> None:
                 for (width, stride), helper in shared.items():
                     with f.when((high > low) & _is_shared(g, width, stride)):
                         f.call(helper, taps_of_row, row, grad, high - low, g["sh"] * g["x_h"], g["y_h"], g["c"] - channel,
-                               g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], nothing)  # fmt: skip
+                               g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], g["w_j"], nothing)  # fmt: skip

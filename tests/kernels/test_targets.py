@@ -52,7 +52,10 @@ def kernels(target):
         yield "matmul", matmul.text("float32", target=target)
         yield "windows", conv_windows.text("float32", target=target)
         for dtype in ("float32", "bfloat16", "float16"):
-            yield f"depthwise, channels last, {dtype}", depthwise_last.text(dtype, target=target)
+            yield (
+                f"depthwise, channels last, {dtype}",
+                depthwise_last.text(dtype, 4 if dtype == "float16" else 1, target=target),
+            )
         for dtype, lines, step, ways, flat in (
             ("float32", 3, 2, 1, False),
             ("bfloat16", 2, 1, 2, False),
@@ -63,7 +66,10 @@ def kernels(target):
             yield f"depthwise gradient, {of}", depthwise_weight.text(*of, flat, not flat, not flat, target=target)
         yield "pooling, channels last", pool_last.text("bfloat16", "argmax", target=target)
         yield "pooling, channels last, gradient", pool_back_last.text("float32", "argmax", target=target)
-        yield "depthwise, channels last, gradient", depthwise_last_weight.text("float32", target=target)
+        yield (
+            "depthwise, channels last, gradient",
+            depthwise_last_weight.text("float32", 8 if target.vector_bytes >= 32 else 4, target=target),
+        )
         yield "windows gradient", windows_gradient.text("float32", target=target)
         yield "pairs of rows", pair_rows.text("bfloat16", target=target)
         yield "winograd", winograd.text("float32", target=target)

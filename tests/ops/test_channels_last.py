@@ -31,6 +31,13 @@ OPS = {
     "conv, depthwise 5x5, wide padding": lambda x: F.conv2d(x, weight(32, 1, 5, 5), weight(32), padding=6, groups=32),
     "conv, depthwise 7x7": lambda x: F.conv2d(x, weight(32, 1, 7, 7), weight(32), padding=3, groups=32),
     "conv, depthwise 5x5, stride 2": lambda x: F.conv2d(x, weight(32, 1, 5, 5), stride=2, padding=2, groups=32),
+    "conv, groups of 2": lambda x: F.conv2d(x, weight(32, 2, 3, 3), weight(32), padding=1, groups=16),
+    "conv, groups of 4, stride 2": lambda x: F.conv2d(x, weight(32, 4, 3, 3), stride=2, padding=1, groups=8),
+    "conv, groups of 8, 4x2, dilated": lambda x: F.conv2d(x, weight(32, 8, 4, 2), padding=2, dilation=(2, 1), groups=4),
+    "conv, groups of 16": lambda x: F.conv2d(x, weight(32, 16, 3, 3), padding=2, groups=2),
+    "conv, groups of 16, stride (1, 2)": lambda x: F.conv2d(
+        x, weight(32, 16, 2, 3), stride=(1, 2), padding=1, groups=2
+    ),
     "conv, depthwise 4x3, dilated": lambda x: F.conv2d(x, weight(32, 1, 4, 3), padding=2, dilation=(3, 2), groups=32),
     "conv, depthwise 1x7, stride 3": lambda x: F.conv2d(x, weight(32, 1, 1, 7), stride=3, padding=(0, 3), groups=32),
     "conv, few outputs": lambda x: F.conv2d(x, weight(3, 32, 3, 3)),
@@ -108,7 +115,8 @@ def test_format_is_kept(format, fn):
 
 
 @pytest.mark.parametrize(
-    "groups, stride, kernel", [(32, 1, (3, 3)), (32, 2, (3, 3)), (32, 1, (5, 4)), (1, 1, (1, 1)), (1, 2, (3, 3))]
+    "groups, stride, kernel",
+    [(32, 1, (3, 3)), (32, 2, (3, 3)), (32, 1, (5, 4)), (1, 1, (1, 1)), (1, 2, (3, 3)), (8, 1, (3, 3)), (4, 2, (2, 3))],
 )
 def test_gradient_of_weights(groups, stride, kernel):
     """The same as from channels first, and the same bits for any number of threads."""
