@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
-from .pool cimport is_resting, kernel_t, parallel_for
+from .pool cimport kernel_t, parallel_for
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
@@ -37,6 +37,7 @@ cdef enum:
     NEAR = 3328           # bytes from one row to the next with which caches hold blocks in place
     NEAR_BYTES = 1 << 20  # of B that is used in place by more rows than those
     AHEAD = 1 << 23       # bytes of B that are packed before they are multiplied
+    WIDENED = 1 << 13     # complex numbers that are worth a piece of their own to widen
     AHEAD_PANELS = 8      # panels for which a task should pack its rows of A, at least
 
 cdef kernel_t _matmul[NDTYPES]
@@ -46,6 +47,7 @@ cdef kernel_t _few[NDTYPES]       # few rows against a matrix by rows
 cdef kernel_t _inner[NDTYPES]
 cdef kernel_t _pack_a[NDTYPES]
 cdef kernel_t _pack_b[NDTYPES]
+cdef kernel_t _widen[NDTYPES]
 cdef int64_t _panel[NDTYPES]     # columns of a panel
 cdef int64_t _pitch              # items between one k and the next in packed A
 cdef int64_t _group              # tiles that pack_a does at a time
@@ -361,7 +363,8 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     elif wanted > 1:
         across = min(panels, wanted)
         # Every task packs its panels of B again, which costs as much as a dozen rows or two.
-        down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 64)))
+        # In place a few rows are worth it where there is little else to share.
+        down = max(1, min(ceil_div(wanted, across), p.m // (192 if flags else 24 if across < 4 else 64)))
         if p.n > p.m:  # the larger operand is read once
             flags |= DOWN_FIRST
     init = p.init
@@ -593,7 +596,9 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     cdef int64_t i, j, r, batch = 1, k, n, item = ITEMSIZE[a.code] // 2
     cdef int nd
     cdef Tensor out, wide
-    cdef bint rests = is_resting()
+    cdef kernel_t fn
+    cdef char* ptr[2]
+    cdef int64_t arg[1]
     if turned:
         memcpy(sizes, b.sizes, b.nd * 8)
         memcpy(strides, b.strides, b.nd * 8)
@@ -602,8 +607,12 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
         b = alias_tensor(b, b.nd, sizes, strides, 0)
     if a.code == C32:
         return cast(complex_product(cast(a, C64), cast(b, C64), False), C32)
+    if b.nd == 1 and a.nd == 2 and a.strides[0] == 1 and a.strides[1] == a.sizes[0] and a.sizes[0] > 1:
+        # A vector from the other side, by the matrix as it lies in memory.
+        sizes[0], sizes[1], strides[0], strides[1] = a.sizes[1], a.sizes[0], a.sizes[0], 1
+        return complex_product(b, alias_tensor(a, 2, sizes, strides, 0), False)
     a, b = contiguous_tensor(a), contiguous_tensor(b)
-    if b.nd == 2 and a.count <= FEW_ROWS * b.sizes[0] and b.sizes[1] > 1 and a.count and not rests:
+    if b.nd == 2 and a.count <= FEW_ROWS * b.sizes[0] and b.sizes[1] > 1 and a.count:
         return few_complex_rows(a, b)
     k, n = b.sizes[0], 1
     if b.nd > 1:
@@ -614,13 +623,11 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     memcpy(sizes, b.sizes, b.nd * 8)
     sizes[nd - 2], sizes[nd - 1] = 2 * k, 2 * n
     wide = empty_tensor(REAL_OF[a.code], nd, sizes)
-    with nogil:
-        if rests:
-            pass
-        elif item == 4:
-            widen(<float*>b.ptr, <float*>wide.ptr, batch * k, n)
-        else:
-            widen(<double*>b.ptr, <double*>wide.ptr, batch * k, n)
+    fn = _widen[wide.code]
+    if fn == NULL:
+        fn = find(_widen, wide.code, "widen")
+    ptr[0], ptr[1], arg[0] = wide.ptr, b.ptr, 2 * n
+    run(fn, ptr, arg, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)), <double>batch * k * n)
     out = product(real_view(a), wide, None, False)
     # Back to complex: half as many columns; the one column of a vector goes.
     nd = out.nd
@@ -651,19 +658,6 @@ cdef void join_parts(real* both, real* out, int64_t count) noexcept nogil:
     cdef real* y = both + 2 * count
     for i in range(count):
         out[2 * i], out[2 * i + 1] = both[2 * i] - y[2 * i + 1], both[2 * i + 1] + y[2 * i]
-
-
-cdef void widen(real* b, real* wide, int64_t rows, int64_t n) noexcept nogil:
-    """Each complex row becomes two real ones: as it is, and multiplied by i."""
-    cdef int64_t r, j
-    for r in range(rows):
-        for j in range(n):
-            wide[2 * j] = b[2 * j]
-            wide[2 * j + 1] = b[2 * j + 1]
-            wide[2 * n + 2 * j] = -b[2 * j + 1]
-            wide[2 * n + 2 * j + 1] = b[2 * j]
-        b += 2 * n
-        wide += 4 * n
 
 
 # ---- checks -------------------------------------------------------------------------------------------------------------

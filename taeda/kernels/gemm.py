@@ -576,6 +576,23 @@ def pack_a(f: Function, dtype: str) -> None:
 
 
 @kernel
+def widen(f: Function, dtype: str) -> None:
+    """B of a complex product: ``ptr = [wide, b]``, ``arg = [real numbers of a row]``; the range counts rows.
+
+    Each row becomes two: as it is, and multiplied by i. Complex rows of A are multiplied by that as real ones.
+    """
+    t, n = TYPES[dtype], f.size(0)
+    lanes = f.lanes(t)
+    turned = [i - 1 if i % 2 else lanes + i + 1 for i in range(lanes)]
+    with f.loop(f.begin, f.end) as R, f.loop(0, n, lanes) as V:
+        inside = f.first(n - V.index, lanes)
+        x = f.load(f.offset(f.data(1), (R.index * n + V.index) * t.bytes), t, lanes, inside)
+        to = f.offset(f.data(0), (R.index * n * 2 + V.index) * t.bytes)
+        f.store(to, x, inside)
+        f.store(f.offset(to, n * t.bytes), x.shuffle(turned, x * -1.0), inside)
+
+
+@kernel
 def pack_b(f: Function, dtype: str) -> None:
     """All of B as panels of ``[depth, width]``, those of the first ``kc`` of k first. The range counts panels."""
     t = TYPES[dtype]

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core import Composite, Tensor, bool_, gemm, install
 from . import flops
+from .pointwise import addcmul
 from .table import METHODS, alias, composite, primitive
 from .views import reshape, sum_to, transpose, unsqueeze
 
@@ -471,6 +472,14 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
     _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))
     _check_addend("addr", input, (vec1.shape[0], vec2.shape[0]))
+    dtype = input.dtype
+    if (
+        dtype is vec1.dtype is vec2.dtype
+        and dtype.itemsize >= 4
+        and (dtype.is_floating_point or dtype.is_complex)
+        and beta
+    ):
+        return addcmul(input if beta == 1 else input * beta, vec1.unsqueeze(-1), vec2, value=alpha)
     product = outer(vec1, vec2)
     if input.dtype is product.dtype is bool_:  # numbers count as true or false
         alpha, beta = bool(alpha), bool(beta)

@@ -12,7 +12,7 @@ import taeda  # noqa: E402
 
 from . import peer  # noqa: E402
 
-ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8}
+ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def _relative(got, exact):
@@ -152,11 +152,23 @@ def test_attention(shape, causal):
     check(run, q, k, v)
 
 
-def test_attention_with_a_mask():
-    q, k, v, mask = randn(2, 3, 20, 16), randn(2, 3, 30, 16, seed=1), randn(2, 3, 30, 16, seed=2), randn(20, 30)
-    run = _with_gradients(lambda T, q, k, v: T.nn.functional.scaled_dot_product_attention(q, k, v))
-    check(run, q, k, v)
-    check(lambda T, *x: (T.nn.functional.scaled_dot_product_attention(*x),), q, k, v, mask)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [0.1, 1, 10, 100])
+@pytest.mark.parametrize("kind", ["all", "causal", "bool", "added"])
+@pytest.mark.parametrize("length, numbers", [(64, 16), (150, 80)])
+def test_attention_of_scores_of_any_size(length, numbers, kind, size, dtype):
+    """``size`` is about that of the scores; of 100 only a few keys have any weight."""
+    stored = getattr(torch, dtype)
+    q, k, v = (randn(1, 2, length, numbers, seed=i) * (1 if i else size) for i in range(3))
+    q, k, v, added = (x.to(stored).double() for x in (q, k, v, randn(length, length)))
+    mask = {"bool": added < 0.5, "added": added}.get(kind)
+
+    def attention(T, q, k, v):
+        m = mask if mask is None or T is torch else peer.ours(mask)
+        m = m.to(q.dtype) if kind == "added" else m
+        return T.nn.functional.scaled_dot_product_attention(q, k, v, m, is_causal=kind == "causal")
+
+    check(_with_gradients(attention), q, k, v, dtype=dtype)
 
 
 def test_embedding_gradient():
