@@ -34,14 +34,20 @@ cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept n
 
 cdef enum:
     BLOCKS = 1248             # words beside those asked for: the old block and the rest of the new one
-    CHUNK = 65536             # words in flight: 256 KiB, inside a core's own cache
-    SHARE = 8192              # words that one thread turns into numbers at a time
+    SOME = 4992               # words in flight: 20 KiB, inside the first-level cache
+    LIGHT = 1 << 20           # words of a thread's part that pay for its jump (some 0.1 ms), of cheap distributions
+    HEAVY = 1 << 19           # and of others
 
 cdef enum Distribution:
     UNIFORM, INTEGERS, WIDE_INTEGERS, BERNOULLI, EXPONENTIAL, GEOMETRIC, CAUCHY, NORMAL, NORMAL_PAIRS, LOG_NORMAL_PAIRS
 
 # The kernel of a distribution and a dtype, compiled at its first use; with it those of the generator.
 cdef kernel_t find(int distribution, int code) except NULL
+# `steps` steps of a kernel of `count` pointers, which advance by `strides` bytes a step; the second is set to the next words, of
+# which each step takes `words`. `buffer` has room for SOME + BLOCKS. Long
+# fills go by parts of at least `least` words, side by side. The caller holds the generator.
+cdef int run_steps(Generator g, kernel_t fn, char** base, int64_t* strides, int count, int64_t steps, int64_t* arg,
+                   int64_t words, int64_t least, uint32_t* buffer) except -1 nogil
 # `n` elements of a distribution at `out`; `a` and `b` are the kernel's arguments, floats as the bits of a double.
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1
 # `n` normal numbers (or their exponentials) of float32 or float64, the way that takes them in pairs.

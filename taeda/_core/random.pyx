@@ -1,19 +1,20 @@
 """The CPU random number generator, with PyTorch's streams.
 
 A Generator holds the state of an MT19937. Numbers are made in two steps: the words of the stream, in order, into a
-small buffer (serial by nature, but a vector at a time), and a kernel of ``kernels/random.py`` that turns them into
-elements of the output (parallel, as each element knows its words). The buffer stays in the cache.
+small buffer that stays in the first-level cache, and a kernel of ``kernels/random.py`` that turns them into elements of
+the output. Long fills are cut into parts, whose threads jump to where their words begin.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport cos, exp, log1p, sin, sqrt
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, empty_tensor
 
+from .pool import get_num_threads
 from .tensor import DTYPE_NAMES, device
 
 cdef extern from "pythread.h" nogil:
@@ -35,8 +36,8 @@ cdef extern from *:
 cdef enum:
     N = 624
     M = 397
-    SOME = 4992           # words that are tempered apart from their use at a time
     SMALL = 1024          # words that are kept on the stack
+    SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
 
 cdef kernel_t twist_kernel = NULL, temper_kernel = NULL
 cdef kernel_t[16][NDTYPES] found   # by distribution and dtype
@@ -110,28 +111,34 @@ cdef double next_unit(Generator g) noexcept nogil:
     return <double>(next64(g) & ((<uint64_t>1 << 53) - 1)) * (1.0 / 9007199254740992.0)
 
 
-cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept nogil:
+cdef uint32_t* next_raw(uint32_t* state, int64_t* position, uint32_t* buffer, int64_t count) noexcept nogil:
     """The next words, not yet tempered: where they begin, in ``buffer``, which has room for BLOCKS more, or in the state.
 
     The sequence goes on from the block in the state, whole blocks at a time, of which the last is the new state.
     """
-    cdef int64_t i, blocks, first = g.position
+    cdef int64_t i, blocks, first = position[0]
     cdef char* ptr[1]
     if first + count <= N:
-        g.position = first + count
-        return g.state + first
+        position[0] = first + count
+        return state + first
     blocks = (first + count - 1) // N
-    memcpy(buffer, g.state, N * 4)
+    memcpy(buffer, state, N * 4)
     if twist_kernel != NULL:
         ptr[0] = <char*>buffer
         twist_kernel(ptr, NULL, 0, blocks * N)
     else:
         for i in range(blocks * N):
             buffer[i + N] = mix(buffer[i], buffer[i + 1], buffer[i + M])
-    memcpy(g.state, buffer + blocks * N, N * 4)
-    g.position = first + count - blocks * N
-    g.fresh = False
+    memcpy(state, buffer + blocks * N, N * 4)
+    position[0] = first + count - blocks * N
     return buffer + first
+
+
+cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept nogil:
+    """:func:`next_raw` of a generator."""
+    if g.position + count > N:
+        g.fresh = False
+    return next_raw(g.state, &g.position, buffer, count)
 
 
 cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil:
@@ -316,6 +323,192 @@ default_generator = Generator()
 cdef Generator _default = default_generator
 
 
+# ---- parts of the stream, side by side -------------------------------------------------------------------------------
+# The sequence is serial, but a state further on is a sum of states near by: which ones, `t ** distance` modulo the
+# characteristic polynomial says. Long fills are cut into a part for each thread, which jumps to where it begins.
+cdef enum:
+    DEGREE = 19937
+    WIDTH = 312           # words of 64 bits of a polynomial
+    KEPT = 32             # distances whose terms are kept: 40 KiB each at most
+
+cdef struct Jump:         # the terms of a polynomial: in units of 16 words, by remainder
+    int64_t distance
+    int64_t starts[17]
+    uint16_t places[DEGREE]
+
+cdef struct Part:
+    kernel_t fn
+    const int64_t* arg
+    int count             # of pointers; the second is of the words
+    char* base[4]
+    int64_t strides[4]    # bytes per step
+    int64_t words         # per step
+    int64_t steps         # of all parts
+    int64_t share         # steps of a part but the last
+    uint32_t* sequence    # SPAN words from the state
+    Jump** jumps          # by part but the first
+    uint32_t* states      # by part: where each ends
+    int64_t position
+    int64_t end           # position at the end of the last
+
+cdef int[135] _exponents
+cdef kernel_t jump_kernel = NULL
+cdef dict _jumps = {}
+
+
+cdef void reduce_square(uint64_t* p, uint64_t* square) noexcept nogil:
+    """``p * p`` modulo the characteristic polynomial, over GF(2): bits move apart, then what is too high is put back."""
+    cdef int64_t i, j, at
+    cdef uint64_t x, half
+    for i in range(2 * WIDTH):
+        half = (p[i >> 1] >> (32 * (i & 1))) & 0xFFFFFFFFu
+        half = (half | half << 16) & 0x0000FFFF0000FFFFu
+        half = (half | half << 8) & 0x00FF00FF00FF00FFu
+        half = (half | half << 4) & 0x0F0F0F0F0F0F0F0Fu
+        half = (half | half << 2) & 0x3333333333333333u
+        square[i] = (half | half << 1) & 0x5555555555555555u
+    for i in range(2 * WIDTH - 1, WIDTH - 1, -1):  # the next highest term is 623 lower: what is put back is below
+        x = square[i]
+        for j in range(134):
+            at = i * 64 - DEGREE + _exponents[j]
+            square[at >> 6] ^= x << (at & 63)
+            if at & 63:
+                square[(at >> 6) + 1] ^= x >> (64 - (at & 63))
+    put_back(square)
+    memcpy(p, square, WIDTH * 8)
+
+
+cdef void put_back(uint64_t* p) noexcept nogil:
+    """The bits of the last word that are beyond the degree."""
+    cdef uint64_t x = p[WIDTH - 1] >> (DEGREE & 63)
+    cdef int64_t j, at
+    p[WIDTH - 1] &= (<uint64_t>1 << (DEGREE & 63)) - 1
+    for j in range(134):
+        at = _exponents[j]
+        p[at >> 6] ^= x << (at & 63)
+        if at & 63:
+            p[(at >> 6) + 1] ^= x >> (64 - (at & 63))
+
+
+cdef void find_terms(Jump* found, int64_t distance) noexcept:
+    """The terms of ``t ** (distance - 1)``, each one higher: the first word of a state is no sum of others' first words."""
+    cdef uint64_t p[WIDTH]
+    cdef uint64_t square[2 * WIDTH]
+    cdef uint64_t carry, x
+    cdef int64_t i, bit, at, n = 0, rest, e = distance - 1
+    cdef int top = 62
+    with nogil:
+        memset(p, 0, sizeof(p))
+        p[0] = 1
+        while top >= 0 and not (e >> top) & 1:
+            top -= 1
+        while top >= 0:
+            reduce_square(p, square)
+            if (e >> top) & 1:
+                carry = 0
+                for i in range(WIDTH):
+                    x = p[i]
+                    p[i] = x << 1 | carry
+                    carry = x >> 63
+                put_back(p)
+            top -= 1
+        found.distance = distance
+        for rest in range(16):
+            found.starts[rest] = n
+            for bit in range(rest, DEGREE + 1, 16):
+                at = bit - 1
+                if bit and (p[at >> 6] >> (at & 63)) & 1:
+                    found.places[n] = <uint16_t>(bit >> 4)
+                    n += 1
+        found.starts[16] = n
+
+
+cdef bytes jump_over(int64_t distance):
+    """The :class:`Jump` for a distance; those of the last few are kept (1.6 ms to find; Zen 4)."""
+    global jump_kernel
+    found = _jumps.get(distance)
+    if found is not None:
+        return found
+    if jump_kernel == NULL:
+        from ..kernels import random as source
+
+        for i, exponent in enumerate(source.characteristic()):
+            _exponents[i] = exponent
+        jump_kernel = <kernel_t><size_t>source.jump()
+    found = PyBytes_FromStringAndSize(NULL, sizeof(Jump))
+    find_terms(<Jump*>PyBytes_AS_STRING(found), distance)
+    if len(_jumps) >= KEPT:
+        _jumps.pop(next(iter(_jumps)), None)
+    _jumps[distance] = found
+    return found
+
+
+cdef void run_part(char** ptr, const int64_t* unused, int64_t begin, int64_t end) noexcept nogil:
+    """Parts of a fill, as the kernel of a launch."""
+    cdef Part* p = <Part*>ptr[0]
+    cdef uint32_t buffer[SOME + BLOCKS]
+    cdef char* at[4]
+    cdef uint32_t* state
+    cdef Jump* jump
+    cdef int64_t part, done, stop, now, position, chunk = SOME // p.words
+    cdef int i
+    for part in range(begin, end):
+        state, position = p.states + part * N, p.position
+        if part:
+            jump = p.jumps[part]
+            memset(state, 0, N * 4)
+            at[0], at[1], at[2], at[3] = <char*>state, <char*>p.sequence, <char*>jump.places, <char*>jump.starts
+            jump_kernel(at, NULL, 0, 16)
+        else:
+            memcpy(state, p.sequence, N * 4)
+        done, stop = part * p.share, min(p.steps, (part + 1) * p.share)
+        while done < stop:
+            now = min(stop - done, chunk)
+            for i in range(p.count):
+                at[i] = p.base[i] + done * p.strides[i]
+            at[1] = <char*>next_raw(state, &position, buffer, now * p.words)
+            p.fn(at, p.arg, 0, now)
+            done += now
+        if stop == p.steps:
+            p.end = position
+
+
+cdef int run_parts(Generator g, Part* p, int64_t least) except -1:
+    """All parts of a fill, which the caller holds the generator for."""
+    cdef int64_t parts = min(<int64_t>get_num_threads(), p.steps * p.words // least), unit, i
+    cdef Jump* jumps[64]
+    cdef char* ptr[1]
+    cdef uint32_t* memory
+    cdef list held = []
+    parts = max(1, min(parts, 64))
+    p.share = p.steps
+    if parts > 1:  # in few lengths, so that few distances are met: a 64th more than equal at most
+        unit = N
+        while unit * 128 < p.steps // parts:
+            unit *= 2
+        p.share = (p.steps // parts // unit + 1) * unit
+        parts = (p.steps - 1) // p.share + 1
+    for i in range(1, parts):
+        held.append(jump_over(i * p.share * p.words))
+        jumps[i] = <Jump*>PyBytes_AS_STRING(held[i - 1])
+    memory = <uint32_t*>allocate((SPAN + parts * N) * 4)
+    if memory == NULL:
+        raise MemoryError()
+    with nogil:
+        p.sequence, p.states, p.jumps, p.position = memory, memory + SPAN, jumps, g.position
+        memcpy(memory, g.state, N * 4)
+        ptr[0] = <char*>memory
+        if parts > 1:
+            twist_kernel(ptr, NULL, 0, SPAN - N)
+        ptr[0] = <char*>p
+        parallel_for(run_part, ptr, NULL, parts, 1)
+        memcpy(g.state, p.states + (parts - 1) * N, N * 4)
+        g.fresh = g.fresh and p.end == g.position
+        g.position = p.end
+    release(memory, (SPAN + parts * N) * 4)
+    return 0
+
+
 cdef Generator which(object generator):
     if generator is None:
         return _default
@@ -370,33 +563,49 @@ cdef inline int words_of(int distribution, int code) noexcept nogil:
     return WORDS[distribution] * (2 if code == F64 and (distribution == UNIFORM or distribution == NORMAL) else 1)
 
 
-cdef int run_steps(Generator g, kernel_t fn, char* out, int64_t steps, int64_t* arg, int64_t words, int64_t step_bytes,
-                   uint32_t* buffer) noexcept nogil:
-    """``steps`` steps of a kernel from the next words, a chunk at a time."""
-    cdef int64_t done = 0, now, chunk = CHUNK // words, grain = SHARE // words
-    cdef char* ptr[2]
+cdef int run_steps(Generator g, kernel_t fn, char** base, int64_t* strides, int count, int64_t steps, int64_t* arg,
+                   int64_t words, int64_t least, uint32_t* buffer) except -1 nogil:
+    cdef int64_t done = 0, now, chunk = SOME // words
+    cdef char* ptr[4]
+    cdef int i
+    cdef Part p
+    if steps * words >= 2 * least:
+        p.fn, p.arg, p.count, p.steps, p.words = fn, arg, count, steps, words
+        for i in range(count):
+            p.base[i], p.strides[i] = base[i], strides[i]
+        with gil:
+            return run_parts(g, &p, least)
     while done < steps:
-        now = chunk if steps - done > chunk else steps - done
-        ptr[0] = out + done * step_bytes
+        now = min(steps - done, chunk)
+        for i in range(count):
+            ptr[i] = base[i] + done * strides[i]
         ptr[1] = <char*>make_raw(g, buffer, now * words)
-        parallel_for(fn, ptr, arg, now, grain)
+        fn(ptr, arg, 0, now)
         done += now
     return 0
 
 
+cdef int fill_from(Generator g, kernel_t fn, char* out, int64_t steps, int64_t* arg, int64_t words, int64_t step_bytes,
+                   int64_t least, uint32_t* buffer) except -1 nogil:
+    """:func:`run_steps` of a kernel that writes ``out`` and reads nothing but words."""
+    cdef char** base = [out, NULL]
+    cdef int64_t* strides = [step_bytes, 0]
+    return run_steps(g, fn, base, strides, 2, steps, arg, words, least, buffer)
+
+
 cdef int normal_fill(Generator g, kernel_t fn, char* out, int64_t n, int64_t itemsize, int64_t* arg, int64_t words,
-                     bint reduced, uint32_t* buffer) noexcept nogil:
+                     bint reduced, uint32_t* buffer) except -1 nogil:
     """At least 16 normal numbers: blocks of 16, and where they do not come out even the last 16 again from new words.
 
     PyTorch first draws all uniforms (16-bit types: those of whole blocks), so what the last partial block would have
     used is dropped.
     """
     cdef int64_t blocks = n // 16, rest = n % 16
-    run_steps(g, fn, out, blocks, arg, words, 16 * itemsize, buffer)
+    fill_from(g, fn, out, blocks, arg, words, 16 * itemsize, HEAVY, buffer)
     if rest:
         if not reduced:
             make_raw(g, buffer, rest * (words // 16))
-        run_steps(g, fn, out + (n - 16) * itemsize, 1, arg, words, 16 * itemsize, buffer)
+        fill_from(g, fn, out + (n - 16) * itemsize, 1, arg, words, 16 * itemsize, HEAVY, buffer)
     return 0
 
 
@@ -420,7 +629,7 @@ cdef inline void store_double(char* out, int64_t i, int itemsize, double x) noex
 
 
 cdef int normal_one_by_one(Generator g, kernel_t pairs, char* out, int64_t n, int itemsize, double mean, double std,
-                           bint exponent, uint32_t* buffer) noexcept nogil:
+                           bint exponent, uint32_t* buffer) except -1 nogil:
     """Normal numbers in pairs, in float64; half a pair that is left over waits in the generator."""
     cdef int64_t done = 0, whole
     cdef double first, second
@@ -433,7 +642,7 @@ cdef int normal_one_by_one(Generator g, kernel_t pairs, char* out, int64_t n, in
         done = 1
     whole = (n - done) // 2
     if pairs != NULL and whole > 16:
-        run_steps(g, pairs, out + done * itemsize, whole, arg, 4, 2 * itemsize, buffer)
+        fill_from(g, pairs, out + done * itemsize, whole, arg, 4, 2 * itemsize, HEAVY, buffer)
         done += 2 * whole
     while done < n:
         draw_pair(g, &first, &second)
@@ -465,30 +674,34 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef kernel_t fn = find(distribution, code)
     cdef int64_t words = words_of(distribution, code)
     cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
+    cdef int64_t least = LIGHT if distribution <= BERNOULLI else HEAVY
     if n <= 0:
         return 0
     arg[0], arg[1] = a, b
     if (n // elements + 1) * words > SMALL:
-        room = (CHUNK + BLOCKS) * 4
+        room = (SOME + BLOCKS) * 4
         buffer = <uint32_t*>allocate(room)
         if buffer == NULL:
             raise MemoryError()
     enter(g)
     if room == 0:  # not worth giving up the GIL for
-        fill_steps(g, fn, out, n, arg, words, elements, itemsize, buffer)
-    else:
+        fill_steps(g, fn, out, n, arg, words, elements, itemsize, least, buffer)
+        leave(g)
+        return 0
+    try:
         with nogil:
-            fill_steps(g, fn, out, n, arg, words, elements, itemsize, buffer)
+            fill_steps(g, fn, out, n, arg, words, elements, itemsize, least, buffer)
+    finally:
+        leave(g)
         release(buffer, room)
-    leave(g)
     return 0
 
 
 cdef int fill_steps(Generator g, kernel_t fn, char* out, int64_t n, int64_t* arg, int64_t words, int64_t elements,
-                    int64_t itemsize, uint32_t* buffer) noexcept nogil:
+                    int64_t itemsize, int64_t least, uint32_t* buffer) except -1 nogil:
     if elements == 16:
         return normal_fill(g, fn, out, n, itemsize, arg, words, itemsize == 2, buffer)
-    return run_steps(g, fn, out, n, arg, words, itemsize, buffer)
+    return fill_from(g, fn, out, n, arg, words, itemsize, least, buffer)
 
 
 cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, double std, bint exponent) except -1:
@@ -496,14 +709,16 @@ cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, do
     cdef uint32_t* buffer = NULL
     if n > 32:
         fn = find(LOG_NORMAL_PAIRS if exponent else NORMAL_PAIRS, code)
-        buffer = <uint32_t*>allocate((CHUNK + BLOCKS) * 4)
+        buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
         if buffer == NULL:
             raise MemoryError()
     enter(g)
-    normal_one_by_one(g, fn, out, n, ITEMSIZE[code], mean, std, exponent, buffer)
-    leave(g)
-    if buffer != NULL:
-        release(buffer, (CHUNK + BLOCKS) * 4)
+    try:
+        normal_one_by_one(g, fn, out, n, ITEMSIZE[code], mean, std, exponent, buffer)
+    finally:
+        leave(g)
+        if buffer != NULL:
+            release(buffer, (SOME + BLOCKS) * 4)
     return 0
 
 
@@ -517,7 +732,7 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
         return shuffle_large(g, out, n)
     room = (n + 1) * 4
     order = <uint32_t*>allocate(room)
-    words = <uint32_t*>allocate(CHUNK)
+    words = <uint32_t*>allocate(SOME * 4)
     if order == NULL or words == NULL:
         raise MemoryError()
     enter(g)
@@ -526,7 +741,7 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
             order[i] = <uint32_t>i
         i = 0
         while i < n - 1:
-            count = min(n - 1 - i, <int64_t>CHUNK // 4)
+            count = min(n - 1 - i, <int64_t>SOME)
             make_words(g, words, count)
             for k in range(count):
                 words[k] = words[k] % <uint32_t>(n - i - k) + <uint32_t>(i + k)
@@ -541,7 +756,7 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
             out[i] = order[i]
     leave(g)
     release(order, room)
-    release(words, CHUNK)
+    release(words, SOME * 4)
     return 0
 
 

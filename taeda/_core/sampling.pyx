@@ -9,10 +9,10 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
 from .memory cimport allocate, release
-from .pool cimport kernel_t, parallel_for
+from .pool cimport kernel_t
 from .random cimport (
-    BERNOULLI, BLOCKS, CHUNK, INTEGERS, NORMAL, SHARE, UNIFORM, Generator, enter, fill_memory, fill_pairs, find, leave,
-    make_raw, next_normal, next_unit, shuffle, which,
+    BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find, leave,
+    next_normal, next_unit, run_steps, shuffle, which,
 )
 from .tensor cimport DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
 
@@ -182,9 +182,10 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     """
     cdef Generator g = which(generator)
     cdef str name = "float64" if p.code == F64 else "float32"
-    cdef int64_t done = 0, now, i, words = 2 if p.code == F64 else 1
+    cdef int64_t i, words = 2 if p.code == F64 else 1
     cdef double x
-    cdef char* ptr[3]
+    cdef char** base = [t.ptr, NULL, p.ptr]
+    cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
     cdef uint32_t* buffer
     key = (t.dtype.name, name)
@@ -197,19 +198,16 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
 
         BERNOULLI_EACH[key] = source.bernoulli_each(*key)
     fn = <kernel_t><size_t>BERNOULLI_EACH[key]
-    buffer = <uint32_t*>allocate((CHUNK + BLOCKS) * 4)
+    buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
     if buffer == NULL:
         raise MemoryError()
     enter(g)
-    while done < t.count:
-        now = min(t.count - done, <int64_t>CHUNK // words)
-        ptr[0] = t.ptr + done * ITEMSIZE[t.code]
-        ptr[1] = <char*>make_raw(g, buffer, now * words)
-        ptr[2] = p.ptr + done * ITEMSIZE[p.code]
-        parallel_for(fn, ptr, NULL, now, SHARE)
-        done += now
-    leave(g)
-    release(buffer, (CHUNK + BLOCKS) * 4)
+    try:
+        with nogil:
+            run_steps(g, fn, base, strides, 3, t.count, NULL, words, LIGHT, buffer)
+    finally:
+        leave(g)
+        release(buffer, (SOME + BLOCKS) * 4)
 
 
 def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
@@ -218,9 +216,10 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
     The three fill their memory in one order, in which numbers are drawn.
     """
     cdef Generator g = which(None)
-    cdef int64_t done = 0, now
+    cdef int64_t size = ITEMSIZE[source.code]
     cdef int64_t[2] arg
-    cdef char* ptr[4]
+    cdef char** base = [out.ptr, NULL, mask.ptr, source.ptr]
+    cdef int64_t* strides = [size, 0, 1, size]
     cdef uint32_t* buffer
     cdef kernel_t fn
     if DROPOUT[source.code] == NULL:
@@ -230,21 +229,16 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
         DROPOUT[source.code] = <kernel_t><size_t>kernels.dropout(source.dtype.name)
     fn = DROPOUT[source.code]
     arg[0], arg[1] = bits_of(p), bits_of(value)
-    buffer = <uint32_t*>allocate((CHUNK + BLOCKS) * 4)
+    buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
     if buffer == NULL:
         raise MemoryError()
     enter(g)
-    with nogil:
-        while done < source.count:
-            now = min(source.count - done, <int64_t>CHUNK // 2)
-            ptr[0] = out.ptr + done * ITEMSIZE[source.code]
-            ptr[1] = <char*>make_raw(g, buffer, 2 * now)
-            ptr[2] = mask.ptr + done
-            ptr[3] = source.ptr + done * ITEMSIZE[source.code]
-            parallel_for(fn, ptr, arg, now, SHARE // 2)
-            done += now
-    leave(g)
-    release(buffer, (CHUNK + BLOCKS) * 4)
+    try:
+        with nogil:
+            run_steps(g, fn, base, strides, 4, source.count, arg, 2, LIGHT, buffer)
+    finally:
+        leave(g)
+        release(buffer, (SOME + BLOCKS) * 4)
 
 
 def permutation(int64_t n, generator=None):

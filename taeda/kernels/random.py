@@ -8,11 +8,13 @@ low 53 bits of it, a uniform float32 the low 24 bits of one word.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 
 from . import scalar as s
 from .build import kernel
-from .ir import BOOL, F32, F64, I64, PTR, TYPES, U32, U64, Function, Helper, Type, Value, llvm_type
+from .ir import BOOL, F32, F64, I64, PTR, TYPES, U16, U32, U64, Function, Helper, Type, Value, llvm_type
 from .scalar import tables
 
 STATE = 624
@@ -37,11 +39,71 @@ def twist(f: Function) -> None:
 
 
 def _twist(f: Function, words: Value, begin: Value | int, end: Value | int) -> None:
+    """Each word is loaded once, in a vector at a multiple of the vectors' size; what lies across two is joined in registers."""
     lanes = f.lanes(U32)
-    with f.loop(begin, end, lanes) as L:
+    aside = MIDDLE % lanes
+    first = f.offset(words, begin * 4)
+    carried = [f.load(f.offset(first, 4 * i), U32, lanes) for i in (0, MIDDLE - aside)]
+    with f.loop(begin, end, lanes, carried) as L:
         at = f.offset(words, L.index * 4)
-        low, high, far = (f.load(f.offset(at, 4 * i), U32, lanes) for i in (0, 1, MIDDLE))
+        low, before = L.carry
+        after, behind = (f.load(f.offset(at, 4 * (i + lanes)), U32, lanes) for i in (0, MIDDLE - aside))
+        high = low.shuffle(range(1, lanes + 1), after) if lanes > 1 else after
+        far = before.shuffle(range(aside, aside + lanes), behind) if aside else before
         f.store(f.offset(at, 4 * STATE), _mix(f, low, high, far))
+        L.carry = (after, behind)
+
+
+# ---- jumping ahead ---------------------------------------------------------------------------------------------------
+#: Words from which a state further on is made: the polynomial's degree and a state, in whole blocks.
+SPAN = 33 * STATE
+
+
+@functools.cache
+def characteristic() -> tuple[int, ...]:
+    """The exponents of the polynomial that annihilates the sequence from its second word on (Matsumoto & Nishimura 1998, A)."""
+
+    def times(p: int, q: int) -> int:
+        return functools.reduce(operator.xor, (p << i for i in range(q.bit_length()) if q >> i & 1), 0)
+
+    whole, less = (1 << STATE) | (1 << MIDDLE), (1 << (STATE - 1)) | (1 << (MIDDLE - 1))
+    powers = [1]  # of `less` up to 31, all of which multiply `whole`
+    for _ in range(31):
+        powers.append(times(powers[-1], less))
+    total = powers[31]
+    for i in range(31):
+        total ^= powers[30 - i] if 0x9908B0DF >> i & 1 else 0
+    total = times(total, whole) ^ (0x9908B0DF >> 31)
+    return tuple(i for i in range(total.bit_length()) if total >> i & 1)
+
+
+@kernel
+def jump(f: Function) -> None:
+    """A state further on in the sequence (Haramoto et al. 2008): ``ptr = [out, words, places, starts]``.
+
+    The words of the sequence, of which there are ``SPAN``, satisfy every recurrence that ``t ** distance`` modulo the
+    characteristic polynomial lays down: ``out`` is the sum of the states at the places of its terms. Places are in units of 16
+    words, those of one remainder (a step of the range) from ``starts[remainder]`` on: what is loaded never crosses a line.
+    ``out`` begins with zeros.
+    """
+    out, words, places, starts = (f.data(i) for i in range(4))
+    lanes = f.lanes(U32)
+    count = 20 if f.vector_bytes >= 64 else 10  # of sums in registers
+    size, room = 4 * lanes * count, 4 * (STATE + 16)
+    sums = f.scratch(room)
+    with f.loop(f.begin, f.end) as R:
+        here = f.offset(starts, R.index * 8)
+        first, last = f.load(here, I64), f.load(f.offset(here, 8), I64)
+        with f.loop(0, room, size) as P:
+            base, zero = f.offset(words, P.index), f.const(U32, 0, lanes)
+            with f.loop(first, last, 1, [zero] * count) as L:
+                at = f.offset(base, f.load(f.offset(places, L.index * 2), U16).to(I64) * 64)
+                L.carry = [x ^ f.load(f.offset(at, 4 * lanes * i), U32, lanes) for i, x in enumerate(L.carry)]
+            for i, x in enumerate(L.carry):
+                f.store(f.offset(sums, P.index + 4 * lanes * i), x)
+        with f.loop(0, STATE, lanes) as K:
+            to, more = f.offset(out, K.index * 4), f.offset(sums, (K.index + R.index) * 4)
+            f.store(to, f.load(to, U32, lanes) ^ f.load(more, U32, lanes))
 
 
 def _temper(y: Value) -> Value:
@@ -327,9 +389,9 @@ def bernoulli_each(f: Function, dtype: str, probability: str) -> None:
 
 @kernel
 def exponential(f: Function, dtype: str) -> None:
-    """``arg = [rate]``: ``-log(1 - u) / rate``."""
-    scale = -1.0 / f.scalar(0, F64)
-    _from_unit64(f, dtype, lambda unit: s.log1p(-unit) * scale)
+    """``arg = [rate]``: ``-log(1 - u) / rate``; the difference is exact."""
+    scale = 1.0 / f.scalar(0, F64)
+    _from_unit64(f, dtype, lambda unit: (0.0 - s.log(1.0 - unit)) * scale)
 
 
 @kernel
@@ -435,7 +497,7 @@ def normal_pairs(f: Function, dtype: str, exponent: bool) -> None:
         loaded = _draw(f, f.offset(words, index * 16), U64, 2 * count)
         halves = [loaded.lane(i) if count == 1 else loaded.shuffle(range(i, 2 * count, 2)) for i in range(2)]
         first, second = (_unit64(half) for half in halves)
-        radius = f.unary("sqrt", s.log1p(-second) * -2.0)
+        radius = f.unary("sqrt", s.log(1.0 - second) * -2.0)
         sine, cosine = _sine_cosine(f, first * _TURN)
         x, y = ((radius * v) * f.splat(std, count) + f.splat(mean, count) for v in (cosine, sine))
         if exponent:

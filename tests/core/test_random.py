@@ -75,14 +75,27 @@ def test_fork_rng():
     ["uniform_()", "normal_()", "exponential_()", "bernoulli_(0.3)", "random_(0, 10)", "log_normal_()", "cauchy_()"],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_threads_do_not_change_the_numbers(threads, fill, dtype):
+@pytest.mark.parametrize("size", [200_001, 3_300_007])
+def test_threads_do_not_change_the_numbers(threads, fill, dtype, size):
+    """Also where each jumps to its own part of the stream, and what is drawn after that."""
     results = []
     for count in (1, 2, 5):
         threads(count)
         taeda.manual_seed(1)
-        t = taeda.zeros(200_001, dtype=getattr(taeda, dtype))
-        results.append(eval(f"t.{fill}", {"t": t}).tolist())
-    assert results[0] == results[1] == results[2]
+        taeda.rand(17)
+        t = eval(f"t.{fill}", {"t": taeda.zeros(size, dtype=getattr(taeda, dtype))})
+        results.append((t, taeda.rand(100)))
+    for t, after in results[1:]:
+        assert taeda.equal(t, results[0][0]) and taeda.equal(after, results[0][1])
+
+
+def test_threads_do_not_change_what_dropout_keeps(threads):
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        taeda.manual_seed(2)
+        results.append(taeda.nn.functional.dropout(taeda.ones(3_000_000), 0.3))
+    assert taeda.equal(results[1], results[0]) and taeda.equal(results[2], results[0])
 
 
 def test_a_long_stream_equals_its_pieces():
