@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from . import scalar as s
 from .build import kernel
-from .ir import F64, I32, I64, Function, Value
+from .ir import F64, I32, I64, Function, Type, Value
 from .online import decay, sums
 from .pointwise import part
-from .reduce import compute
-from .rowwise import Group, Row, Schedule, rowwise
+from .reduce import add, compute
+from .rowwise import Group, Row, Schedule, State, rowwise
 from .scalar.basic import any_lane
-from .softmax import SHORT, by_columns, group_largest, group_sum_exp, largest, operands_of, sum_exp
+from .softmax import SHORT, by_columns, group_largest, group_sum_exp, largest, operands_of
 
 
 def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, Value]:
@@ -35,6 +35,11 @@ def _target(row: Row, target: int, ignored: Value, report: int) -> tuple[Value, 
     return f.select(inside, t, 0), counts
 
 
+def _number(working: str) -> Type:
+    """Class numbers as wide as what is computed: there are less than 2^31."""
+    return I64 if working == "float64" else I32
+
+
 @kernel
 def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None:
     """Per row ``w[t] * (logsumexp(x) - x[t])``, the row's weight ``w[t]``, and the parts of ``logsumexp(x)``.
@@ -48,13 +53,20 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
     working = compute(dtypes[4])
     operands = operands_of(dtypes, columns, "rrrrfrws", working)
 
-    def finish(row: Row, top: Value, logs: Value) -> None:
+    def weigh(row: Row) -> tuple[Value, Value, Value]:
+        """The row's class, whether it counts, and its weight."""
         t, counts = _target(row, 5, row.schedule.param(0, F64).to(I64), 7)
-        weight = f.select(counts, row.at(6, t) if dtypes[6] else f.const(part(working), 1.0), 0.0)
-        row.put(0, f.select(counts, (logs + (top - row.at(4, t))) * weight, 0.0))
+        return t, counts, f.select(counts, row.at(6, t) if dtypes[6] else f.const(part(working), 1.0), 0.0)
+
+    def put(row: Row, top: Value, logs: Value, own: Value, counts: Value, weight: Value) -> None:
+        row.put(0, f.select(counts, (logs + (top - own)) * weight, 0.0))
         row.put(1, weight)
         row.put(2, top)
         row.put(3, logs)
+
+    def finish(row: Row, top: Value, logs: Value) -> None:
+        t, counts, weight = weigh(row)
+        put(row, top, logs, row.at(4, t), counts, weight)
 
     def together(group: Group) -> None:
         top = group_largest(group, 4, working)
@@ -62,9 +74,24 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
         with f.loop(0, group.count) as L:
             finish(group.row(L.index), top(L.index), logs(L.index))
 
-    def body(row: Row, kept: Sequence[int]) -> None:
-        top = largest(row, 4, working, kept)
-        finish(row, top, s.log(sum_exp(row, kept[0] if kept else 4, working, top)))
+    def body(row: Row, kept: Sequence[int], copies: bool) -> None:
+        """Own elements are picked in passing: of rows across memory each would come from a line of its own."""
+        t, counts, weight = weigh(row)
+        own = t.to(_number(working))
+        top = largest(row, 4, working, kept if copies else ())
+
+        def step(acc: State, v: Value, at: Value) -> State:
+            return acc[0] + decay(v - top), f.select(own == at, v, acc[1])
+
+        total, picked = row.fold(
+            kept if copies else [4],
+            [(working, 0.0)] * 2,
+            step,
+            add,
+            index=_number(working),
+            fetch=[4],
+        )
+        put(row, top, s.log(total), picked, counts, weight)
 
     if columns:
         by_columns(f, operands, working, [4], body)
@@ -93,16 +120,15 @@ def cross_entropy_backward(
     target.
     """
     working = compute(dtypes[1])
-    number = I64 if working == "float64" else I32  # as wide as what is computed: there are less classes than 2^31
 
     def body(row: Row) -> None:
-        g, top, logs, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6), row.get(7).to(number)
+        g, top, logs, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6), row.get(7).to(_number(working))
 
         def fn(x: Value, at: Value) -> Value:
             p = decay((x - top) - logs)
             return f.select(at == t, p - 1.0, p) * g
 
-        row.each([1], [0], fn, index=number, fetch=[1] if columns else [])
+        row.each([1], [0], fn, index=_number(working), fetch=[1] if columns else [])
 
     operands = operands_of(dtypes, columns, "ffrrsrrr" if per_row else "ffsrsrrr", working, stream)
     rowwise(f, body, operands, part(working), columns=columns, tiles=(16, 4))

@@ -13,7 +13,7 @@ from .ir import BOOL, F32, Function, Value
 from .pipeline import FAR, NEAR
 from .pointwise import part
 from .rowwise import Row, Schedule, by_register
-from .scalar.exponential import exp_negative
+from .scalar.exponential import exp_difference
 
 #: Registers of a stretch.
 STRETCH = 32
@@ -33,7 +33,7 @@ def greater(a: Value, b: Value) -> Value:
 
 def decay(x: Value) -> Value:
     """``exp(x)`` of differences from a maximum."""
-    return by_register(exp_negative, x)
+    return by_register(exp_difference, x)
 
 
 class Online:

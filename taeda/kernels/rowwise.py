@@ -193,12 +193,14 @@ class Row:
 
     def prefetch(self, operands: Sequence[int], index: Value, lanes: int) -> None:
         """Ask for what lies at the same place ``ahead`` rows on; in column mode of the next rows."""
-        s = self.schedule
+        s, f = self.schedule, self.f
         for i in operands if self.beyond or not s.columns else ():
-            far = self.beyond[i] if s.columns else s.following(i) * self.ahead
-            at = self.f.offset(self._address(i, None, index), far)
-            for line in range(0, lanes * self.schedule.operands[i].bytes, 64):
-                self.f.prefetch(self.f.offset(at, line), 2 if s.columns else 3)
+            if not s.columns:
+                at, cache = f.offset(self._address(i, None, index), s.following(i) * self.ahead), 3
+            else:
+                at, cache = f.offset(self._address(i, None, index), self.beyond[i]), 2
+            for line in range(0, lanes * s.operands[i].bytes, 64):
+                f.prefetch(f.offset(at, line), cache)
 
     def get(self, i: int) -> Number:
         """The row's one value of operand ``i`` (an operand that does not run along the row)."""

@@ -200,6 +200,13 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
     return scale(*_exp_parts(at_least(x, EXP_LOW[x.type]), middle))
 
 
+def exp_difference(x: Value) -> Value:
+    """:func:`exp_negative` of a difference, whose own rounding changes the result by more than the operation less here."""
+    if not by_sixteenths(x):
+        return exp_negative(x)
+    return scale(*_exp_by_sixteenths(at_least(x, EXP_LOW[F32]), rough=True))
+
+
 def exp2(x: Value) -> Value:
     """``2 ** x``, within 1 ulp."""
     low, high = (-151.0, 129.0) if x.type is F32 else (-1076.0, 1025.0)
