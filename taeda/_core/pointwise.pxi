@@ -517,7 +517,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
                 classes[k] = layout_class(&L, k, ITEMSIZE[codes[i]])
                 k += 1
     if count == 0:
-        return out if outs is None else tuple(outs)
+        return out if outs is None else tuple(outs) if op.result_type is None else tuple.__new__(op.result_type, outs)
     # 3. the kernel and its arguments
     classes[L.nmem] = 0
     if count >= STREAM_LEAST and stores_stream(&L, nout, classes, count):
@@ -546,7 +546,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     else:
         with nogil:
             parallel_for(run_piece, <char**>&L, NULL, count, grain)
-    return out if outs is None else tuple(outs)
+    return out if outs is None else tuple(outs) if op.result_type is None else tuple.__new__(op.result_type, outs)
 
 
 cdef object pointwise_out(Op op, PyObject** bound, object out):

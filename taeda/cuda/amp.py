@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import taeda
@@ -14,10 +15,19 @@ from ..amp import custom_fwd as _custom_fwd
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
+def _warn_of_name(name: str) -> None:
+    warnings.warn(
+        f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cuda', args...)` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 class autocast(_autocast):
     """``taeda.autocast("cuda")``: warns and does nothing without a GPU."""
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
+        _warn_of_name("autocast")
         super().__init__(
             "cuda", dtype=taeda.float16 if dtype is None else dtype, enabled=enabled, cache_enabled=cache_enabled
         )
@@ -34,6 +44,7 @@ class GradScaler(_GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        _warn_of_name("GradScaler")
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 

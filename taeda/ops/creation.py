@@ -8,6 +8,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor, moves, settings
 from .._core import tensor as core
+from .._warn import warn_once
 from ..kernels import copy as kernels
 from .copies import empty_in_format
 from .indexing import argwhere
@@ -333,6 +334,10 @@ def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> in
 @composite(method=False, names=())
 def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
+    warn_once(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
+    )
     start, end = (0, start) if end is None else (start, end)
     dtype = dtype or _core.get_default_dtype()
     _range_length("range", start, end, step, False)
@@ -536,6 +541,11 @@ def meshgrid(*tensors, indexing=None):
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument: indexing='ij' is what "
+            "is done without"
+        )
     if not tensors:
         raise ValueError("meshgrid expects a non-empty TensorList")
     if indexing not in (None, "ij", "xy"):

@@ -22,7 +22,7 @@ from .pointwise import (
     where_nonzero,
 )
 from .powers import pow
-from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise
+from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise, result_type
 from .views import view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
@@ -457,6 +457,7 @@ heaviside.vjp(input=no_derivative("heaviside", "input"), values=no_derivative("h
 @pointwise(
     outs=("same", "int32"),
     outputs=("mantissa", "exponent"),
+    result_type=result_type("frexp", "mantissa", "exponent"),
     single_grad=0,
     dtypes=("float",),
     inplace=False,

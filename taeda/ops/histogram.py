@@ -106,7 +106,7 @@ def _counted(input, bins, range_, weight, density):
 
 
 @primitive(outputs=("hist", "bin_edges"), result_type=Histogram)
-def histogram(input, bins, *, range=None, weight=None, density=False):
+def histogram(input, bins=100, *, range=None, weight=None, density=False):
     """How many elements (or how much weight) lie in each bin.
 
     Args:

@@ -10,6 +10,7 @@ from .._core import HELPERS, Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .._core.exchange import tensor as make_tensor
+from .._warn import warn_once
 from ..kernels import scalar as s
 from .table import composite, pointwise, primitive
 from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
@@ -226,7 +227,7 @@ def where(condition, input=None, other=None, *, out=None):
     """``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true.
 
     Args:
-        condition: bool.
+        condition: bool, or uint8 (deprecated).
         input, other: tensors or numbers, which promote to a common dtype; all three broadcast.
 
     Returns:
@@ -236,6 +237,12 @@ def where(condition, input=None, other=None, *, out=None):
         return nonzero(condition, as_tuple=True)
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
+    if condition.dtype is _core.uint8:
+        warn_once(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+            "PyTorch. Use a boolean condition instead."
+        )
+        condition = condition.ne(0)
     if out is None:
         return where_select(condition, input, other)
     if out.dtype is not _core.result_type(input, other):

@@ -21,9 +21,13 @@ from .table import OPS, composite, expect_tensors, pointwise, primitive
 def reduction_of(size_average, reduce, reduction):
     """The reduction that the older arguments ``size_average`` and ``reduce`` ask for, or ``reduction``."""
     if size_average is not None or reduce is not None:
-        if reduce is False:
-            return "none"
-        return "sum" if size_average is False else "mean"
+        meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+        import warnings
+
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction={meant!r} instead.", stacklevel=4
+        )
+        return meant
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction (expected 'none', 'mean' or 'sum')")
     return reduction
@@ -462,6 +466,10 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy", input, target)
+    if not target.is_floating_point():
+        raise RuntimeError(
+            f"binary_cross_entropy: expected a target of {input.dtype}, got {target.dtype}; use target.to(input.dtype)"
+        )
     if input.numel():
         low, high = extent(input)
         if not (low >= 0 and high <= 1):

@@ -104,8 +104,8 @@ def takes(function: Callable, names: Sequence[str], defaults: tuple, operands: i
                 kind = "Ints" if default is None or isinstance(default, tuple) else "int"
             elif operands is not None and kind == "float":
                 kind = "Number"
-            elif kind == "Tensor" and default is not REQUIRED:
-                kind = "Any"
+            elif (kind == "Tensor" and default is not REQUIRED) or (name == "reduce" and default is None):
+                kind = "Any"  # the latter is the flag that losses had before `reduction`
         kinds.append(0 if i < (operands or 0) else _TAKES[kind])
     return tuple(kinds)
 
@@ -200,6 +200,7 @@ def pointwise(
             "promote": _PROMOTE[promote],
             "out_rule": _OUT[out],
             "promote_mask": mask,
+            "result_type": traits.get("result_type"),
         }
         op = _make(function, "pointwise", None, has_out=True, traits=shared, **options)
         op.body_check = check

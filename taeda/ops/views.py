@@ -7,6 +7,7 @@ import math
 from .. import _core
 from .._core import Tensor, moves
 from .._core import tensor as core
+from .._warn import warn_once
 from .table import Ints, alias, composite, is_index, primitive, spread, view
 
 # ---- dimensions ---------------------------------------------------------------------------------------------------------
@@ -584,8 +585,22 @@ imag_view.vjp(input=lambda g: _complex_from(g, False))
 # ---- properties of Tensor -----------------------------------------------------------------------------------------------
 
 
+def _warn_of_order(dims):
+    if dims == 0:
+        warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", 5)
+    else:
+        warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
+            "error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim "
+            "- 1, -1, -1))` to reverse the dimensions of a tensor.",
+            5,
+        )
+
+
 def _reversed(input):
     """Dimensions in reverse order (for a matrix, the transpose)."""
+    if input.dim() != 2:
+        _warn_of_order(input.dim())
     return permute(input, tuple(range(input.dim() - 1, -1, -1)))
 
 

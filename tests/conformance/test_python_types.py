@@ -81,3 +81,43 @@ def test_other_names_of_arguments(call):
 
 def test_a_generator_of_no_device_in_particular():
     assert taeda.Generator(None).device == taeda.device("cpu") and torch.Generator(None).device.type == "cpu"
+
+
+WARNS = """f.meshgrid(f.arange(2), f.arange(3))|f.meshgrid(f.arange(2), f.arange(3), indexing="ij")|f.cross(x, x)|f.cross(x, x, dim=1)
+f.ones(2, 3, 4).T|f.tensor(1.0).T|x.T|f.ones(3).T|f.range(0, 3)|f.where(f.tensor([1, 0], dtype=f.uint8), 1, 0)
+f.triangular_solve(x, x + f.eye(3))|F.mse_loss(x, 2 * x, reduce=False)|F.l1_loss(x, 2 * x, size_average=False)
+F.smooth_l1_loss(x, 2 * x, None, False)|F.nll_loss(x, f.tensor([0, 1, 2]), size_average=True)|f.cuda.amp.autocast(enabled=False)
+F.kl_div(x, x, reduce=False)|f.cuda.amp.GradScaler(enabled=False)|F.binary_cross_entropy(x, f.ones(3, 3, dtype=f.int64))
+f.histogram(x)""".replace("\n", "|").split("|")  # fmt: skip
+
+
+@pytest.mark.parametrize("call", WARNS)
+def test_what_is_warned_of(call, monkeypatch):
+    monkeypatch.setattr("taeda._warn._told", set())
+
+    def tried(f):
+        x = f.arange(9.0).reshape(3, 3) / 9 + 0.05
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            try:
+                made = eval(call, {"f": f, "F": f.nn.functional, "x": x})
+            except RuntimeError:
+                made = RuntimeError
+        kinds = [w.category for w in seen]
+        parts = made if isinstance(made, tuple) else (made,) if isinstance(made, f.Tensor) else ()
+        return (type(made).__name__, kinds, *(t.shape for t in parts)), [v for t in parts for v in t.flatten().tolist()]
+
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        kind, values = tried(torch)
+    finally:
+        torch.set_warn_always(always)
+    ours, got = tried(taeda)
+    assert ours == kind and got == pytest.approx(values, abs=1e-6)
+
+
+def test_parts_of_a_result_have_names():
+    made, expected = taeda.frexp(taeda.tensor([3.0])), torch.frexp(torch.tensor([3.0]))
+    assert made.mantissa.tolist() == expected.mantissa.tolist() and made.exponent.tolist() == expected.exponent.tolist()
+    assert type(taeda.tensor([3.0], requires_grad=True).frexp()).__name__ == "frexp"

@@ -6,6 +6,7 @@ import itertools
 import math
 
 from ..._core import Tensor
+from ..._warn import warn_once
 from ..matmul import matmul
 from ..table import alias, composite, primitive
 from .lapack import H, check, eye_like
@@ -91,6 +92,10 @@ alias(matrix_exp, "linalg_matrix_exp", method=False)
 def cross(input, other, dim=None):
     """The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
     if dim is None:
+        warn_once(
+            "Using torch.cross without specifying the dim arg is deprecated.\n"
+            "Please either pass the dim explicitly or simply use torch.linalg.cross."
+        )
         dim = next((d for d in range(input.dim()) if input.shape[d] == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..._core import Tensor
 from ..._core.lapack import SMALL, small_triangle
+from ..._warn import warn_once
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .lapack import (
@@ -102,6 +103,9 @@ def _solve_triangular_backward(g, A, out, upper, left, unitriangular, needs, B_s
 @composite(out=True)
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     """The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
+    warn_once(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular, which gives no copy of A."
+    )
     for label, x in (("b", b), ("A", A)):
         if x.dim() < 2:
             raise RuntimeError(
