@@ -93,13 +93,13 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     return close_to(input, other, float(rtol), float(atol), bool(equal_nan))
 
 
-@composite()
+@composite(meta="values")
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
-@composite()
+@composite(meta="values")
 def equal(input, other):
     """Whether the tensors have the same shape and elements. Gives a Python bool."""
     if not isinstance(other, Tensor):

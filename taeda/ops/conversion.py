@@ -20,7 +20,7 @@ def _check_device(where: Any) -> None:
         _core.require_device(where)
 
 
-@composite(method=True)
+@composite(method=True, meta="cast mixed")
 def to(input, *args, **kwargs):
     """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
 
@@ -71,7 +71,7 @@ def to(input, *args, **kwargs):
     return clone(input) if copy else input
 
 
-@composite()
+@composite(meta="cast")
 def type(input, dtype=None, non_blocking=False, **kwargs):
     """The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
     if dtype is None:
@@ -115,7 +115,7 @@ TYPE_NAMES = {
 }
 
 
-@composite()
+@composite(meta="cast")
 def type_as(input, other):
     """``input`` in the dtype of ``other``."""
     return to(input, other.dtype)
@@ -129,7 +129,7 @@ def _caster(name: str, dtype: Any) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"``input`` as {dtype.name}."
-    composite()(cast)
+    composite(meta="cast")(cast)
 
 
 for _name, _dtype in {
@@ -175,7 +175,7 @@ def is_pinned(input, device=None):
     return False
 
 
-@composite()
+@composite(meta="form")
 def share_memory_(input):
     """Move the memory of ``input`` (and of all views of it) to where other processes can see it; gives ``input``.
 
@@ -232,7 +232,7 @@ def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout
     return HELPERS["tensor"](data, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
 
 
-@composite()
+@composite(meta="form")
 def is_same_size(input, other):
     """Whether the sizes are equal."""
     return input.shape == other.shape
@@ -249,7 +249,7 @@ def is_set_to(input, tensor):
     )
 
 
-@composite()
+@composite(meta="form")
 def set_(input, source=None, storage_offset=0, size=None, stride=None):
     """Make ``input`` a window on the memory of ``source``."""
     if source is None:
@@ -286,7 +286,7 @@ def _contiguous_strides(size):
     return tuple(reversed(strides))
 
 
-@composite()
+@composite(meta="form")
 def resize_(input, *sizes, memory_format=None):
     """Change the sizes in place; elements are kept in memory order, new ones are uninitialised.
 
@@ -318,7 +318,7 @@ def resize_(input, *sizes, memory_format=None):
     return input
 
 
-@composite()
+@composite(meta="form")
 def resize_as_(input, the_template, memory_format=None):
     """:func:`resize_` to the sizes of ``the_template``, in its order of dimensions with ``preserve_format``."""
     if memory_format is _core.preserve_format:

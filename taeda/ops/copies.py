@@ -52,7 +52,7 @@ copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
 copy_ = copy.traits["inplace"]
 
 
-@primitive(out=False)
+@primitive(out=False, meta="cast")
 def clone(input, *, memory_format=_core.preserve_format):
     """A copy in memory of its own."""
     if memory_format is _core.preserve_format:

@@ -88,7 +88,7 @@ def zero(input):
 zero.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def empty(
     *args,
     size=None,
@@ -105,7 +105,7 @@ def empty(
     return _finish(result, out, requires_grad, device)
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes and strides (in elements) with undefined elements."""
     result = _blank(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()))
@@ -128,7 +128,7 @@ def empty_permuted(
     return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with zeros."""
     result = _empty(_checked(spread(args, size), "zeros"), dtype, out, device)
@@ -138,7 +138,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     )
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones."""
     result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)
@@ -166,7 +166,7 @@ def _dtype_of(value: Any) -> Any:
     return _core.get_default_dtype()
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
     if dtype is None:
@@ -277,7 +277,7 @@ def _sequence(start: Any, step: Any, n: int, dtype: Any) -> Tensor:
     return result
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **bounds):
     """Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``.
 
@@ -331,7 +331,7 @@ def _range_length(name: str, start: Any, end: Any, step: Any, whole: bool) -> in
     return math.ceil((end - start) / step)
 
 
-@composite(method=False, names=())
+@composite(method=False, names=(), meta="numbers")
 def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """Numbers from ``start`` to ``end``, which is included. Prefer :func:`arange`."""
     warn_once(
@@ -345,7 +345,7 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
     return _finish(_sequence(start, step, n, dtype), out, requires_grad, device)
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -401,7 +401,7 @@ def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
     return result
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def logspace(
     start,
     end,
@@ -429,7 +429,7 @@ def logspace(
 # ---- matrices --------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix of ``n`` rows and ``m`` (default ``n``) columns."""
     m = n if m is None else m
@@ -463,13 +463,13 @@ def _triangle_indices(row, col, offset, dtype, device, triangle, name):
     return found.to(dtype) if dtype is not None else found
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     """Coordinates of the lower triangle, as two rows."""
     return _triangle_indices(row, col, offset, dtype, device, tril, "tril_indices")
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     """Coordinates of the upper triangle, as two rows."""
     return _triangle_indices(row, col, offset, dtype, device, triu, "triu_indices")

@@ -32,6 +32,7 @@ def _check_indices(indices: Tensor, name: str) -> None:
         ((m(5, 3), m.index(2, 4, high=5)), {}),
         ((m(5, 3), m.index(6, high=5)), {"scale_grad_by_freq": False}),
     ],
+    meta="mixed",
 )
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` at ``indices``.
@@ -270,7 +271,7 @@ def _edges_of(input, offsets, include_last_offset):
     return input, edges
 
 
-@composite(method=False)
+@composite(method=False, meta="values")
 def one_hot(tensor, num_classes=-1):
     """Integers as rows of zeros with a single one.
 

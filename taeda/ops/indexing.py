@@ -18,7 +18,7 @@ from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 # ---- reading and writing ---------------------------------------------------------------------------------------------
 
 
-@primitive(selection.index, method=False, out=False)
+@primitive(selection.index, method=False, out=False, meta="mixed")
 def index(input, indices):
     """The elements at ``indices``: one tensor of integers, mask or None per dimension; what advanced indexing comes to.
 
@@ -102,7 +102,13 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
     return IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements.")
 
 
-@primitive(selection.take, out="same", out_apart=True, samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})])
+@primitive(
+    selection.take,
+    out="same",
+    out_apart=True,
+    samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})],
+    meta="mixed",
+)
 def take(input, index):
     """The elements of ``input``, taken as one dimension, at ``index``; the result has the shape of ``index``.
 
@@ -257,7 +263,7 @@ def _as_mask(input: Tensor) -> Tensor:
     return input if input.dtype is _core.bool_ else input.ne(0)
 
 
-@primitive(method=False, out="same")
+@primitive(method=False, out="same", meta="values")
 def argwhere(input):
     """Coordinates of the elements that are not zero, one row each, in row-major order."""
     return core_indexing.true_positions(_as_mask(input))
@@ -266,7 +272,7 @@ def argwhere(input):
 _core.install("argwhere", argwhere)
 
 
-@composite()
+@composite(meta="values")
 def nonzero(input, *, as_tuple=False, out=None):
     """Where ``input`` is not zero.
 
@@ -313,6 +319,7 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     out="same",
     samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})],
     node="Index",
+    meta="values",
 )
 def masked_select(input, mask):
     """The elements of ``input`` where ``mask`` is true, in row-major order, as one dimension; the two broadcast."""

@@ -18,45 +18,22 @@ from .._core import HELPERS, Tensor
 from .._core import memory as core_memory
 from .._core import pool as core_pool
 from .exchange import tensor
-from .sparse import of_dense
+from .sparse import SHELL, of_dense
 from .views import as_strided, expand
 
 __all__ = ["MetaTensor"]
 
 _META = _core.device("meta")
 
-_SHELL = frozenset(
-    """__get__ __set__ __delete__ size dim ndimension nelement numel is_floating_point is_complex is_contiguous stride
-    element_size __len__ register_hook retain_grad is_signed storage_offset requires_grad_ is_same_size is_nonzero""".split()
-)
+#: Methods that are no ops and neither read nor write values.
+_SHELL = SHELL | frozenset("numel storage_offset stride requires_grad_ detach_".split())
 
-#: Ops whose tensors may be on several devices.
-_MIXED = frozenset("__getitem__ index index_select gather take embedding to set_".split())
 
-#: In-place ops that change the form and not the values.
-_FORMS = frozenset(
-    """requires_grad_ detach_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ resize_ resize_as_ set_
-    share_memory_""".split()
-)
-
-#: Ops that give values to Python, or whose results have sizes that depend on values.
-_VALUES = frozenset(
-    """item tolist equal allclose nonzero argwhere masked_select unique unique_consecutive _unique2 bincount is_nonzero
-    repeat_interleave one_hot to_sparse""".split()
-)
-
-#: Ops that give the same sizes in another dtype, or the same.
-_CASTS = frozenset(
-    "to type type_as clone bool byte char short int long half bfloat16 float double cfloat cdouble chalf".split()
-)
-
-#: What makes a tensor of given sizes, without looking at any other.
-_BY_SIZE = frozenset("empty zeros ones rand randn full empty_strided".split())
-
-#: What makes tensors from numbers, on the default device if none is named.
-MAKING = _BY_SIZE | frozenset(
-    "arange linspace logspace eye tril_indices triu_indices randint randperm normal complex polar".split()
-) | frozenset("bartlett_window blackman_window hamming_window hann_window kaiser_window range".split())  # fmt: skip
+def _role(function: Any) -> str:
+    """What the op's stanza says in its trait ``meta``."""
+    if isinstance(function, _core.Op):
+        return function.traits.get("meta", "")
+    return getattr(function, "meta", "")
 
 
 def is_meta(device: Any) -> bool:
@@ -91,7 +68,7 @@ def on_meta(function: Any, args: Sequence, kwargs: dict) -> Any:
     kwargs = {k: v for k, v in kwargs.items() if not (k == "device" and _is_device(v))}
     args = tuple(a for i, a in enumerate(args) if not (i and name == "to" and _is_device(a)))
     requires_grad = bool(kwargs.pop("requires_grad", False))
-    made = _by_size(name, args, kwargs) if name in _BY_SIZE and kwargs.get("out") is None else None
+    made = _by_size(name, args, kwargs) if _role(function) == "sizes" and kwargs.get("out") is None else None
     if made is None and name.endswith("_like") and not {"memory_format", "out"} & kwargs.keys():
         like = args[0] if args else kwargs["input"]
         made = without_values(like.shape, _strides(like), kwargs.get("dtype") or like.dtype)
@@ -103,7 +80,7 @@ def on_meta(function: Any, args: Sequence, kwargs: dict) -> Any:
 
 
 def _by_size(name: str, args: Sequence, kwargs: dict) -> Any:
-    """The result of an op of _BY_SIZE, or None where its arguments are of another form."""
+    """The result of an op that makes a tensor of given sizes, or None where its arguments are of another form."""
     known = {"dtype", "layout", "pin_memory", "size", "stride", "fill_value", "generator"}
     if not kwargs.keys() <= known:
         return None
@@ -226,8 +203,8 @@ class MetaTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        name = _name(func)
-        if name in _SHELL or name in _FORMS:
+        name, role = _name(func), _role(func)
+        if name in _SHELL or role == "form":
             result = _untold(func, args, kwargs)
             return _forget(result, args) if isinstance(result, Tensor) and result is not args[0] else result
         if name in ("to", "cpu") and _leaves(name, args, kwargs):
@@ -239,7 +216,7 @@ class MetaTensor(Tensor):
         if name in ("__getitem__", "index", "index_put", "index_put_", "__setitem__"):
             if any(t.dtype is _core.bool_ for t in given[1:]) and name in ("__getitem__", "index"):
                 return _refuse("indexing with a mask")
-        elif name in _VALUES:
+        elif role == "values":
             return _refuse(name)
         if name == "numpy_" or name == "__array__":
             raise TypeError("can't convert a tensor on device meta to NumPy: it has no values")
@@ -251,11 +228,12 @@ class MetaTensor(Tensor):
             return None
         if _writes(func, name):
             return _written(func, name, args)
-        if name in _CASTS and not kwargs.get("memory_format"):
+        if "cast" in role and not kwargs.get("memory_format"):
             return _cast(func, args, kwargs)
         if name.endswith("_like") or name.startswith("new_"):
             return _relative(func, name, args, kwargs)
-        if name not in _MIXED and (other := _elsewhere([list(args), kwargs])) is not None:
+        mixed = "mixed" in role or name == "__getitem__"
+        if not mixed and (other := _elsewhere([list(args), kwargs])) is not None:
             raise RuntimeError(
                 f"{name}(): Expected all tensors to be on the same device, but found at least two devices, meta and "
                 f"{other.device}!"
@@ -302,6 +280,10 @@ class MetaTensor(Tensor):
     def data_ptr(self) -> int:
         """0: there is no memory."""
         return 0
+
+    def tolist(self) -> Any:
+        """Refused."""
+        return _refuse("tolist")
 
     def item(self) -> Any:
         """Refused."""
@@ -356,11 +338,11 @@ def _writes(func: Any, name: str) -> bool:
     """Whether ``func`` writes values to its first argument."""
     if isinstance(func, _core.Op):
         return bool(func.writes)
-    return name in _IN_PLACE or (name.endswith("_") and not name.startswith("__") and name not in _FORMS)
+    return name in _IN_PLACE or (name.endswith("_") and not name.startswith("__"))
 
 
 def _cast(func: Any, args: Sequence, kwargs: dict) -> Any:
-    """The result of an op of _CASTS."""
+    """The result of an op that gives the same sizes in another dtype, or the same."""
     t = args[0]
     cast = of_dense(func, (HELPERS["zeros"]((0,), t.dtype), *args[1:]), kwargs)
     if not isinstance(cast, Tensor):
@@ -391,7 +373,7 @@ def _relative(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
 
 def makes(function: Any, kwargs: dict) -> bool:
     """Whether a call makes a tensor from numbers, on the default device."""
-    return _name(function) in MAKING and kwargs.get("device") is None and kwargs.get("out") is None
+    return _role(function) in ("sizes", "numbers") and kwargs.get("device") is None and kwargs.get("out") is None
 
 
 HELPERS.update(on_meta=on_meta, is_meta=is_meta, makes=makes)

@@ -318,7 +318,7 @@ def _done(t: Tensor, requires_grad: bool) -> Tensor:
     return t
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def rand(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -339,7 +339,7 @@ def rand(
     return _done(uniform_(t, 0.0, 1.0, generator=generator), requires_grad)
 
 
-@composite(method=False)
+@composite(method=False, meta="sizes")
 def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -358,7 +358,7 @@ def _no_more(name: str, keywords: dict) -> None:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def randint(
     *args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -435,7 +435,7 @@ def randint_like(
     return _done(t, requires_grad)
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -466,7 +466,7 @@ def randperm(
 # ---- from tensors ----------------------------------------------------------------------------------------------------
 
 
-@composite(method=False)
+@composite(method=False, meta="numbers")
 def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False, **kw):
     """Normal numbers with means and standard deviations given as tensors or numbers.
 

@@ -54,6 +54,7 @@ def _explain_along(name, input, at, index, src):
     out="same",
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
     batch="together",
+    meta="mixed",
 )
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
@@ -344,6 +345,7 @@ def _slices(name, input, dim, index):
     out="same",
     samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)],
     batch="indexed",
+    meta="mixed",
 )
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.

@@ -160,7 +160,7 @@ repeat_each.vjp(
 )
 
 
-@composite()
+@composite(meta="values")
 def repeat_interleave(input, repeats: Any = None, dim=None, *, output_size=None):
     """Each element, or slice along ``dim``, repeated in place.
 

@@ -225,7 +225,7 @@ def _empty_longs(shape) -> Tensor:
     return _core.empty(shape, _core.int64)
 
 
-@primitive(out=False)
+@primitive(out=False, meta="values")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct values in ascending order.
 
@@ -249,7 +249,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _answer(core_indexing.mask_get(ordered, flags, starts), numbers, lengths, return_inverse, return_counts)
 
 
-@primitive(out=False)
+@primitive(out=False, meta="values")
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """One element of each run of equal ones; arguments as for :func:`unique`."""
     if dim is not None:
@@ -356,7 +356,11 @@ def bucketize(input: Any, boundaries, *, out_int32=False, right=False):
 # ---- counts ----------------------------------------------------------------------------------------------------------
 
 
-@primitive(out=False, samples=lambda m: [((m.index(9, high=4), m(9)), {"minlength": 6}), ((m.index(9, high=4),), {})])
+@primitive(
+    out=False,
+    samples=lambda m: [((m.index(9, high=4), m(9)), {"minlength": 6}), ((m.index(9, high=4),), {})],
+    meta="values",
+)
 def bincount(input, weights=None, minlength=0):
     """How often each non-negative integer occurs in a vector, or the sum of its ``weights``.
 

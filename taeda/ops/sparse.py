@@ -21,7 +21,7 @@ from .scatter import index_add
 from .table import composite, expect_tensors
 
 #: Methods, and access to attributes, that ask for no element.
-_SHELL = frozenset(
+SHELL = frozenset(
     """__get__ __set__ __delete__ size dim ndimension nelement is_floating_point is_complex is_contiguous get_device
     element_size __len__ register_hook retain_grad is_signed""".split()
 )
@@ -33,7 +33,7 @@ RULES: dict[str, Callable] = {}
 
 def is_shell(name: str) -> bool:
     """Whether ``name`` is a method that asks for no element and has no rule: sizes, dtype and the like."""
-    return name in _SHELL and name not in RULES
+    return name in SHELL and name not in RULES
 
 
 def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
@@ -281,7 +281,7 @@ def _in_layout(input: Tensor, layout: Any) -> Tensor:
     return compress(input, layout is sparse_csr)
 
 
-@composite()
+@composite(meta="values")
 def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """``input`` as a sparse tensor of its elements that are not 0.
 

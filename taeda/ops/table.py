@@ -341,6 +341,7 @@ def composite(
     inplace: bool = False,
     out: bool | str | Sequence[str] = False,
     names: Sequence[str] = (),
+    meta: str = "",
 ):
     """Declare a function written in other ops: no kernel and no derivative of its own.
 
@@ -350,9 +351,12 @@ def composite(
         out: give the function, though not the method, an ``out=`` form; of which dtypes ``out`` may be is said as for
             :func:`primitive`.
         names: aliases.
+        meta: the trait of that name.
     """
 
     def declare(function):
+        if meta:
+            function.meta = meta
         checks = checked(function)
         plain = Composite(function, **checks)
         public = Composite(with_out(function, out), **checks) if out else plain

@@ -665,6 +665,7 @@ def _in_place_view(function, name):
 
     form.__name__ = form.__qualname__ = name
     form.__doc__ = f"In-place form of :func:`{name[:-1]}`: changes sizes and strides, moves nothing."
+    form.meta = "form"  # type: ignore[attr-defined]
     _core.install(name, form)
 
 
@@ -706,7 +707,7 @@ def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None,
     return _core.empty_strided(size, stride, dtype or input.dtype).requires_grad_(requires_grad)
 
 
-@composite()
+@composite(meta="values")
 def is_nonzero(input):
     """Whether the one element of ``input`` is not zero."""
     return bool(input)

@@ -187,7 +187,7 @@ def _older(name, text, formula):
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"{text} Periodic by default: its period is its length, rather than one point less."
-    return composite(method=False)(window)
+    return composite(method=False, meta="numbers")(window)
 
 
 hann_window = _older("hann_window", "Hann's window.", lambda: _cosines(0.5, 0.5))
