@@ -144,13 +144,20 @@ def nll_loss(f: Function, dtypes: tuple[str | None, ...], columns: bool) -> None
     """
     working = compute(dtypes[2])
 
+    operands = operands_of(dtypes, columns, "rrfrws", working)
+    schedule = Schedule(f, operands, part(working), columns, 1)
+    ignored = schedule.param(0, F64).to(I64)
+
     def body(row: Row) -> None:
-        t, counts = _target(row, 3, row.schedule.param(0, F64).to(I64), 5)
+        t, counts = _target(row, 3, ignored, 5)
         weight = f.select(counts, row.at(4, t) if dtypes[4] else f.const(part(working), 1.0), 0.0)
         row.put(0, f.select(counts, -row.at(2, t) * weight, 0.0))
         row.put(1, weight)
 
-    rowwise(f, body, operands_of(dtypes, columns, "rrfrws", working), part(working), columns=columns, tiles=())
+    if columns:
+        schedule.tiles(body, ())
+    else:
+        schedule.rows_in_line(body)
 
 
 @kernel

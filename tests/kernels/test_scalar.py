@@ -101,7 +101,7 @@ UNARY = {
     "tanh": (mp.tanh, -1e4, 1e4, 1, 1.1),
     "asinh": (mp.asinh, -INF, INF, 1, 1.5),
     "acosh": (mp.acosh, 1, INF, 1, 2),
-    "atanh": (lambda x: mp.atanh(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1, 1.1),
+    "atanh": (lambda x: mp.atanh(x) if abs(x) < 1 else x * mp.inf, -1, 1, 1.4, 1.1),
     "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -1e4, 1e4, 3, 3),
     "erf": (mp.erf, -30, 30, 1.3, 1.2),
     "erfc": (mp.erfc, -30, 30, 1.5, 1.2),
