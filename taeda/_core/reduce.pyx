@@ -517,6 +517,7 @@ cdef enum:
     MAXROWWISE = 10
     STREAM_BIT = 62           # of a row-wise kernel's key
     STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
+    ANYWHERE = 4096           # bytes of rows from which they may begin anywhere
 
 cdef int64_t STREAM_BYTES = stream_bytes()
 
@@ -538,7 +539,8 @@ cdef class Rowwise:
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
         real: whether complex numbers are refused.
-        stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``.
+        stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long rows
+            may begin anywhere.
     """
 
     cdef readonly str name
@@ -546,14 +548,15 @@ cdef class Rowwise:
     cdef readonly tuple key
     cdef bytes outs, ins
     cdef int nouts, nins
-    cdef bint floating, wide, real, stream
+    cdef bint floating, wide, real
+    cdef int stream
     cdef dict table
     cdef uint64_t last_key
     cdef kernel_t last_fn
     cdef int vector_bytes
 
     def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
-                 bint real=False, bint stream=False):
+                 bint real=False, int stream=0):
         self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
         self.real, self.stream = real, stream
         self.outs, self.ins = outs.encode(), ins.encode()
@@ -707,7 +710,7 @@ cdef class Rowwise:
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60
-            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n):
+            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n, columns):
                 key |= <uint64_t>1 << STREAM_BIT
             args[0], args[1], args[2] = n, 1, b
             i = 3 + 4 * (self.nouts + self.nins)
@@ -723,14 +726,16 @@ cdef class Rowwise:
             return alive[0]
         return tuple(alive[: self.nouts])
 
-    cdef bint streams(self, int code, Tensor out, int64_t n) except -1:
+    cdef bint streams(self, int code, Tensor out, int64_t n, bint columns) except -1:
         """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of it."""
         cdef int i
         cdef int64_t item = ITEMSIZE[out.code], moved = item
         for i in range(self.nins):
             if self.ins[i] == b"f":
                 moved += ITEMSIZE[code]
-        return item >= 4 and n * item % 64 == 0 and <size_t>out.ptr % 64 == 0 and out.count * moved >= STREAM_BYTES
+        if n * item % 64 and (columns or self.stream < 2 or n * item < ANYWHERE):
+            return False
+        return item >= 4 and <size_t>out.ptr % 64 == 0 and out.count * moved >= STREAM_BYTES
 
     cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
                     bint columns) except -1:

@@ -124,11 +124,20 @@ def cross_entropy_backward(
     def body(row: Row) -> None:
         g, top, logs, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6), row.get(7).to(_number(working))
 
-        def fn(x: Value, at: Value) -> Value:
-            p = decay((x - top) - logs)
-            return f.select(at == t, p - 1.0, p) * g
+        def each(row: Row, t: Value) -> None:
+            def fn(x: Value, at: Value) -> Value:
+                p = decay((x - top) - logs)
+                return f.select(at == t, p - 1.0, p) * g
 
-        row.each([1], [0], fn, index=_number(working), fetch=[1] if columns else [])
+            row.each([1], [0], fn, index=_number(working), fetch=[1] if columns else [])
+
+        if not stream or columns:
+            each(row, t)
+            return
+        before, rest = row.from_register(0)
+        row.n0 = before
+        each(row, t)
+        each(rest, t - before.to(_number(working)))
 
     operands = operands_of(dtypes, columns, "ffrrsrrr" if per_row else "ffsrsrrr", working, stream)
     rowwise(f, body, operands, part(working), columns=columns, tiles=(16, 4))

@@ -7,9 +7,10 @@ stretch's maximum made it: what they lack is a factor per stretch.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
-from .ir import BOOL, F32, Function, Value
+from .ir import F32, Function, Value
 from .pipeline import FAR, NEAR
 from .pointwise import part
 from .rowwise import Row, Schedule, by_register
@@ -45,6 +46,8 @@ class Online:
         dtype: what is computed in.
         fresh: whether rows come from memory: ask for what comes.
         kept: keep exponentials for :meth:`rows`, whose rows have at most :data:`KEPT` bytes of them.
+
+    Where results are stored past the cache, what comes before the first whole register of a row is taken apart.
     """
 
     def __init__(self, schedule: Schedule, x: int, dtype: str, fresh: bool, kept: bool = False):
@@ -55,32 +58,35 @@ class Online:
         self.low = f.const(t, -3.4028234663852886e38 if t is F32 else -1.7976931348623157e308, self.lanes)
         self.register = self.lanes * t.bytes
         if kept:
-            self.exponentials = f.scratch(KEPT)
-            self.factors = f.scratch(KEPT // STRETCH)
+            self.exponentials = f.scratch(KEPT + self.register)
+            self.factors = f.scratch(KEPT // STRETCH + self.register)
         self.kept = kept
 
     def totals(self, row: Row) -> tuple[Value, Value]:
         """The largest element and the sum of ``exp(x - largest)``."""
-        return self._walk(row, None, (), None)
+        return self._walk(row, None, (), None, False)
 
     def rows(self, first: Value, end: Value, finish: Callable[[Value, Value], Sequence[Value]], write: Write) -> None:
-        """Write rows ``[first, end)``, knowing ``finish(largest, total)`` of each; kept are multiples of ``known[-1]``."""
-        f = self.f
+        """Write rows ``[first, end)``, knowing ``finish(largest, total)`` of each.
+
+        ``known[0]`` is the largest element; what was kept is a multiple of ``known[-1]``.
+        """
+        f, apart = self.f, self.schedule.operands[0].stream and self.lanes > 1
 
         def finished(totals: tuple[Value, Value]) -> tuple[Value, ...]:
             known = tuple(finish(*totals))
             if self.kept:
-                with f.loop(0, self.schedule.n0, self.stretch) as S:
+                with f.loop(0, self.schedule.n0 + self.lanes, self.stretch) as S:
                     place = self._factor(S.index)
                     top = f.load(place, self.t, self.lanes)
                     f.store(place, decay(top - totals[0]) * known[-1])
             return known
 
         with f.when(first < end):
-            with f.loop(first, end - 1, carry=finished(self.totals(self._row(first)))) as L:
+            with f.loop(first, end - 1, carry=finished(self._walk(self._row(first), None, (), None, apart))) as L:
                 coming, ready = self._row(L.index + 1), self._row(L.index)
-                L.carry = finished(self._walk(coming, ready, L.carry, write))
-            self._walk(None, self._row(end - 1), L.carry, write)
+                L.carry = finished(self._walk(coming, ready, L.carry, write, apart))
+            self._walk(None, self._row(end - 1), L.carry, write, apart)
 
     def _row(self, index: Value) -> Row:
         m = self.schedule.neighbours
@@ -89,6 +95,12 @@ class Online:
     def _factor(self, index: Value) -> Value:
         """Where the factor of the stretch that begins at ``index`` is."""
         return self.f.offset(self.factors, index / self.stretch * self.register)
+
+    def _inside(self, row: Row | None, at: Value, whole: bool) -> tuple[Value | None, Value | None]:
+        """How much of the row is left from ``at`` on, and as a mask; None where that is a ``whole`` register."""
+        if row is None or whole:
+            return None, None
+        return row.n0 - at, self.f.first(row.n0 - at, self.lanes)
 
     def _largest(self, row: Row, top: Value, first: Value, whole: Value, stop: Value) -> Value:
         """The maximum, lane by lane, of the stretch and ``top``."""
@@ -101,55 +113,82 @@ class Online:
         while len(tops) > 1:
             tops = [greater(a, b) for a, b in zip(tops[::2], tops[1::2], strict=True)]
         with f.loop(whole, stop, lanes, carry=tops) as L:
-            count = stop - L.index
-            mask = f.first(count, lanes)
+            count, mask = self._inside(row, L.index, False)
             x = row.load(self.x, L.index, lanes, count, mask)
             L.carry = (f.select(mask, greater(L.carry[0], x), L.carry[0]),)
         return L.carry[0]
 
-    def _walk(self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None):
-        """Sum ``coming`` and write ``ready`` side by side."""
-        f, t, lanes, n0 = self.f, self.t, self.lanes, self.schedule.n0
+    def _head(self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None):
+        """What comes before whole registers: the maximum and sum of ``coming`` so far, and both rows without."""
+        f, lanes, at = self.f, self.lanes, self.f.i64(0)
+        top, total = self.low, f.const(self.t, 0, lanes)
+        if ready:
+            count, rest = ready.from_register(0)
+            mask = f.first(count, lanes)
+            x = ready.load(self.x, at, lanes, count, mask)
+            y = write(known, decay(x - known[0]), known[-1]) if self.kept else write(known, x, None)
+            ready.store(0, at, y, count, mask)
+            ready = rest
+        if coming:
+            count, rest = coming.from_register(0)
+            mask = f.first(count, lanes)
+            x = coming.load(self.x, at, lanes, count, mask)
+            top = f.select(mask, greater(top, x), top)
+            total = f.select(mask, decay(x - top), 0.0)
+            coming = rest
+        return top, total, coming, ready
+
+    def _walk(
+        self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None, apart: bool
+    ) -> tuple[Value, Value] | None:
+        """Sum ``coming`` and write ``ready`` side by side; What comes before whole registers is ``apart``."""
+        f, t, lanes = self.f, self.t, self.lanes
         zero = f.const(t, 0, lanes)
-        with f.loop(0, n0, self.stretch, carry=(self.low, zero) if coming else ()) as S:
+        before = (self.low, zero)
+        if apart:
+            *before, coming, ready = self._head(coming, ready, known, write)
+        sizes = [row.n0 for row in (coming, ready) if row]
+        n0, least = (f.select(over(sizes[0], sizes[-1]), sizes[0], sizes[-1]) for over in (operator.gt, operator.lt))
+        with f.loop(0, n0, self.stretch, carry=before if coming else ()) as S:
             stop = f.select(S.index + self.stretch < n0, S.index + self.stretch, n0)
-            whole = S.index + ((stop - S.index) & -self.wide)
+            some = f.select(stop < least, stop, least) - S.index
+            whole = S.index + (f.select(some > 0, some, 0) & -self.wide)
             factor = f.load(self._factor(S.index), t, lanes) if ready and self.kept else None
             top = self._largest(coming, S.carry[0], S.index, whole, stop) if coming else None
 
-            def step(acc: Sequence[Value], at: Value, n: int, mask: Value | None, factor=factor, top=top, stop=stop):
+            def step(acc: Sequence[Value], at: Value, n: int, whole: bool, factor=factor, top=top):
                 """``n`` registers from ``at``."""
-                if coming and self.fresh and mask is None:
+                every = range(0, n * lanes, lanes)
+                if coming and self.fresh and whole:
                     place = coming._address(self.x, None, at)
                     for distance, cache in ((NEAR, 3), (FAR, 2)):
                         for line in range(0, n * lanes * self.schedule.operands[self.x].bytes, 64):
                             f.prefetch(f.offset(place, distance + line), cache)
-                every = range(0, n * lanes, lanes)
-                count = None if mask is None else stop - at
                 kept = [f.offset(self.exponentials, (at + i) * t.bytes) for i in every] if self.kept else []
                 ys, after = [], []
+                count, mask = self._inside(ready, at, whole)
                 for i in every if ready else ():
                     source = (
                         f.load(kept[i // lanes], t, lanes) if kept else ready.load(self.x, at + i, lanes, count, mask)
                     )
                     ys.append(write(known, source, factor))
+                inside = self._inside(coming, at, whole)
                 for i in every if coming else ():
-                    e = decay(coming.load(self.x, at + i, lanes, count, mask) - top)
+                    e = decay(coming.load(self.x, at + i, lanes, *inside) - top)
                     if kept:
                         f.store(kept[i // lanes], e)
-                    after.append(acc[i // lanes] + (e if mask is None else f.select(mask, e, 0.0)))
+                    after.append(acc[i // lanes] + (e if whole else f.select(inside[1], e, 0.0)))
                 for i, y in zip(every, ys, strict=False):
                     ready.store(0, at + i, y, count, mask)
                 return tuple(after)
 
             with f.loop(S.index, whole, self.wide, carry=[zero] * (UNROLL if coming else 0)) as L:
-                L.carry = step(L.carry, L.index, UNROLL, None)
+                L.carry = step(L.carry, L.index, UNROLL, True)
             parts = list(L.carry)
             while len(parts) > 1:
                 parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=True)]
             with f.loop(whole, stop, lanes, carry=parts) as L:
-                mask = f.first(stop - L.index, lanes) if lanes > 1 else f.const(BOOL, True)
-                L.carry = step(L.carry, L.index, 1, mask)
+                L.carry = step(L.carry, L.index, 1, False)
             if coming:
                 if self.kept:
                     f.store(self._factor(S.index), top)

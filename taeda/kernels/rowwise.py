@@ -111,6 +111,7 @@ class Row:
         self.schedule = schedule
         self.f = schedule.f
         self.a = a  # the first of the row's two numbers
+        self.n0 = schedule.n0
         self.bases = bases
         self.width = lanes
         self.ahead: Value | int = 1  # rows from this one to what is fetched meanwhile
@@ -190,6 +191,24 @@ class Row:
     def store(self, i: int, index: Value, x: Number, count: Value | None = None, mask: Value | None = None) -> None:
         """The inverse of :meth:`load`."""
         self._store(i, self._address(i, None, index), x, count, mask)
+
+    def from_register(self, out: int) -> tuple[Value, Row]:
+        """Elements before the first whole register of operand ``out``, and the row without them (row mode).
+
+        A register ends where a line does, so that lines are stored whole.
+        """
+        f, s = self.f, self.schedule
+        item = s.operands[out].bytes
+        before = (-f.address(self.bases[out]) & (s.lanes * item - 1)) / item
+        before = f.select(before < self.n0, before, self.n0)
+        whole = [operand.layout == "c" for operand in s.operands]
+        bases = [
+            f.offset(base, before * operand.bytes) if runs else base
+            for base, operand, runs in zip(self.bases, s.operands, whole, strict=True)
+        ]
+        rest = Row(s, self.a, bases, self.width, None)
+        rest.n0 = self.n0 - before
+        return before, rest
 
     def prefetch(self, operands: Sequence[int], index: Value, lanes: int) -> None:
         """Ask for what lies at the same place ``ahead`` rows on; in column mode of the next rows."""
@@ -368,7 +387,8 @@ class _Fold:
         f, s = self.row.f, self.row.schedule
         lanes = s.lanes
         wide = lanes * unroll if "v" not in [s.operands[i].layout for i in (*self.ins, *self.outs)] else lanes
-        whole = s.n0 & -wide if wide > 1 else s.n0
+        n0 = self.row.n0
+        whole = n0 & -wide if wide > 1 else n0
 
         def inside(carry: State, outer: Value | None) -> State:
             half = len(carry) // 2
@@ -377,8 +397,8 @@ class _Fold:
             if wide == 1:
                 return (*big, *small)
             rest = self.start(lanes) if s.levels == 2 and self.blocked else small
-            with f.loop(whole, s.n0, lanes, carry=_flat(rest)) as L:
-                count = s.n0 - L.index
+            with f.loop(whole, n0, lanes, carry=_flat(rest)) as L:
+                count = n0 - L.index
                 mask = f.first(count, lanes)
                 acc = _like(rest, L.carry)
                 after = self.apply(acc, outer, L.index, lanes, count, mask)

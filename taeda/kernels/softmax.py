@@ -151,7 +151,7 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = 
             B.otherwise()
             with f.branch(size <= KEPT) as C:
                 online = Online(schedule, 1, working, stream, kept=True)
-                online.rows(f.begin, f.end, lambda _, total: [1.0 / total], lambda _, e, factor: e * factor)
+                online.rows(f.begin, f.end, lambda top, total: [top, 1.0 / total], lambda _, e, factor: e * factor)
                 C.otherwise()
                 online = Online(schedule, 1, working, stream)
                 online.rows(

@@ -59,13 +59,13 @@ def _class_loss(name, outs):
     return ClassLoss(Rowwise(name, f"cross_entropy.{name}", outs, "frwn"), _total).run
 
 
-def _class_loss_grads(name, ins, stream=False):
+def _class_loss_grads(name, ins, stream=0):
     """The gradient's kernel for a loss per row, and for a reduced loss."""
     kernel = f"cross_entropy.{name}_backward"
     return [Rowwise(name, kernel, "fx", "f" + g + ins, key=(g == "r",), stream=stream).along for g in ("r", "s")]
 
 
-_cross_entropy_grads = _class_loss_grads("cross_entropy", "rsrrr", stream=True)
+_cross_entropy_grads = _class_loss_grads("cross_entropy", "rsrrr", stream=2)
 _nll_loss_grads = _class_loss_grads("nll_loss", "rsr")
 
 

@@ -48,8 +48,8 @@ def _pointers(*tensors):
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
-_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww", stream=True).affine
-_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw", stream=True).last
+_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww", stream=1).affine
+_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw", stream=1).last
 
 
 def _check_normalized(name, input, normalized_shape, *affine):
