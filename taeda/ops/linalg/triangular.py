@@ -47,9 +47,7 @@ def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
 
 def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
     """The substitution itself. Rows of contiguous tensors are LAPACK's columns: ``A X = B`` is solved as ``X^T A^T = B^T``."""
-    from ..creation import full
-
-    batch = batch_of(A, B)
+    batch = () if A.dim() == B.dim() == 2 else batch_of(A, B)
     if A.shape[-1] <= SMALL:
         if not left:  # X A = B is A^T X^T = B^T
             turned = substitute_triangular(A.transpose(-2, -1), B.transpose(-2, -1), not upper, True, unitriangular)
@@ -59,6 +57,8 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
         if tuple(A.shape[:-2]) != batch and count_of(A.shape[:-2]) != 1:
             A = A.expand(*batch, *A.shape[-2:])
         return small_triangle(A.contiguous(), B, upper, unitriangular)
+    from ..creation import full
+
     X = B.expand(*batch, *B.shape[-2:]).contiguous()
     if X is B or X.data_ptr() == B.data_ptr():
         X = X.clone()
