@@ -99,8 +99,10 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) 
     ``row`` is where the first row of taps meets the image's column 0; what is outside of the image is read at ``nothing``,
     and outputs past the end are written to ``spare``.
     """
-    h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 12, *[PTR] * 2)
-    to, row, weights, bias, given, first, last, tap_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing, spare = h.params
+    h = f.helper(f"shared_{width}_{stride}", *[PTR] * 4, *[I64] * 14, *[PTR] * 2)
+    to, row, weights, bias, given, first, last, tap_h, x_h, y_h, c, ow, iw, pw, x_w, y_w, w_t, w_j, nothing, spare = (
+        h.params
+    )
     t = _sums(io)
     lanes = h.lanes(t)
     columns = (WIDE - 1) * stride + width
@@ -128,6 +130,13 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) 
                             acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
             H.carry = acc
         target = h.offset(to, X.index * y_w + at)
+        # The processor does not see rows of pixels read a register at a time: the next row of outputs and what it reads first.
+        ahead = h.offset(source, last * tap_h)
+        for column in range(WIDE):
+            for row_ahead in range(stride):
+                for i in range(stride):
+                    h.prefetch(h.offset(h.offset(ahead, x_h * row_ahead), x_w * (column * stride + i)))
+            h.prefetch(h.offset(target, y_h + y_w * column), write=True)
         for i, value in enumerate(H.carry):
             place = h.select(X.index + i < ow, h.offset(target, y_w * i), spare)
             value = value.to(io).bits(U16) if io.bytes == 2 else value  # LLVM takes bfloats past a branch as floats
@@ -213,7 +222,7 @@ def depthwise_last(f: Function, dtype: str, group: int) -> None:
             row = f.offset(x, line.start * g["x_h"])
             for (width, stride), helper in shared.items():
                 with f.when(_is_shared(g, width, stride)):
-                    f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["c"],
+                    f.call(helper, target, row, f.data(2), f.data(3), g["bias"], line.first, line.last, tap_h, g["x_h"], g["y_h"], g["c"],
                            g["ow"], g["iw"], g["pw"], g["x_w"], g["y_w"], g["w_t"], g["w_j"], nothing, spare)  # fmt: skip
             if group == 1:
                 with f.when(others):
