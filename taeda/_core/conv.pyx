@@ -135,7 +135,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     p.back = code
     if ITEMSIZE[code] != 2 or w_code != code or p.images != F32 or c * g.taps == 0 or images * g.pixels == 0:
         return p
-    if short_depthwise(g, code, groups, c, m) or role != WEIGHTS and m == 1 and few_outputs(g, m):  # widened in registers
+    if short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP) or role != WEIGHTS and m == 1 and few_outputs(g, m):  # widened in registers
         p.images = p.result = code
     elif short_engine(code) != "" and (whole_kernel(g, c, m) or role != WEIGHTS and short_points(g, code, c, m)):
         p.images = p.weights = p.result = p.bias = code
@@ -145,6 +145,11 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
         p.words = True
         p.images = p.weights = p.result = code
     return p
+
+
+cdef bint turns_groups(Plan* p, int64_t c, int64_t m) noexcept:
+    """Whether 16-bit images with channels first are turned for the kernels of small groups, which know the other format."""
+    return p.images != p.weights and c == m > 1
 
 
 cdef Tensor brought(Tensor t, Plan* p, int64_t groups):
@@ -165,7 +170,7 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     if p.words:
         return WINDOWS
     if not product:
-        return LAST_CHANNELS if c == 1 and out.strides[1] == 1 else FIRST_CHANNELS
+        return LAST_CHANNELS if out.strides[1] == 1 and (c == 1 or w.outputs == c) else FIRST_CHANNELS
     if whole_kernel(g, c, m):
         return WHOLE
     fits = by_windows(g, images, groups, c, m, alone)
@@ -321,6 +326,7 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
     cdef Plan p
     cdef Tensor x, out
     cdef Weights w
+    cdef bint last, turned
     g.taps = g.pixels = 1
     for n in range(3):
         g.taps *= g.k[n]
@@ -333,11 +339,13 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
-    out = empty_last(p.result, 5, sizes) if is_last(input) or is_last(weight) else empty_tensor(p.result, 5, sizes)
+    last = is_last(input) or is_last(weight)
+    turned = not last and turns_groups(&p, c, m)
+    out = empty_last(p.result, 5, sizes) if last or turned else empty_tensor(p.result, 5, sizes)
     if p.images == BF16 and p.bias == BF16 and g.taps == 1 and not pointwise(g, x, out, c):
         x = contiguous_tensor(x)
     convolve(way_of(g, &p, x, out, w, True), g, x, w, bias, out, NULL, 0)
-    return back(out, p.back, nd)
+    return back(contiguous_tensor(out) if turned else out, p.back, nd)
 
 
 def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
@@ -407,7 +415,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Way way
     cdef Weights w
     cdef Tensor x = spatial(grad, 2), w5 = spatial(weight, 2), out, part, columns = None
-    cdef bint paired, direct, last = is_last(grad) or is_last(weight)
+    cdef bint paired, direct, last = is_last(grad) or is_last(weight), turned
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -423,6 +431,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     x = brought(grad, &p, groups)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
+    turned = not last and turns_groups(&p, c, m)
+    last = last or turned
     out = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
     if out.count == 0:
         return back(out, p.back, nd)
@@ -450,7 +460,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if phase.g.pixels == 0:
             continue
         # Channels last: also into every other pixel.
-        direct = phases == 1 or phase.g.taps > 0 and last and is_last_depthwise(&phase.g, x, out, m, c)
+        direct = phases == 1 or phase.g.taps > 0 and last and not p.words and is_last_depthwise(&phase.g, x, out, m, c)
         if direct:
             part = out if phases == 1 else positions(out, &whole, &phase, 0)
         else:
@@ -468,7 +478,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             interleave(positions(out, &whole, &phase, whole.i[2]), columns, part)
         elif not direct:
             copy_into(positions(out, &whole, &phase, 0), part)
-    return back(out, p.back, nd)
+    return back(contiguous_tensor(out) if turned else out, p.back, nd)
 
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,

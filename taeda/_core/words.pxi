@@ -2,6 +2,7 @@
 
 cdef enum:
     LEAST_OUTPUTS = 2   # of a group
+    SHORT_GROUP = 4     # channels of a group up to which words leave most of a register empty
 
 
 cdef bint has_words(int code):
@@ -22,9 +23,11 @@ cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
     return code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16 and channels * m * g.pixels >= 1 << 15
 
 
-cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channels, int64_t m) noexcept:
-    """Whether images of 16-bit floats go to the kernels for channels last as they are: turned there if need be."""
-    return ITEMSIZE[code] == 2 and compute_code(code) == F32 and channels == 1 and m == 1 and groups >= 16 and (
+cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channels, int64_t m) except *:
+    """Whether 16-bit images go to the depthwise kernels as they are, with one channel per group or small groups."""
+    if ITEMSIZE[code] != 2 or compute_code(code) != F32 or groups * channels < 16:
+        return False
+    return (channels == 1 and m == 1 or spreads_groups(g, code, channels, m)) and (
         g.i[0] == 1 and g.o[0] == 1 and g.k[0] == 1 and g.p[0] == 0)
 
 

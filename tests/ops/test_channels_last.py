@@ -38,6 +38,10 @@ OPS = {
     "conv, groups of 16, stride (1, 2)": lambda x: F.conv2d(
         x, weight(32, 16, 2, 3), stride=(1, 2), padding=1, groups=2
     ),
+    "conv, bfloat16, groups of 4": lambda x: F.conv2d(x.bfloat16(), weight(32, 4, 3, 3).bfloat16(), groups=8),
+    "conv, bfloat16, groups of 16": lambda x: F.conv2d(
+        x.bfloat16(), weight(32, 16, 2, 3).bfloat16(), stride=2, groups=2
+    ),
     "conv, depthwise 4x3, dilated": lambda x: F.conv2d(x, weight(32, 1, 4, 3), padding=2, dilation=(3, 2), groups=32),
     "conv, depthwise 1x7, stride 3": lambda x: F.conv2d(x, weight(32, 1, 1, 7), stride=3, padding=(0, 3), groups=32),
     "conv, few outputs": lambda x: F.conv2d(x, weight(3, 32, 3, 3)),
