@@ -360,6 +360,10 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
         # Every task packs its rows of A again for each of its runs of panels.
         down = ceil_div(strips, _a_tiles)
         across = min(ceil_div(panels, 4), max(ceil_div(wanted, down), 1))
+    elif wanted > 1 and not flags and p.m >= 8 * 192:
+        # Many rows: a task does all columns, so that A comes from memory once.
+        down = min(wanted, p.m // 192)
+        across = min(panels, ceil_div(wanted, down))
     elif wanted > 1:
         across = min(panels, wanted)
         # Every task packs its panels of B again, which costs as much as a dozen rows or two.
