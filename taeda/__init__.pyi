@@ -1032,7 +1032,7 @@ class Tensor:
         r"""In-place form of :func:`heaviside`."""
     def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
         r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
-    def histogram(self, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+    def histogram(self, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
         r"""How many elements (or how much weight) lie in each bin."""
     def hsplit(self, indices_or_sections: Any) -> Any:
         r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
@@ -2077,7 +2077,7 @@ def hinge_embedding_loss(input: Tensor, target: Any, margin: Number = 1.0, size_
     r"""``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
     r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+def histogram(input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
     r"""How many elements (or how much weight) lie in each bin."""
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
     r"""How many points (or how much weight) lie in each bin of several dimensions."""

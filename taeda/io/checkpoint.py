@@ -611,7 +611,7 @@ def save(
     pickle_module: Any = None,
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
-    **unused: Any,
+    _disable_byteorder_record: bool = False,
 ) -> None:
     """Write tensors, numbers, strings and containers of them in PyTorch's format, which its ``load`` reads too.
 
@@ -623,6 +623,7 @@ def save(
         pickle_module: None or the module ``pickle``; data is written by taeda's own writer.
         pickle_protocol: accepted; files are written with protocol 2, which every version reads.
         _use_new_zipfile_serialization: False writes the format before PyTorch 1.6.
+        _disable_byteorder_record: accepted.
     Raises:
         pickle.PicklingError: ``obj`` has something in it that is no data; the message says where.
         RuntimeError: the folder of the path does not exist.

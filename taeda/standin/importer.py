@@ -82,6 +82,12 @@ class _Loader(importlib.abc.Loader):
         _name_what_is_missing(module)
         _adopt()
 
+    def get_code(self, name: str) -> types.CodeType | None:
+        """The code of the module, for ``-m torch.distributed.run``."""
+        spec = importlib.util.find_spec(self.home)
+        loader = None if spec is None else spec.loader
+        return loader.get_code(self.home) if isinstance(loader, importlib.abc.InspectLoader) else None
+
 
 def _torch_name(module: types.ModuleType) -> str:
     name = module.__name__

@@ -205,6 +205,8 @@ def test_arguments_that_programs_pass(tmp_path):
             assert f.load(tmp_path / "a.pt", map_location=location, weights_only=False)["a"].tolist() == [1, 1]
         with open(tmp_path / "a.pt", "rb") as file:
             assert f.load(file, "cpu", pickle)["a"].tolist() == [1, 1]
+        with pytest.raises(TypeError, match="unexpected keyword argument 'unknown'"):
+            f.save({}, tmp_path / "a.pt", unknown=1)
 
 
 class Net(taeda.nn.Module):

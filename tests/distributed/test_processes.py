@@ -1,5 +1,8 @@
 """Two and three processes: what collectives give, and that those that do not agree fail at once."""
 
+import subprocess
+import sys
+
 import pytest
 
 from .launch import launch, outputs
@@ -194,3 +197,21 @@ def test_models_that_differ():
     """
     done = launch(code, 2)
     assert all("expects same model across all ranks" in err for _, err, _ in done)
+
+
+def test_the_launcher(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import os, sys, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "x = torch.ones(2) * (dist.get_rank() + 1)\n"
+        "dist.all_reduce(x)\n"
+        "open(f'{sys.argv[1]}/{os.environ[\"LOCAL_RANK\"]}', 'w').write(str(x.tolist()))\n"
+        "dist.destroy_process_group()\n"
+        "if dist.is_available() and len(sys.argv) > 2 and os.environ['RANK'] == '1': sys.exit(3)\n"
+    )
+    run = [sys.executable, "-m", "taeda.standin", "-m", "torch.distributed.run", "--nproc_per_node=2", str(program)]
+    subprocess.run([*run, str(tmp_path)], check=True)
+    assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text() == "[3.0, 3.0]"
+    done = subprocess.run([*run, str(tmp_path), "fail"], capture_output=True, text=True)
+    assert done.returncode == 3 and "process 1 ended with code 3" in done.stderr
