@@ -1,6 +1,8 @@
 """The thread pool: one function that runs a kernel over a range.
 
-A launch publishes one job; the calling thread and the workers take its pieces from an atomic counter until none is left.
+A launch publishes one job; the calling thread and the workers take its pieces from atomic counters until none is left. There
+is a counter for each thread, of neighbouring pieces, so that what one op writes is read by the next on the same processor;
+who has done with its own helps the others.
 Workers are started by the first launch that has something for them, spin for some tens of microseconds after each job
 (only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they need
 no GIL and do not matter at interpreter exit. A second Python thread that launches while a job runs does its pieces
@@ -70,6 +72,7 @@ cdef extern from *:
 
 cdef enum:
     MOST = 256                  # workers
+    COUNTERS = 8                # at most: each launch sets them all
 
 
 cdef struct Job:                # written by the launch while `open` is 0
@@ -81,6 +84,7 @@ cdef struct Job:                # written by the launch while `open` is 0
     int64_t pieces
     int64_t batch               # pieces taken from the counter at a time
     int64_t workers             # how many of them may take part
+    int64_t counters            # among which the pieces are shared out
     unsigned flush              # how the launching thread treats denormal numbers
 
 
@@ -92,9 +96,7 @@ cdef struct Worker:
 
 
 cdef struct Shared:             # what several threads write, each on a cache line of its own
-    char pad0[64]
-    int64_t next                # the first piece that nobody has taken
-    char pad1[56]
+    char pad1[64]
     int64_t active              # workers inside the job
     char pad2[56]
     int64_t epoch               # counts jobs
@@ -105,8 +107,14 @@ cdef struct Shared:             # what several threads write, each on a cache li
     char pad4[48]
 
 
+cdef struct Counter:
+    int64_t next                # the first of its pieces that nobody has taken
+    char pad[56]
+
+
 cdef Job job
 cdef Shared shared
+cdef Counter[COUNTERS] counters
 cdef Worker[MOST] team
 cdef PyThread_type_lock done = NULL
 cdef int64_t started = 0
@@ -122,25 +130,30 @@ cdef inline int64_t now() noexcept nogil:
 
 
 # ---- the workers' side -----------------------------------------------------------------------------------------------
-cdef inline void run_pieces(const Job* j) noexcept nogil:
-    cdef int64_t first, last, i, end
-    while True:
-        first = atomics.add(&shared.next, j.batch)
-        if first >= j.pieces:
-            return
-        last = first + j.batch
-        if last > j.pieces:
-            last = j.pieces
-        for i in range(first, last):
-            end = (i + 1) * j.grain
-            j.fn(j.ptr, j.arg, i * j.grain, end if end < j.total else j.total)
+cdef inline void run_pieces(const Job* j, int64_t thread) noexcept nogil:
+    """Take pieces as thread number ``thread`` of those that take part."""
+    cdef int64_t first, last, stop, i, end, k, own = thread * j.counters // (j.workers + 1)
+    for k in range(own, own + j.counters):
+        if k >= j.counters:
+            k -= j.counters
+        stop = (k + 1) * j.pieces // j.counters
+        while True:
+            first = atomics.add(&counters[k].next, j.batch)
+            if first >= stop:
+                break
+            last = first + j.batch
+            if last > stop:
+                last = stop
+            for i in range(first, last):
+                end = (i + 1) * j.grain
+                j.fn(j.ptr, j.arg, i * j.grain, end if end < j.total else j.total)
 
 
 cdef inline void take_part(Worker* self) noexcept nogil:
     atomics.add(&shared.active, 1)
     if atomics.load(&shared.open) and self.index < job.workers:
         set_flushing(job.flush)
-        run_pieces(&job)
+        run_pieces(&job, self.index + 1)
     if atomics.sub(&shared.active, 1) == 1 and atomics.exchange(&shared.waiting, 0):
         PyThread_release_lock(done)
 
@@ -249,14 +262,15 @@ cdef void share(int64_t workers) noexcept nogil:
     """Publish `job`, help with it, and wait until nobody is in it."""
     global inside
     cdef int64_t i
-    atomics.store(&shared.next, 0)
+    for i in range(job.counters):
+        atomics.store(&counters[i].next, i * job.pieces // job.counters)
     atomics.store(&shared.open, 1)
     atomics.add(&shared.epoch, 1)
     for i in range(workers):
         if atomics.load(&team[i].sleeping) and atomics.exchange(&team[i].sleeping, 0):
             PyThread_release_lock(team[i].wake)
     inside = 1
-    run_pieces(&job)
+    run_pieces(&job, 0)
     inside = 0
     atomics.store(&shared.open, 0)
     wait_for_workers()
@@ -294,6 +308,7 @@ cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
     if job.batch < 1:
         job.batch = 1
     job.workers = workers
+    job.counters = min(workers + 1, <int64_t>COUNTERS)
     job.flush = flushing()
     share(workers)
     atomics.store(&shared.busy, 0)

@@ -35,7 +35,7 @@ def threads():
     pool.set_num_threads(before)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 21])
 @pytest.mark.parametrize("total, grain", [(0, 4), (1, 4), (4, 4), (5, 4), (1000, 7), (4096, 1), (10, 100), (10, 0)])
 def test_every_element_once_and_pieces_by_shape_alone(threads, count, total, grain):
     threads(count)
