@@ -1,11 +1,12 @@
 # Launcher of kernels/conv_windows.py: convolution with channels along the registers.
 
 cdef enum:
-    WINDOWS_ARGS = 67
-    WINDOWS_WEIGHT_ARGS = 69
-    AT_TABLES = 45             # of the arguments
-    AT_VOLUMES = 52
-    AT_OWN = 64                # those that only one of the kernels has
+    WINDOWS_ARGS = 69
+    WINDOWS_WEIGHT_ARGS = 67
+    AT_VOLUMES = 44            # of the arguments
+    AT_OWN = 56                # those that only one of the kernels has
+    TABLES = 6
+    PHASE_ITEMS = 13           # of a phase's entry in the tables
     TABLE_ROWS = 24            # sums have room for a multiple of this, as in the kernels
     TILE_HEAD = 9              # what comes before the rows of a tile, as in the kernels
     RUN_ITEMS = 4              # of a run
@@ -36,12 +37,19 @@ cdef struct Windows:           # how the output falls into blocks: images, depth
     int64_t extent[4]          # what a block reads of the input
     int64_t blocks, cc, unit
     int64_t pixels, pixel_rows # output positions of a block, and rows of them
-    int64_t runs, rows         # of a window; of the sums, whole tiles
-    int64_t tables[7]          # arguments from AT_TABLES on
+    int64_t rows, spare        # of the sums, whole tiles; the first that belongs to no position
+    int64_t result[3]          # positions of a block's result, and how many there are for one of the block
+    int64_t scale[3]
     int64_t bytes, turned      # of the volume, and of what is turned for it
     bint planar                # channels lie one after the other, each with all its pixels
     Volume volume[2]           # of a whole panel of channels, and of the last
     int64_t channels[2]
+
+
+cdef struct Part:              # a convolution of one block: the only one, or a phase of a gradient
+    Geometry g
+    int64_t at[3]              # the place of its first position in the result
+    int64_t begin              # byte of its weights
 
 
 cdef struct Place:             # of a row of a tile: in the volume, its byte there, and which of the sums it is
@@ -54,6 +62,7 @@ cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
     cdef size_t address
     if table[code] == NULL:
         assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
+        assert len(conv_windows.PHASE) == PHASE_ITEMS
         assert conv_windows.ROWS == TABLE_ROWS and len(conv_windows.TILE) == TILE_HEAD and len(conv_windows.RUN) == RUN_ITEMS
         assert conv_windows.PIECE == PIECE
         address = getattr(conv_windows, name)(NAMES[code])
@@ -160,44 +169,48 @@ cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noex
     return g.k[n] - min(last, g.k[n]) if after else min(before, g.k[n])
 
 
-cdef int64_t alike(Geometry* g, Windows* w, int n, int64_t o) noexcept:
-    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; of blocks that are cut all."""
+cdef int64_t alike(Windows* w, Part* part, int n, int64_t o, int64_t most) noexcept:
+    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; of cut blocks all."""
+    cdef Geometry* g = &part.g
     cdef int64_t before = taps_outside(g, n, o, False), after = taps_outside(g, n, o, True), end = o + 1
     if w.n[1 + n] > 1:
-        return w.b[1 + n]
-    while end < w.b[1 + n] and taps_outside(g, n, end, False) == before and taps_outside(g, n, end, True) == after:
+        return most
+    while end < most and taps_outside(g, n, end, False) == before and taps_outside(g, n, end, True) == after:
         end += 1
     return end
 
 
-cdef int64_t pixel_rows(Geometry* g, Windows* w, Volume* v, bint sorted, int64_t height, Place* out) noexcept:
+cdef int64_t pixel_rows(Geometry* g, Windows* w, Part* part, Volume* v, bint sorted, int64_t height, Place* out) noexcept:
     """Where the windows of a block's output positions begin. ``sorted``: those that lack the same taps follow each other."""
     cdef int64_t n, z, y, x, i, j, count = 0, images = w.b[0]
+    cdef int64_t most[3]
     cdef int64_t at[3]
     cdef int64_t end[3]
     # Of many images those at the same place make a tile; of a few, a row does.
     cdef bint place_first = images >= height
+    for n in range(3):
+        most[n] = min(w.b[1 + n], ceil_div(w.result[n] - part.at[n], w.scale[n]))
     if not sorted:
         for n in range(images):
-            for z in range(w.b[1]):
-                for y in range(w.b[2]):
-                    for x in range(w.b[3]):
-                        put_row(g, w, v, n, z, y, x, out)
+            for z in range(most[0]):
+                for y in range(most[1]):
+                    for x in range(most[2]):
+                        put_row(g, w, part, v, n, z, y, x, out)
                         out, count = out + 1, count + 1
         return count
     at[0] = 0
-    while at[0] < w.b[1]:
-        end[0], at[1] = alike(g, w, 0, at[0]), 0
-        while at[1] < w.b[2]:
-            end[1], at[2] = alike(g, w, 1, at[1]), 0
-            while at[2] < w.b[3]:
-                end[2] = alike(g, w, 2, at[2])
+    while at[0] < most[0]:
+        end[0], at[1] = alike(w, part, 0, at[0], most[0]), 0
+        while at[1] < most[1]:
+            end[1], at[2] = alike(w, part, 1, at[1], most[1]), 0
+            while at[2] < most[2]:
+                end[2] = alike(w, part, 2, at[2], most[2])
                 for z in range(at[0], end[0]):
                     for y in range(at[1], end[1]):
                         for i in range(end[2] - at[2] if place_first else images):
                             for j in range(images if place_first else end[2] - at[2]):
                                 n, x = (j, i) if place_first else (i, j)
-                                put_row(g, w, v, n, z, y, at[2] + x, out)
+                                put_row(g, w, part, v, n, z, y, at[2] + x, out)
                                 out, count = out + 1, count + 1
                 at[2] = end[2]
             at[1] = end[1]
@@ -205,10 +218,16 @@ cdef int64_t pixel_rows(Geometry* g, Windows* w, Volume* v, bint sorted, int64_t
     return count
 
 
-cdef inline void put_row(Geometry* g, Windows* w, Volume* v, int64_t n, int64_t z, int64_t y, int64_t x, Place* to) noexcept:
-    to.at[0], to.at[1], to.at[2] = z * g.s[0], y * g.s[1], x * g.s[2]
+cdef inline void put_row(Geometry* g, Windows* w, Part* part, Volume* v, int64_t n, int64_t z, int64_t y, int64_t x,
+                         Place* to) noexcept:
+    """A position of a part, whose windows begin later in the volume of ``g`` the less it has before the image."""
+    cdef int64_t* at = part.at
+    to.at[0] = z * g.s[0] + before_first(g, 0) - before_first(&part.g, 0)
+    to.at[1] = y * g.s[1] + before_first(g, 1) - before_first(&part.g, 1)
+    to.at[2] = x * g.s[2] + before_first(g, 2) - before_first(&part.g, 2)
     to.byte = volume_byte(v, to.at) + n * v.image
-    to.index = ((n * w.b[1] + z) * w.b[2] + y) * w.b[3] + x
+    to.index = ((n * w.result[0] + z * w.scale[0] + at[0]) * w.result[1] + y * w.scale[1] + at[1]) * w.result[2] \
+        + x * w.scale[2] + at[2]
 
 
 cdef bint repays_sorting(Geometry* g, Windows* w, int64_t images) noexcept:
@@ -280,24 +299,30 @@ cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t co
         out += TILE_HEAD
         for i in range(start, start + height):
             row = rows + (i if i < count else start)
-            out[0], out[1] = row.byte, (row.index if i < count else i) * sums
+            out[0], out[1] = row.byte, (row.index if i < count else w.spare + i - count) * sums
             out += 2
     return out
 
 
-cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, bint gradient, Tensor direct, int64_t item, int64_t* out) noexcept:
-    """Where runs begin: of a window's taps, or of a block's output positions, in a volume or in the image ``direct``."""
+cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, int64_t* out) noexcept:
+    """Where the runs of a window's taps begin in the volume."""
     cdef Volume* v = &w.volume[panel]
-    cdef int64_t channel, tap, n, z, y, line
+    cdef int64_t channel, tap
     cdef int64_t at[3]
-    if not gradient:
-        for channel in range(w.channels[panel] if w.planar else 1):
-            for tap in range(0, g.taps, run_taps(g)):
-                tap_at(g, tap, at)
-                out[0] = volume_byte(v, at) + channel * v.plane
-                out[1], out[2], out[3] = at[0], at[1], at[2]
-                out += RUN_ITEMS
-        return out
+    for channel in range(w.channels[panel] if w.planar else 1):
+        for tap in range(0, g.taps, run_taps(g)):
+            tap_at(g, tap, at)
+            out[0] = volume_byte(v, at) + channel * v.plane
+            out[1], out[2], out[3] = at[0], at[1], at[2]
+            out += RUN_ITEMS
+    return out
+
+
+cdef int64_t* write_lines(Geometry* g, Windows* w, int panel, Tensor direct, int64_t item, int64_t* out) noexcept:
+    """Where the rows of a block's output positions begin, in a volume or in the image ``direct``."""
+    cdef Volume* v = &w.volume[panel]
+    cdef int64_t n, z, y, line
+    cdef int64_t at[3]
     for n in range(w.b[0]):
         for z in range(w.b[1]):
             for y in range(w.b[2]):
@@ -312,55 +337,98 @@ cdef int64_t* write_runs(Geometry* g, Windows* w, int panel, bint gradient, Tens
     return out
 
 
-cdef Tensor window_tables(Geometry* g, Windows* w, int code, int64_t images, int64_t m, bint gradient, Tensor direct):
-    """Tables of tiles and runs, see kernels/conv_windows.py; ``direct`` is an image that is read in place, or None.
+cdef int tile_heights(int code, int64_t m, int64_t* heights) except -1:
+    """Those for whole panels of ``m`` outputs, and for the last."""
+    cdef int64_t panel = blocks(code).panel
+    heights[0] = tile_height(code, min(m, panel))
+    heights[1] = tile_height(code, m - (ceil_div(m, panel) - 1) * panel)
+    return 0
+
+
+cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, int code, int64_t images, int64_t m):
+    """Tables of the parts, their tiles and runs, see kernels/conv_windows.py; ``g`` is the geometry of the volume.
 
     Of whole panels of ``m`` outputs and the last, in volumes of a whole panel of inputs and of the last: once where they
     are alike.
     """
     cdef Blocks b = blocks(code)
-    cdef int64_t item = ITEMSIZE[code], sums = b.panel * item, panel, n, count, size, columns, pitch, least = TABLE_ROWS
+    cdef int64_t item = ITEMSIZE[code], sums = b.panel * item, panel, n, i, count, size, pitch, least, runs, taps
+    cdef int64_t heights[2]
+    cdef int64_t* out
+    cdef int64_t* entry
+    cdef Place* rows
+    cdef Tensor places, table
+    # Where nothing is missing the order of memory is the best. The positions of phases are never the first of a block's result.
+    cdef bint sorted = number > 1 or repays_sorting(g, w, images)
+    tile_heights(code, m, heights)
+    least = min(heights[0], heights[1])
+    w.spare = w.b[0] * w.result[0] * w.result[1] * w.result[2]
+    w.rows = ceil_div(w.spare + (TABLE_ROWS if number > 1 else 0), TABLE_ROWS) * TABLE_ROWS
+    places = working(ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS * sizeof(Place))
+    rows = <Place*>places.ptr
+    size = number * PHASE_ITEMS
+    for i in range(number):
+        size += 2 * parts[i].g.taps * (w.channels[0] if w.planar else 1) * RUN_ITEMS
+        size += 4 * (ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS // least) * (TILE_HEAD + 2 * least)
+    table = empty_tensor(I64, 1, &size)
+    entry = <int64_t*>table.ptr
+    out = entry + number * PHASE_ITEMS
+    for i in range(number):
+        taps = run_taps(&parts[i].g)
+        runs = parts[i].g.taps // taps * (w.channels[0] if w.planar else 1)
+        for panel in range(2):
+            if panel == 1 and w.channels[1] == w.channels[0]:
+                entry[2], entry[3], entry[5], entry[7] = entry[0], entry[1], entry[4], entry[6]
+                break
+            pitch = w.volume[panel].pitch
+            entry[4 + panel], entry[6 + panel] = (out - <int64_t*>table.ptr) * 8, pitch // item * taps
+            out = write_runs(&parts[i].g, w, panel, out)
+            for n in range(2):
+                if n == 1 and heights[1] == heights[0]:
+                    entry[2 * panel + 1] = entry[2 * panel]
+                    break
+                entry[2 * panel + n] = (out - <int64_t*>table.ptr) * 8
+                count = pixel_rows(g, w, &parts[i], &w.volume[panel], sorted, heights[n], rows)
+                out = write_tiles(g, w, rows, count, heights[n], True, sums, taps, 1, pitch, pitch // item * sums, out)
+        entry[8], entry[9], entry[10] = runs, max(3 * b.depth // entry[6], 1), count if sorted else 0
+        entry[11], entry[12] = parts[i].g.taps, parts[i].begin
+        entry += PHASE_ITEMS
+    return table
+
+
+cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor direct, int64_t* tables):
+    """The same of :func:`windows_gradient`; ``direct`` is an image that is read in place, or None. Where they begin."""
+    cdef int64_t item = ITEMSIZE[code], sums = blocks(code).panel * item, panel, n, count, size, pitch, least
     cdef int64_t heights[2]
     cdef int64_t* out
     cdef Place* rows
     cdef Tensor places, table
-    # Where nothing is missing the order of memory is the best.
-    cdef bint sorted = not gradient and repays_sorting(g, w, images)
-    for n in range(2):
-        columns = min(m, b.panel) if n == 0 else m - (ceil_div(m, b.panel) - 1) * b.panel
-        heights[n] = tile_height(code, columns)
-        least = min(least, heights[n])
-    w.runs = w.pixel_rows if gradient else g.taps // run_taps(g) * (w.channels[0] if w.planar else 1)
-    count = w.channels[0] * g.taps if gradient else w.pixels
-    w.rows = ceil_div(count, TABLE_ROWS) * TABLE_ROWS
-    size = w.rows * sizeof(Place)
-    places = working(size)
+    tile_heights(code, m, heights)
+    least = min(heights[0], heights[1])
+    w.rows = ceil_div(w.channels[0] * g.taps, TABLE_ROWS) * TABLE_ROWS
+    places = working(w.rows * sizeof(Place))
     rows = <Place*>places.ptr
-    size = 2 * w.runs * RUN_ITEMS + 4 * (w.rows // least) * (TILE_HEAD + 2 * least)
+    size = 2 * w.pixel_rows * RUN_ITEMS + 4 * (w.rows // least) * (TILE_HEAD + 2 * least)
     table = empty_tensor(I64, 1, &size)
     out = <int64_t*>table.ptr
     for panel in range(2):
         if panel == 1 and w.channels[1] == w.channels[0]:
-            w.tables[2], w.tables[3], w.tables[5] = w.tables[0], w.tables[1], w.tables[4]
+            tables[2], tables[3], tables[5] = tables[0], tables[1], tables[4]
             break
         pitch = w.volume[panel].pitch
-        w.tables[4 + panel] = (out - <int64_t*>table.ptr) * 8
-        out = write_runs(g, w, panel, gradient, direct, item, out)
+        tables[4 + panel] = (out - <int64_t*>table.ptr) * 8
+        out = write_lines(g, w, panel, direct, item, out)
         for n in range(2):
             if n == 1 and heights[1] == heights[0]:
-                w.tables[2 * panel + 1] = w.tables[2 * panel]
+                tables[2 * panel + 1] = tables[2 * panel]
                 break
-            w.tables[2 * panel + n] = (out - <int64_t*>table.ptr) * 8
-            if not gradient:
-                count = pixel_rows(g, w, &w.volume[panel], sorted, heights[n], rows)
-                out = write_tiles(g, w, rows, count, heights[n], True, sums, run_taps(g), 1, pitch, pitch // item * sums, out)
-                continue
+            tables[2 * panel + n] = (out - <int64_t*>table.ptr) * 8
             if direct is None:
                 count = tap_rows(g, w, w.channels[panel], &w.volume[panel], item, rows)
             else:
                 count = direct_rows(g, w.channels[panel], direct, rows)
+            w.spare = count
             out = write_tiles(g, w, rows, count, heights[n], direct is None, sums, w.b[3], g.s[2], g.s[2] * pitch, sums, out)
-    w.tables[6] = w.pixels if sorted else 0
     return table
 
 
@@ -412,8 +480,7 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
         arg[28 + n], arg[32 + n] = x.strides[n] * item, y.strides[n] * to_item
     arg[36], arg[37], arg[38] = channels_last(x), channels_last(y), g.taps
     arg[31], arg[35] = item * (x.strides[4] if arg[36] else 1), to_item * (y.strides[4] if arg[37] else 1)
-    arg[42], arg[43], arg[44] = w.rows, w.runs, w.planar
-    memcpy(arg + AT_TABLES, w.tables, sizeof(w.tables))
+    arg[42], arg[43] = w.rows, w.planar
     for n in range(2):
         memcpy(arg + AT_VOLUMES + 6 * n, &w.volume[n], sizeof(Volume))
 
@@ -425,20 +492,42 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
 
     For bfloat16 ``x`` has words (:func:`channel_words`), and the bias is float32.
     """
+    cdef Part part
+    cdef int64_t scale[3]
+    part.g, part.begin = g[0], 0
+    part.at[0] = part.at[1] = part.at[2] = 0
+    scale[0] = scale[1] = scale[2] = 1
+    return in_windows(g, &part, 1, scale, x, packed, w_g, bias, out, groups)
+
+
+cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Tensor x, char* packed, int64_t w_g, Tensor bias,
+                    Tensor out, int64_t groups) except -1:
+    """Convolutions of the same volume, whose geometry is ``g``, that have every so many positions of the result (``scale``)."""
     x = in_rows(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
     cdef int64_t arg[WINDOWS_ARGS]
+    cdef int64_t* own = arg + AT_OWN
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = out.sizes[1] // groups
-    cdef int64_t panels = ceil_div(m, b.panel), each, tasks, pixels
-    cdef double work = <double>m * c * g.taps * images * g.pixels * groups
+    cdef int64_t panels = ceil_div(m, b.panel), each, tasks, pixels, taps = 0, n
+    cdef double work = 0
+    cdef bint large
     cdef Slots slots
     cdef char* ptr[5]
-    # Blocks whose sums stay in the second-level cache, and enough of them.
-    pixels = min(max(SUMS // m, <int64_t>96), <int64_t>768)
-    pixels = max(min(pixels, images * g.pixels * groups // (2 if m * c * g.taps * item > LARGE_WEIGHTS else 8)), <int64_t>48)
-    cdef Windows w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
-    cdef Tensor tables = window_tables(g, &w, code, images, m, False, None), memory
+    cdef Tensor tables, memory
+    cdef Windows w
+    for n in range(number):
+        taps += parts[n].g.taps
+        work += <double>m * c * parts[n].g.taps * images * g.pixels * groups
+    large = m * c * taps * item > LARGE_WEIGHTS
+    # Blocks whose sums stay in the second-level cache, and enough of them. Large weights should meet more at a time.
+    pixels = min(max(SUMS // (m if large else m * number), 96 // number), <int64_t>768)
+    pixels = max(min(pixels, images * g.pixels * groups // (2 if large else 8)), max(48 // number, <int64_t>8))
+    w = windows_of(g, images, c, b.panel, item, b.panel, pixels, is_planar(x, c))
+    for n in range(3):
+        w.scale[n] = scale[n]
+        w.result[n] = out.sizes[2 + n] if w.n[1 + n] == 1 else w.b[1 + n] * scale[n]
+    tables = window_tables(g, &w, parts, number, code, images, m)
     each = panels
     if w.blocks * groups < FEW_BLOCKS:
         each = ceil_div(panels, ceil_div(<int64_t>FEW_BLOCKS, w.blocks * groups))
@@ -446,12 +535,54 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     windows_shape(g, &w, x, out, groups, arg)
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
-    arg[AT_OWN], arg[AT_OWN + 1], arg[AT_OWN + 2] = max(3 * b.depth // w.volume[0].length, 1), w_g, bias is not None
+    own[0], own[1], own[2], own[3] = w_g, bias is not None, number, 0
+    for n in range(3):
+        own[4 + n], own[7 + n] = scale[n], out.sizes[2 + n]
+    own[11] = w.result[1] * w.result[2]
+    own[10], own[12] = w.result[0] * own[11], w.result[2]
     memory = make_slots(&slots, arg[41] + w.turned, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, packed, tables.ptr
     ptr[3] = out.ptr if bias is None else bias.ptr
     run_in_slots(&slots, find_windows(_conv_windows, out.code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
     return 0
+
+
+cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int64_t c) noexcept:
+    """Whether all phases of the input's gradient, from ``m`` outputs to ``c`` inputs, have taps and can share a volume."""
+    cdef int64_t n, k, phase, every
+    cdef bint meets
+    if whole.s[0] * whole.s[1] * whole.s[2] > PHASES or is_depthwise(m, c) or is_planar(x, m):
+        return False
+    for n in range(3):
+        every = whole.s[n] // gcd(whole.s[n], whole.d[n])
+        if every != whole.s[n] or whole.k[n] < every or whole.i[n] < whole.s[n]:
+            return False
+    return by_windows(whole, x.sizes[0], groups, m, c, True)
+
+
+cdef int convolve_phases(Geometry* whole, Tensor x, Weights w, Tensor bias, Tensor out) except -1:
+    """The input's gradient of a convolution with a stride: its phases read one volume, and their sums lie side by side."""
+    cdef Part parts[PHASES]
+    cdef Phase phase
+    cdef Geometry g
+    cdef int64_t number = whole.s[0] * whole.s[1] * whole.s[2], i, n, before, after
+    cdef char* packed = w.panels(0, False)
+    memset(&g, 0, sizeof(Geometry))
+    g.taps = g.pixels = 1
+    for i in range(number):
+        phase_of(&phase, whole, x, i)
+        parts[i].g, parts[i].begin = phase.g, w.places.begin[i]
+        memcpy(parts[i].at, phase.at, 3 * 8)
+    for n in range(3):
+        before = after = -NOWHERE
+        for i in range(number):
+            before = max(before, before_first(&parts[i].g, n))
+            after = max(after, (parts[i].g.k[n] - 1) * abs(parts[i].g.d[n]) - before_first(&parts[i].g, n))
+        g.o[n], g.i[n], g.s[n], g.d[n] = ceil_div(whole.i[n], whole.s[n]), x.sizes[2 + n], 1, 1
+        g.p[n], g.k[n] = before, before + after + 1
+        g.taps *= g.k[n]
+        g.pixels *= g.o[n]
+    return in_windows(&g, parts, number, whole.s, x, packed, w.places.group, bias, out, w.groups)
 
 
 cdef Tensor in_one_row(Tensor x):
@@ -532,7 +663,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cc = even(c, DIRECT_CHANNELS) if points else min(max(1024 // g.taps // 16 * 16, <int64_t>16), b.panel)
     # 128 pixels at a time: the sum of 256 in one register is 2.2 times as far from the truth as PyTorch's.
     cdef Windows w = windows_of(g, images, c, cc, item, b.panel, 128, is_planar(x, c) and not direct, direct)
-    cdef Tensor tables = window_tables(g, &w, code, images, m, True, x if direct else None), memory
+    cdef Tensor tables = gradient_tables(g, &w, code, m, x if direct else None, arg + AT_OWN + 5), memory
     c_panels = ceil_div(c, cc)
     # Where there are few taps, what is laid out should meet more than one panel of the gradient if these are many.
     each = 1 if direct else even(panels, max(min(8 // g.taps, panels * c_panels * groups // 16), <int64_t>1))

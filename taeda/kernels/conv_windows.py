@@ -36,14 +36,19 @@ from .target import host
 #: output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut, all before
 #: it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides of image, channel, depth and pixel; whether
 #: channels are last in memory. A task does ``panels`` panels of output channels; where its sums and turned pixels lie in
-#: the slot, which the volume begins. ``rows`` are those that the sums have room for, ``runs`` those of a window. Tables of
-#: tiles, for volumes of a whole panel of channels and of the last, each for whole panels of outputs and for the last, and
-#: of runs begin at ``tiles00`` and so on. If positions are sorted, ``all`` is their number, else 0.
+#: the slot, which the volume begins. ``rows`` are those that the sums have room for.
 SHAPE = tuple(
     "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
-    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows runs planar "
-    "tiles00 tiles01 tiles10 tiles11 runs0 runs1 all".split()
+    "x_n x_c x_z x_p y_n y_c y_z y_p x_last y_last taps panels at_sum at_pixels rows planar".split()
 )
+#: Where tables of tiles begin, for volumes of a whole panel of channels and of the last, each for whole panels of outputs and
+#: for the last, and those of runs.
+TABLES = tuple("tiles00 tiles01 tiles10 tiles11 runs0 runs1".split())
+#: Of a phase of a gradient, or of a convolution as the only one, in the tables: items of a run in volumes of a whole panel of
+#: channels and of the last, runs of a window, of which ``some`` are summed at a time, its number of taps, and the byte of the
+#: weights where its own begin. If positions are sorted, ``count`` is their number, else 0.
+PHASE = (*TABLES, *"length0 length1 runs some count taps begin".split())
+
 #: What the table of tiles has before the rows of each: the least and greatest place in the volume that its rows begin at,
 #: by dimension (those it does not matter for are beyond any bounds); of its runs the bytes from the first item that meets the
 #: image to past the last, and the bytes of the right operand before it. A row is the byte where it begins and that of its sums.
@@ -53,11 +58,23 @@ RUN = tuple("at z y x".split())
 #: Of a volume of a whole panel of channels, then of the last panel: bytes from pixel to pixel and so on; steps of a run.
 VOLUME = tuple("pitch row slice image length plane".split())
 
-#: ``tr`` runs are summed at a time; bytes of a group's weights; whether there is a bias.
-WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "tr", "w_g", "bias")
+#: Bytes of a group's weights; whether there is a bias; phases, and where their table begins. The result has ``u`` positions
+#: for one of the blocks', and ``s`` in all, by dimension; its sums are so many from image to image, from slice
+#: to slice and from row to row.
+WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
+                *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())  # fmt: skip
 #: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result;
 #: whether the input is read in place: windows without padding.
-WEIGHT_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct")
+WEIGHT_ARGS = (
+    *SHAPE,
+    *(f"{x}{i}" for i in range(2) for x in VOLUME),
+    "blocks",
+    "run",
+    "at_g",
+    "c_p",
+    "direct",
+    *TABLES,
+)
 
 #: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
 #: of a group, and of its panels. Of words: ``c`` of them, ``w_h`` bytes from one half to the other, ``odd`` if the last lacks it.
@@ -492,7 +509,7 @@ def conv_windows(f: Function, dtype: str) -> None:
         rest, panel = T.index / ranges, T.index % ranges * g["panels"]
         block, group = rest / g["groups"], rest % g["groups"]
         p, last = _place(f, g, block), smaller(f, panel + g["panels"], m_panels)
-        bounds, count = volume.bounds(p), f.select(g["all"] != 0, g["all"], p.pixels)
+        bounds = volume.bounds(p)
         x = f.offset(f.data(1), group * g["c"] * g["x_c"])
         w = f.offset(f.data(2), group * g["w_g"])
         bias = f.offset(f.data(3), group * g["m"] * t.bytes)
@@ -500,31 +517,42 @@ def conv_windows(f: Function, dtype: str) -> None:
             channels = smaller(f, g["c"] - C.index * width, width)
             final = C.index + 1 == c_panels
             v = _volume(f, g, final)
-            whole, narrow, runs = _tables(f, g, f.data(4), final)
             volume.lay(a, pixels, p, f.offset(x, C.index * width * g["x_c"]), channels, v)
-            with f.loop(0, g["runs"], g["tr"]) as K, f.loop(panel, last) as P:
-                m = smaller(f, g["m"] - P.index * width, width)
-                for at in range(0, width, lanes):
-                    given = f.first(f.select(g["bias"] != 0, m - at, zero), lanes)
-                    values = f.load(f.offset(bias, (P.index * width + at) * t.bytes), t, lanes, given)
-                    f.store(f.offset(level, at * t.bytes), values)
-                at_c = f.offset(sums, (P.index - panel) * size)
-                starts = (C.index == 0) & (K.index == 0)
-                d, d_m = f.select(starts, level, at_c), f.select(starts, zero, pitch)
-                b = f.offset(w, ((P.index * c_panels + C.index) * g["taps"] * deep + K.index * v["length"]) * pitch)
-                some = smaller(f, g["runs"] - K.index, g["tr"])
-                tiles.call(m, a, f.select(m < width, narrow, whole), count, f.offset(runs, K.index * (8 * len(RUN))), some,
-                           bounds, v["length"] * t.bytes, f.i64(t.bytes), b, v["length"] * pitch, at_c, d, d_m)  # fmt: skip
-        y = f.offset(f.data(0), group * g["m"] * g["y_c"] + (p.first[2] * g["ow"] + p.first[3]) * g["y_p"])
-        with f.loop(panel, last) as P, f.loop(0, p.count[0]) as N, f.loop(0, p.count[1]) as Z:
+            with f.loop(0, g["phases"]) as F:
+                entry = f.offset(f.data(4), g["phases_at"] + F.index * (8 * len(PHASE)))
+                phase = dict(zip(PHASE, _numbers(f, entry, len(PHASE)), strict=True))
+                whole, narrow, runs = _tables(f, phase, f.data(4), final)
+                count = f.select(phase["count"] != 0, phase["count"], p.pixels)
+                length = f.select(final, phase["length1"], phase["length0"])
+                with f.loop(0, phase["runs"], phase["some"]) as K, f.loop(panel, last) as P:
+                    m = smaller(f, g["m"] - P.index * width, width)
+                    for at in range(0, width, lanes):
+                        given = f.first(f.select(g["bias"] != 0, m - at, zero), lanes)
+                        values = f.load(f.offset(bias, (P.index * width + at) * t.bytes), t, lanes, given)
+                        f.store(f.offset(level, at * t.bytes), values)
+                    at_c = f.offset(sums, (P.index - panel) * size)
+                    starts = (C.index == 0) & (K.index == 0)
+                    d, d_m = f.select(starts, level, at_c), f.select(starts, zero, pitch)
+                    before = (P.index * c_panels + C.index) * phase["taps"] * deep + K.index * length
+                    b = f.offset(w, phase["begin"] + before * pitch)
+                    some = smaller(f, phase["runs"] - K.index, phase["some"])
+                    tiles.call(m, a, f.select(m < width, narrow, whole), count, f.offset(runs, K.index * (8 * len(RUN))),
+                               some, bounds, length * t.bytes, f.i64(t.bytes), b, length * pitch, at_c, d, d_m)  # fmt: skip
+        first = [p.first[i] * g["u" + n] for i, n in enumerate("zyx", 1)]
+        sizes = [smaller(f, p.count[i] * g["u" + n], g["d" + n] - first[i - 1]) for i, n in enumerate("zyx", 1)]
+        cut = g["nx"] > 1  # only then do rows not follow each other
+        rows, plane = f.select(cut, sizes[1], f.i64(1)), f.select(cut, sizes[2], sizes[1] * sizes[2])
+        y = f.offset(f.data(0), group * g["m"] * g["y_c"] + (first[1] * g["dx"] + first[2]) * g["y_p"])
+        with f.loop(panel, last) as P, f.loop(0, p.count[0]) as N, f.loop(0, sizes[0]) as Z, f.loop(0, rows) as Y:
             m = smaller(f, g["m"] - P.index * width, width)
-            source = f.offset(sums, (P.index - panel) * size + (N.index * p.count[1] + Z.index) * p.plane * pitch)
-            place = (p.first[0] + N.index) * g["y_n"] + (p.first[1] + Z.index) * g["y_z"]
+            sum_at = N.index * g["sum_n"] + Z.index * g["sum_z"] + Y.index * g["sum_y"]
+            source = f.offset(sums, (P.index - panel) * size + sum_at * pitch)
+            place = (p.first[0] + N.index) * g["y_n"] + (first[0] + Z.index) * g["y_z"] + Y.index * g["dx"] * g["y_p"]
             target = f.offset(y, place + P.index * width * g["y_c"])
             with f.branch(g["y_last"] != 0) as B:
-                f.call(copy, target, g["y_p"], source, pitch, p.plane, m)
+                f.call(copy, target, g["y_p"], source, pitch, plane, m)
                 B.otherwise()
-                f.call(back, target, g["y_c"], source, pitch, p.plane, m)
+                f.call(back, target, g["y_c"], source, pitch, plane, m)
 
 
 @kernel

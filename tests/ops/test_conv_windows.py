@@ -68,6 +68,12 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((3, 300, 3, 3), 260, (1, 1), 1, 0, 1, 1),
     ((2, 640, 5), 512, (1,), 1, 0, 1, 2),
     ((3, 280, 5, 6), 270, (1, 1), 2, 0, 1, 1),
+    # The phases of a gradient in one volume: blocks that are cut in each dimension, sizes that the stride does not divide.
+    ((2, 20, 2603), 24, (5,), 2, 2, 1, 1),
+    ((1, 12, 9, 2200), 24, (3, 4), (2, 3), (1, 0), (3, 1), 1),
+    ((1, 16, 41, 37), 130, (3, 5), (3, 2), (0, 2), (2, 1), 2),
+    ((1, 70, 11, 32, 27), 18, (3, 3, 4), 2, 1, 1, 1),
+    ((3, 8, 21, 5, 6), 24, (4, 3, 3), (3, 2, 2), (2, 0, 1), 1, 1),
 ]
 DEPTHWISE = [
     ((3, 40, 19, 22), 40, (3, 3), 1, 1, 1, 40),
@@ -194,7 +200,8 @@ def test_any_strides():
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16])
 @pytest.mark.parametrize(
-    "case", [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 31, 33, 50, 51, 52)] + DEPTHWISE[:2]
+    "case",
+    [CASES[i] for i in (1, 2, 3, 10, 14, 18, 20, 22, 25, 28, 30, 31, 33, 50, 51, 52, 56, 57, 59)] + DEPTHWISE[:2],
 )
 def test_bits_do_not_depend_on_threads(case, dtype):
     shape, m, kernel, *geometry = case
