@@ -453,7 +453,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     if not last and (is_depthwise(c, m) or not p.words and few_outputs(&whole, c)):
         depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, out)
         return back(out, p.back, nd)
-    if phases > 1 and (p.words or p.images == p.weights) and fills_phases(&whole, x, groups, m, c):
+    if phases > 1 and (p.words or p.images == p.weights and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
+            &whole, x, groups, m, c):
         convolve_phases(&whole, x, w, bias, out)
         return back(out, p.back, nd)
     # Even and odd columns of the result are put there together: alone they would be written one by one.
