@@ -4,6 +4,9 @@
 
 Of floor: the time that the machine needs to move what the op reads and writes, at the rate of a copy of that size measured
 in the same run, in per cent of taeda's best time. The ratio is the median of taeda's time over torch's, in turns.
+
+Computing: what an element more costs where all is in the second-level cache, times the elements, likewise. Where that is near
+100 the kernel's instructions bound the op and no faster memory would help; where both are far below, something else is wrong.
 """
 
 from __future__ import annotations
@@ -17,17 +20,17 @@ from worker import floor_of, seconds_per_call
 
 import taeda
 
-#: What the expressions below are written in; ``g`` to ``k`` want gradients.
+#: What the expressions below are written in; ``g`` and ``hg`` want gradients.
 INPUTS = """
-a, b, u = T.randn(4096, 2048), T.randn(4096, 2048), T.rand(4096, 2048)
+a, b, u = T.randn(ROWS, 2048), T.randn(ROWS, 2048), T.rand(ROWS, 2048)
 m, i = a > 0, (a * 100).to(T.int64)
-row, column = T.randn(2048), T.randn(4096, 1)
+row, column = T.randn(2048), T.randn(ROWS, 1)
 h, l = a.to(T.bfloat16), b.to(T.bfloat16)
 q, d = a.to(T.float16), a.double()
-p = T.randn(4096, 2048)
-g = T.randn(4096, 2048).requires_grad_()
-G = T.randn(4096, 2048)
-hg = T.randn(4096, 2048).to(T.bfloat16).requires_grad_()
+p = T.randn(ROWS, 2048)
+g = T.randn(ROWS, 2048).requires_grad_()
+G = T.randn(ROWS, 2048)
+hg = T.randn(ROWS, 2048).to(T.bfloat16).requires_grad_()
 """
 
 _UNARY = "relu leaky_relu gelu silu sigmoid tanh hardswish elu softplus mish"
@@ -125,12 +128,23 @@ def backward(T: Any, names: dict[str, Any], expression: str) -> Any:
     return lambda: T.autograd.grad(out, leaf, grad, retain_graph=True)
 
 
-def prepare(T: Any) -> dict[str, Any]:
+def prepare(T: Any, rows: int = 4096) -> dict[str, Any]:
     """The names that the expressions use."""
-    names: dict[str, Any] = {"T": T, "F": T.nn.functional}
+    names: dict[str, Any] = {"T": T, "F": T.nn.functional, "ROWS": rows}
     T.manual_seed(0)
     exec(INPUTS, names)
     return names
+
+
+def ready(T: Any, names: dict[str, Any], group: dict[str, str], expression: str) -> Any:
+    """What is timed."""
+    return backward(T, names, expression) if group is BACKWARD else eval(f"lambda: {expression}", names)
+
+
+def computing(few: list[dict[str, Any]], group: dict[str, str], expression: str) -> float:
+    """Seconds that 4096 rows would take at the rate at which the second of two small sizes takes longer than the first."""
+    times = [seconds_per_call(ready(taeda, names, group, expression), 5, 0.005) for names in few]
+    return (times[1] - times[0]) / (few[1]["ROWS"] - few[0]["ROWS"]) * 4096
 
 
 def main() -> None:
@@ -143,15 +157,13 @@ def main() -> None:
     for T in frameworks:
         T.set_num_threads(args.threads)
     names = {T: prepare(T) for T in frameworks}
-    print(f"{'':28}   taeda    torch  ratio  of floor")
+    few = [prepare(taeda, rows) for rows in (8, 16)]
+    print(f"{'':28}   taeda    torch  ratio  of floor  computing")
     for group in (FORWARD, CASTS, INPLACE, DTYPES, STRIDED, BACKWARD):
         for name, expression in group.items():
             if args.only and not any(text in name for text in args.only):
                 continue
-            if group is BACKWARD:
-                run = {T: backward(T, names[T], expression) for T in frameworks}
-            else:
-                run = {T: eval(f"lambda: {expression}", names[T]) for T in frameworks}
+            run = {T: ready(T, names[T], group, expression) for T in frameworks}
             floor = floor_of(taeda, run[taeda])
             times: dict[Any, list[float]] = {T: [] for T in frameworks}
             for _ in range(args.rounds):
@@ -159,8 +171,11 @@ def main() -> None:
                     times[T].append(seconds_per_call(run[T], 3, 0.01))
             ratio = statistics.median(x / y for x, y in zip(times[taeda], times[torch], strict=True))
             ours, theirs = (min(times[T]) for T in frameworks)
+            own = ""
+            if group is not STRIDED and args.threads == 1:  # small sizes go to one thread, and some views need all rows
+                own = f"{100 * computing(few, group, expression) / ours:9.0f}%"
             print(
-                f"{name:28} {ours * 1e3:5.2f} ms {theirs * 1e3:5.2f} ms {ratio:6.2f} {100 * floor / ours:6.0f}%",
+                f"{name:28} {ours * 1e3:5.2f} ms {theirs * 1e3:5.2f} ms {ratio:6.2f} {100 * floor / ours:6.0f}% {own}",
                 flush=True,
             )
 
