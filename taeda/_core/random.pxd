@@ -35,7 +35,7 @@ cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept n
 cdef enum:
     BLOCKS = 1248             # words beside those asked for: the old block and the rest of the new one
     SOME = 4992               # words in flight: 20 KiB, inside the first-level cache
-    LIGHT = 1 << 20           # words of a thread's part that pay for its jump (some 0.1 ms), of cheap distributions
+    LIGHT = 1 << 21           # words of a thread's part that pay for its jump (some 0.1 ms), of cheap distributions
     HEAVY = 1 << 19           # and of others
 
 cdef enum Distribution:

@@ -39,7 +39,7 @@ cdef enum:
     SMALL = 1024          # words that are kept on the stack
     SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
 
-cdef kernel_t twist_kernel = NULL, temper_kernel = NULL
+cdef kernel_t twist_kernel = NULL, temper_kernel = NULL, fence_kernel = NULL
 cdef kernel_t[16][NDTYPES] found   # by distribution and dtype
 
 
@@ -469,6 +469,7 @@ cdef void run_part(char** ptr, const int64_t* unused, int64_t begin, int64_t end
             at[1] = <char*>next_raw(state, &position, buffer, now * p.words)
             p.fn(at, p.arg, 0, now)
             done += now
+        fence_kernel(NULL, NULL, 0, 0)  # kernels may have stored past the cache
         if stop == p.steps:
             p.end = position
 
@@ -539,7 +540,7 @@ cdef int[10] ELEMENTS = [1, 1, 1, 1, 1, 1, 1, 16, 2, 2]
 
 cdef kernel_t find(int distribution, int code) except NULL:
     """The kernel, compiled at its first use."""
-    global twist_kernel, temper_kernel
+    global twist_kernel, temper_kernel, fence_kernel
     cdef kernel_t fn = found[distribution][code]
     if fn != NULL:
         return fn
@@ -549,7 +550,8 @@ cdef kernel_t find(int distribution, int code) except NULL:
     from ..kernels import random as source
 
     if twist_kernel == NULL:
-        twist_kernel, temper_kernel = <kernel_t><size_t>source.twist(), <kernel_t><size_t>source.temper()
+        temper_kernel, fence_kernel = <kernel_t><size_t>source.temper(), <kernel_t><size_t>source.fence()
+        twist_kernel = <kernel_t><size_t>source.twist()
     dtype = DTYPE_NAMES[code]
     if distribution >= NORMAL_PAIRS:
         address = source.normal_pairs(dtype, distribution == LOG_NORMAL_PAIRS)

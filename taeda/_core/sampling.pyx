@@ -16,6 +16,7 @@ from .random cimport (
 )
 from .tensor cimport DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
 
+from .machine import stream_bytes
 from .random import DISTRIBUTIONS
 
 cdef extern from "Python.h":
@@ -171,7 +172,8 @@ def new(tuple size, d):
 
 
 cdef dict BERNOULLI_EACH = {}     # addresses of kernels
-cdef kernel_t[NDTYPES] DROPOUT
+cdef kernel_t[2][NDTYPES] DROPOUT
+cdef int64_t STREAM_BYTES = stream_bytes()
 
 
 def fill_bernoulli(Tensor t, Tensor p, generator=None):
@@ -222,12 +224,14 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
     cdef int64_t* strides = [size, 0, 1, size]
     cdef uint32_t* buffer
     cdef kernel_t fn
-    if DROPOUT[source.code] == NULL:
+    # past the cache where it would not stay, by whole lines from a line on
+    cdef bint stream = size >= 4 and source.count >= LIGHT and 2 * size * source.count >= STREAM_BYTES and <size_t>out.ptr % 64 == 0
+    if DROPOUT[stream][source.code] == NULL:
         from ..kernels import random as kernels
 
         find(BERNOULLI, source.code)  # the generator's own kernel, too
-        DROPOUT[source.code] = <kernel_t><size_t>kernels.dropout(source.dtype.name)
-    fn = DROPOUT[source.code]
+        DROPOUT[stream][source.code] = <kernel_t><size_t>kernels.dropout(source.dtype.name, bool(stream))
+    fn = DROPOUT[stream][source.code]
     arg[0], arg[1] = bits_of(p), bits_of(value)
     buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
     if buffer == NULL:

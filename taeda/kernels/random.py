@@ -321,8 +321,11 @@ def bernoulli(f: Function, dtype: str) -> None:
 
 
 @kernel
-def dropout(f: Function, dtype: str) -> None:
-    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with the chance ``p``, else ``x * 0``; which, in a bool mask."""
+def dropout(f: Function, dtype: str, stream: bool) -> None:
+    """``ptr = [out, words, mask, x]``, ``arg = [p, value]``: ``x * value`` with the chance ``p``, else ``x * 0``; which, in a bool mask.
+
+    ``stream``: ``out`` is stored past the cache; :func:`fence` comes after that.
+    """
     t = TYPES[dtype]
     work = F64 if t is F64 else F32
     p, value = f.scalar(0, F64), f.scalar(1, F64).to(t).to(work)
@@ -334,8 +337,14 @@ def dropout(f: Function, dtype: str) -> None:
             x = f.load(f.offset(source, L.index * t.bytes), t, width).to(work)
             chosen = _chosen(f, f.offset(words, L.index * 8), p, width)
             factor = f.select(chosen, f.splat(value, width), f.const(work, 0, width))
-            f.store(f.offset(out, L.index * t.bytes), (x * factor).to(t))
+            f.store(f.offset(out, L.index * t.bytes), (x * factor).to(t), nontemporal=stream and width > 1)
             f.store(f.offset(mask, L.index), chosen)
+
+
+@kernel
+def fence(f: Function) -> None:
+    """Let others see what was stored past the cache."""
+    f.fence()
 
 
 def chosen_rows(f: Function) -> Helper:

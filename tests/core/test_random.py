@@ -75,7 +75,7 @@ def test_fork_rng():
     ["uniform_()", "normal_()", "exponential_()", "bernoulli_(0.3)", "random_(0, 10)", "log_normal_()", "cauchy_()"],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("size", [200_001, 3_300_007])
+@pytest.mark.parametrize("size", [200_001, 4_300_007])
 def test_threads_do_not_change_the_numbers(threads, fill, dtype, size):
     """Also where each jumps to its own part of the stream, and what is drawn after that."""
     results = []
