@@ -81,7 +81,7 @@ def _bytes(tensor: Tensor) -> Any:
     return memoryview(flat.view(taeda.uint8).numpy()) if flat.numel() else b""
 
 
-def _values(payload: bytearray, like: Tensor, what: str) -> Tensor:
+def _values(payload: memoryview, like: Tensor, what: str) -> Tensor:
     if len(payload) != like.numel() * like.element_size():
         raise DistBackendError(
             f"{what}: expected {like.numel()} elements of {like.dtype}, got {len(payload)} bytes: the sizes that the "
@@ -148,14 +148,17 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
 
     def body(key: Key) -> list[Tensor]:
         if processes.others:
-            value.copy_(_reduced_everywhere(processes, key, doing, value.reshape(-1), op).reshape(value.shape))
+            flat = value.reshape(-1)  # the same memory where it is contiguous
+            _reduce_everywhere(processes, key, doing, flat, op)
+            if not value.is_contiguous():
+                value.copy_(flat.reshape(value.shape))
         return [tensor]
 
     return processes.run(body, async_op)
 
 
-def _reduced_everywhere(group: ProcessGroup, key: Key, doing: str, flat: Tensor, op: ReduceOp) -> Tensor:
-    """Each process combines one part of ``flat``, and sends it to the others."""
+def _reduce_everywhere(group: ProcessGroup, key: Key, doing: str, flat: Tensor, op: ReduceOp) -> None:
+    """Combine ``flat`` in place: each process does one part of it, and sends that to the others."""
     parts = list(flat.tensor_split(group.size()))
     for rank in group.others:
         group.send(rank, key, doing, _bytes(parts[rank]))
@@ -163,12 +166,11 @@ def _reduced_everywhere(group: ProcessGroup, key: Key, doing: str, flat: Tensor,
     given = [mine] * group.size()
     for rank in group.others:
         given[rank] = _values(group.receive([rank], key, doing)[2], mine, doing)
-    parts[group.rank()] = mine = _combined(op, given, group.size()).to(flat.dtype)
+    mine.copy_(_combined(op, given, group.size()))
     for rank in group.others:
         group.send(rank, key, doing, _bytes(mine))
     for rank in group.others:
-        parts[rank] = _values(group.receive([rank], key, doing)[2], parts[rank], doing)
-    return taeda.cat(parts)
+        parts[rank].copy_(_values(group.receive([rank], key, doing)[2], parts[rank], doing))
 
 
 def all_reduce_coalesced(
@@ -186,8 +188,8 @@ def all_reduce_coalesced(
 
     def body(key: Key) -> list[Tensor]:
         if processes.others:
-            whole = _reduced_everywhere(processes, key, doing, flat, op)
-            for value, part in zip(values, whole.split([v.numel() for v in values]), strict=True):
+            _reduce_everywhere(processes, key, doing, flat, op)
+            for value, part in zip(values, flat.split([v.numel() for v in values]), strict=True):
                 value.copy_(part.reshape(value.shape))
         return values
 

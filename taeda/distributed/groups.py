@@ -139,7 +139,7 @@ class ProcessGroup:
 
     def receive(
         self, ranks: Sequence[int], key: Key, doing: str, timeout: timedelta | None = None
-    ) -> tuple[int, dict, bytearray]:
+    ) -> tuple[int, dict, memoryview]:
         """:meth:`Links.receive` by rank in the group."""
         assert self._links is not None
         found = self._links.receive(

@@ -19,12 +19,15 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+import taeda
+
 from .errors import DistBackendError, DistNetworkError
 from .stores import Store, receive_exactly
 
 Key = tuple[str, str]  # the group's name, and which of its messages
 _HEAD = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
 _TOKEN = 16
+_LARGE = 1 << 16
 
 
 class Links:
@@ -33,7 +36,7 @@ class Links:
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
         self._changed = threading.Condition()
-        self._arrived: dict[tuple[int, Key], deque[tuple[dict, bytearray]]] = defaultdict(deque)
+        self._arrived: dict[tuple[int, Key], deque[tuple[dict, memoryview]]] = defaultdict(deque)
         self._awaited: dict[Key, dict[int, str]] = defaultdict(dict)  # what others wait for, and do, by rank
         self._failed: dict[str, str] = {}  # groups of which a process has failed, and how
         self._gone: set[int] = set()
@@ -84,8 +87,10 @@ class Links:
         try:
             while True:
                 header_size, size = _HEAD.unpack(receive_exactly(peer, _HEAD.size))
-                header = json.loads(receive_exactly(peer, header_size))
-                payload = receive_exactly(peer, size)
+                header = json.loads(bytes(receive_exactly(peer, header_size)))
+                # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
+                place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy()) if size > _LARGE else None
+                payload = receive_exactly(peer, size, place)
                 with self._changed:
                     key = (header["group"], header["message"])
                     if header["kind"] == "data":
@@ -134,7 +139,7 @@ class Links:
 
     def receive(
         self, ranks: Iterable[int], key: Key, doing: str, timeout: timedelta | None = None
-    ) -> tuple[int, dict, bytearray]:
+    ) -> tuple[int, dict, memoryview]:
         """What one of ``ranks`` sent: its rank, the header and the bytes.
 
         Raises:
@@ -163,12 +168,12 @@ class Links:
             for rank in ranks:
                 with contextlib.suppress(DistBackendError):
                     self._post(rank, "waiting", key, doing)
-        rank, header, payload = (others[0][0], {"doing": others[0][1]}, bytearray()) if found is None else found
+        rank, header, payload = (others[0][0], {"doing": others[0][1]}, memoryview(b"")) if found is None else found
         if header["doing"] != doing:
             self.fail(key[0], f"mismatched collectives: rank {rank} does {header['doing']}, rank {self.rank} {doing}")
         return rank, header, payload
 
-    def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, dict, bytearray] | None:
+    def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, dict, memoryview] | None:
         """What has come under ``key``, or None; called with the lock."""
         for rank in ranks:
             queue = self._arrived.get((rank, key))
