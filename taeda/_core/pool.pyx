@@ -3,7 +3,7 @@
 A launch publishes one job; the calling thread and the workers take its pieces from atomic counters until none is left. There
 is a counter for each thread, of neighbouring pieces, so that what one op writes is read by the next on the same processor;
 who has done with its own helps the others.
-Workers are started by the first launch that has something for them, spin for some tens of microseconds after each job
+Workers are started by the first launch that has something for them, spin for some hundreds of microseconds after each job
 (only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they need
 no GIL and do not matter at interpreter exit. A second Python thread that launches while a job runs does its pieces
 itself; so does a piece that launches.
@@ -120,7 +120,7 @@ cdef PyThread_type_lock done = NULL
 cdef int64_t started = 0
 cdef int64_t threads = 0        # 0: not known yet
 cdef int64_t spins = 0          # busy turns before sleeping; 0 where there are more threads than processors
-cdef int64_t spin_ns = 50000
+cdef int64_t spin_ns = 200000
 
 
 cdef inline int64_t now() noexcept nogil:
@@ -203,7 +203,7 @@ cdef void learn() noexcept with gil:
 
         count = machine.default_threads()
         cpus = machine.cpus()
-        spin_ns = int(float(os.environ.get("TAEDA_SPIN_US", "50")) * 1000)
+        spin_ns = int(float(os.environ.get("TAEDA_SPIN_US", "200")) * 1000)
     except Exception:
         pass
     if threads == 0:

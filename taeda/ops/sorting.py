@@ -284,20 +284,38 @@ def _unique_slices(input, dim, return_inverse, return_counts, consecutive):
         return _answer(input.detach(), _empty_longs((0,)), _empty_longs((0,)), return_inverse, return_counts)
     matrix, sizes = core.view_reshape(moved, (n, -1)), moved.shape[1:]
     places = None
-    if not consecutive:  # sort by the last column first: each stable sort keeps the order of the later columns
-        for column in reversed(core.view_unbind(matrix, 1)):
-            order = ordering.sort_rows(_rows_at(column, places).contiguous(), n)[1]
-            places = order if places is None else _rows_at(places, order)
-        matrix = _rows_at(matrix, places)
+    if not consecutive:
+        places, matrix = _in_order(matrix)
     flags = _core.empty((n,), _core.bool_)
     flags.fill_(True)
     if n > 1:
-        core.view_slice(flags, 0, 1, n, 1).copy_((matrix[1:] != matrix[:-1]).any(1))
+        core.view_slice(flags, 0, 1, n, 1).copy_(_differs(matrix))
     starts, _ = core_indexing.mask_starts(flags)
     numbers, lengths = _runs(flags, starts, n, places, return_inverse, return_counts)
     firsts = core.view_select(core_indexing.true_positions(flags, starts), 1, 0)
     values = core.view_reshape(_rows_at(matrix, firsts), (firsts.shape[0], *sizes))
     return _answer(values.movedim(0, at), numbers, lengths, return_inverse, return_counts)
+
+
+def _differs(matrix: Tensor) -> Tensor:
+    """Whether each row but the first differs from the one before."""
+    return (matrix[1:] != matrix[:-1]).any(1)
+
+
+def _in_order(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The order of the rows, and the matrix in it: by the first columns, by as many as it takes to tell rows apart."""
+    n, columns = matrix.shape
+    count = min(columns, 4)
+    while True:
+        places = None
+        for k in reversed(range(count)):  # each stable sort keeps the order of the later columns
+            column = core.view_select(matrix, 1, k)
+            order = ordering.sort_rows(_rows_at(column, places).contiguous(), n)[1]
+            places = order if places is None else _rows_at(places, order)
+        ordered = _rows_at(matrix, places)
+        if count == columns or not (_differs(ordered) & ~_differs(ordered[:, :count])).any():
+            return places, ordered
+        count = min(columns, 4 * count)
 
 
 def _rows_at(x: Tensor, places: Tensor | None) -> Tensor:

@@ -72,6 +72,19 @@ def test_unique(a):
     np.testing.assert_array_equal(counts.numpy(), expected[2])
 
 
+@pytest.mark.parametrize("same", [0, 3, 4, 17, 30])
+def test_unique_rows(same):
+    """However many columns it takes to tell rows apart."""
+    a = np.random.default_rng(0).integers(0, 3, (60, 30))
+    a[:, :same] = a[0, :same]
+    a[40:] = a[:20]
+    for dim in (0, 1):
+        got = taeda.unique(taeda.from_numpy(a.copy()), return_inverse=True, return_counts=True, dim=dim)
+        expected = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
+        for mine, theirs in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(mine.numpy(), theirs.reshape(mine.shape))
+
+
 @settings(max_examples=50, deadline=None)
 @given(rows(), rows())
 def test_searchsorted(a, b):
