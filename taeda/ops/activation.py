@@ -264,8 +264,9 @@ def gelu(input, *, approximate="none"):
         approximate: ``"none"`` for the exact form, ``"tanh"`` for the approximation by a hyperbolic tangent.
     """
     if approximate == "tanh":
-        # (1 + tanh(u)) / 2 = sigmoid(2 u); where PyTorch's sum cancels, rough is still 1e4 times as exact
-        return s.gated(input, input * (input * input * (2 * 0.044715 * SQRT_2_OVER_PI) + 2 * SQRT_2_OVER_PI), True)
+        # (1 + tanh(u)) / 2 = 1 / (1 + 2 ** (-2 u log2(e))): where PyTorch's sum cancels, still 1e4 times as exact
+        factor = -2 * SQRT_2_OVER_PI / math.log(2)
+        return s.over_one_and_exp2(input, input * s.fma(input * input, 0.044715 * factor, factor))
     if approximate != "none":
         raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
     return s.gelu(input)

@@ -62,6 +62,7 @@ from .exponential import (
     log1p_of_exponential,
     log_sigmoid,
     logaddexp2,
+    over_one_and_exp2,
     softplus,
     xlog1py,
     xlogy,
@@ -135,7 +136,7 @@ def _real_angle(x):
     return select(x != x, x, turned)
 
 
-gated = _either("gated", exponential.gated, lambda y, x, rough=False: y * complex_functions.sigmoid(x))
+gated = _either("gated", exponential.gated, lambda y, x: y * complex_functions.sigmoid(x))
 angle = _either("angle", _real_angle, complex_functions.angle)
 
 

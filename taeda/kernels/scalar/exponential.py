@@ -127,13 +127,10 @@ def _floored(n: Value) -> Value:
     return n if n.lanes in (4, 8, 16) else n.fn.unary("floor", n)
 
 
-def _exp_by_sixteenths(x: Value, factor: float = 1.0, rough: bool = False) -> tuple[Value, Value]:
-    """:func:`_exp_parts` of ``factor * exp(x)`` by the table: ``x = n ln 2 + r`` with ``|r| <= ln(2) / 32``.
-
-    ``rough``: with a relative error of up to ``3e-9 |x|`` more, an operation less.
-    """
+def _exp_by_sixteenths(x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+    """:func:`_exp_parts` of ``factor * exp(x)`` by the table: ``x = n ln 2 + r`` with ``|r| <= ln(2) / 32``."""
     n, j = _sixteenths(x, tables.LOG2_E["float32"][0])
-    r = fma(n, -_LN2, x) if rough else _less_octaves(x, n)
+    r = _less_octaves(x, n)
     root = pick([c * factor for c in _OCTAVE], j)
     q = fma(r * r, poly(r, tables.EXP_SIXTEENTH["float32"]), r)
     return fma(root, q, root), _floored(n)
@@ -175,10 +172,13 @@ def half_exp2_rough(h: Value) -> Value:
         n, k = nearest(h)
         return poly(h - n, (1.0, *tables.EXP2["float32"])) * power_of_two(k - 1, F32)
     n, j = _sixteenths(h)
-    r = h - n
+    return scale(_exp2_of_rest(pick([x / 2 for x in _OCTAVE], j), h - n), _floored(n))
+
+
+def _exp2_of_rest(root: Value, r: Value) -> Value:
+    """``root * 2 ** r`` for ``|r| <= 1 / 32``."""
     ln2, (second, third) = sum(tables.LN2["float32"]), tables.EXP_SIXTEENTH["float32"]
-    root = pick([x / 2 for x in _OCTAVE], j)
-    return scale(fma(root, r * poly(r, (ln2, second * ln2**2, third * ln2**3)), root), _floored(n))
+    return fma(root, r * poly(r, (ln2, second * ln2**2, third * ln2**3)), root)
 
 
 def _exp_parts(x: Value, middle: bool = False) -> tuple[Value, Value]:
@@ -268,14 +268,24 @@ def sigmoid(x: Value) -> Value:
     return divide_sum(select(x < 0, z, like(x, 1.0)), z, 1.0)
 
 
-def gated(y: Value, x: Value, rough: bool = False) -> Value:
-    """``y * sigmoid(x)``; ``rough``: 2 ulp less exact at ``x = -80``, and an operation less."""
-    return _over_one_and_exp(y, x, 1.0, rough) if by_sixteenths(x) else y * sigmoid(x)
+def gated(y: Value, x: Value) -> Value:
+    """``y * sigmoid(x)``."""
+    return _over_one_and_exp(y, x, 1.0) if by_sixteenths(x) else y * sigmoid(x)
 
 
-def _over_one_and_exp(y: Value | float, x: Value, one: float, rough: bool = False) -> Value:
+def over_one_and_exp2(y: Value, w: Value) -> Value:
+    """``y / (1 + 2 ** w)``, relatively as exact as ``w`` is absolutely: :func:`gated` of an argument that is a product anyway."""
+    if not by_sixteenths(w):
+        return gated(y, w * -tables.LN2["float64"][0])
+    w = at_least(at_most(w, 150.0), -150.0)
+    n, j = _sixteenths(w)
+    p = _exp2_of_rest(pick(_OCTAVE, j), w - n)
+    return y / (scale(p, _floored(n)) + 1.0)
+
+
+def _over_one_and_exp(y: Value | float, x: Value, one: float) -> Value:
     """``y / (one + one * exp(-x))``: the divider works beside the other units."""
-    return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one, rough)) + one)
+    return y / (scale(*_exp_by_sixteenths(-at_least(at_most(x, 104.0), -104.0), one)) + one)
 
 
 def log1p_of_exponential(a: Value) -> Value:
