@@ -189,7 +189,8 @@ def _reordered(given: tuple, wanted: tuple) -> tuple | None:
 
 @functools.lru_cache(maxsize=1024)
 def _product(equation: str, first: tuple, second: tuple) -> tuple | None:
-    """:func:`_matrices` of two operands of these sizes and the order of the result, or None where it takes more.
+    """How to contract two operands of these sizes, or None where it takes more: as :func:`_matrices`, then the order of the
+    result. Where nothing is summed, the operands broadcast in that order, and last comes True.
 
     A program contracts the same sizes again and again.
     """
@@ -198,10 +199,16 @@ def _product(equation: str, first: tuple, second: tuple) -> tuple | None:
     if len(set(ia)) < len(ia) or len(set(ib)) < len(ib) or any(sizes[i] != n for i, n in zip(ib, second, strict=True)):
         return None
     summed, rows, columns, _ = _ordered(ia, ib, output)
-    if not summed or not set(rows + columns) <= set(output):
+    if not set(rows + columns) <= set(output):
         return None
+    if not summed:
+        left, right = (
+            (_reordered(x, tuple(i for i in output if i in x)), tuple(sizes[i] if i in x else 1 for i in output))
+            for x in (ia, ib)
+        )
+        return left, right, None, None, True
     left, right, shape, result = _matrices(ia, ib, output, sizes)
-    return left, right, shape, _reordered(result, output)
+    return left, right, shape, _reordered(result, output), False
 
 
 def _changed(x: Tensor, places: tuple | None, shape: tuple | None) -> Tensor:
@@ -235,9 +242,9 @@ def einsum(*args):
     if len(args) == 3 and args[0].__class__ is str and args[1].__class__ is Tensor and args[2].__class__ is Tensor:
         plan = _product(args[0], tuple(args[1].shape), tuple(args[2].shape))
         if plan is not None:
-            left, right, shape, places = plan
-            made = _changed(matmul(_changed(args[1], *left), _changed(args[2], *right)), None, shape)
-            return _changed(made, places, None)
+            left, right, shape, places, apart = plan
+            a, b = _changed(args[1], *left), _changed(args[2], *right)
+            return a * b if apart else _changed(_changed(matmul(a, b), None, shape), places, None)
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or operands and their lists of subscripts"
