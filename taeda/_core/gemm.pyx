@@ -45,6 +45,7 @@ cdef kernel_t _tiles[NDTYPES]     # what the other kernels call for a panel
 cdef kernel_t _dot[NDTYPES]
 cdef kernel_t _few[NDTYPES]       # few rows against a matrix by rows
 cdef kernel_t _inner[NDTYPES]
+cdef kernel_t _conjugated[NDTYPES]  # inner products of which the first vector is conjugated
 cdef kernel_t _pack_a[NDTYPES]
 cdef kernel_t _pack_b[NDTYPES]
 cdef kernel_t _widen[NDTYPES]
@@ -758,22 +759,41 @@ def linear(Tensor input, Tensor weight, Tensor bias=None):
     return product(input, weight, bias, weight.nd == 2)
 
 
-def dot(Tensor a, Tensor b):
-    """The sums of chunks of the inner product of two vectors of one dtype and length."""
+def dot(Tensor a, Tensor b, bint conjugated=False):
+    """The sums of chunks of the inner product of two vectors of one dtype and length; ``conjugated``: of complex ``a``."""
+    cdef bint parts = KIND[a.code] == 3
     cdef int inner = compute_code(a.code)
     cdef int64_t n = a.count, chunks
     cdef int64_t arg[1]
     cdef char* ptr[3]
     cdef kernel_t fn
-    if KIND[a.code] == 3 or n == 0:
+    if n == 0 or a.code == C32:
         return None
     a, b = contiguous_tensor(cast(a, inner)), contiguous_tensor(cast(b, inner))
-    fn = _inner[inner]
+    fn = _conjugated[inner] if conjugated else _inner[inner]
     if fn == NULL:
-        fn = find(_inner, inner, "dot")
-    chunks = ceil_div(n, _chunk)
+        fn = find_inner(inner, conjugated)
+    arg[0] = 2 * n if parts else n
+    chunks = ceil_div(arg[0], _chunk)
     cdef Tensor out = empty_tensor(inner, 0 if chunks == 1 else 1, &chunks)
     ptr[0], ptr[1], ptr[2] = out.ptr, a.ptr, b.ptr
-    arg[0] = n
-    run(fn, ptr, arg, chunks, 4, n)
+    run(fn, ptr, arg, chunks, 4, arg[0])
     return out
+
+
+cdef kernel_t find_inner(int code, bint conjugated) except NULL:
+    """The kernel of inner products."""
+    from ..kernels import dot
+    cdef size_t address
+    cdef int part = REAL_OF[code] if KIND[code] == 3 else code
+    if _panel[part] == 0:
+        load(part)
+    if KIND[code] == 3:
+        address = dot.dot_complex(NAMES[part], bool(conjugated))
+    else:
+        address = dot.dot(NAMES[code])
+    if conjugated:
+        _conjugated[code] = <kernel_t>address
+    else:
+        _inner[code] = <kernel_t>address
+    return <kernel_t>address

@@ -48,6 +48,12 @@ def _matmul(call: Call) -> Any:
     return call.wrap(_product(call, a, b))
 
 
+@rule("_vdot")
+def _conjugated_product(call: Call) -> Any:
+    with modes([*_core.mode_stack(), call.mode]):
+        return OPS["dot"](call["input"].conj_physical(), call["other"])
+
+
 @rule("addmm", "addmv", "baddbmm")
 def _add_product(call: Call) -> Any:
     first, a, b, beta, alpha = (call[n] for n in call.op.params)

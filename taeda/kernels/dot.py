@@ -248,3 +248,35 @@ def dot(f: Function, dtype: str) -> None:
         while len(acc) > 1:
             acc = [acc[i] + acc[i + 1] for i in range(0, len(acc), 2)]
         f.store(f.offset(f.data(0), C.index * t.bytes), acc[0].reduce(lambda a, b: a + b))
+
+
+@kernel
+def dot_complex(f: Function, dtype: str, conjugated: bool) -> None:
+    """:func:`dot` of complex vectors of ``dtype``'s parts, the first ``conjugated`` or not; ``arg[0]`` counts the parts."""
+    t = TYPES[dtype]
+    lanes, streams = f.lanes(t), 4
+    n, step = f.size(0), streams * lanes
+    swapped = [i + 1 - i % 2 * 2 for i in range(lanes)]
+    signed = [i + i % 2 * lanes for i in range(lanes)]
+    zero = f.const(t, 0, lanes)
+
+    def add(at: Value, mask: Value | None, along: Value, across: Value) -> tuple[Value, Value]:
+        x, y = (f.load(f.offset(f.data(i), at * t.bytes), t, lanes, mask) for i in (1, 2))
+        return multiply_add(f, x, y, along), multiply_add(f, x, y.shuffle(swapped), across)
+
+    with f.loop(f.begin, f.end) as C:
+        start = C.index * DOT_CHUNK
+        stop = smaller(f, start + DOT_CHUNK, n)
+        with f.loop(start, stop - (step - 1), step, carry=[zero] * (2 * streams)) as L:
+            acc = [add(L.index + s * lanes, None, *L.carry[2 * s : 2 * s + 2]) for s in range(streams)]
+            L.carry = [v for pair in acc for v in pair]
+        with f.loop(L.index, stop, lanes, carry=list(L.carry[:2])) as R:
+            R.carry = list(add(R.index, f.first(stop - R.index, lanes), *R.carry))
+        pairs = [tuple(R.carry), *(tuple(L.carry[2 * s : 2 * s + 2]) for s in range(1, streams))]
+        while len(pairs) > 1:
+            pairs = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
+        for part, total in enumerate(pairs[0]):
+            if (part == 0) is not conjugated:  # the odd lanes are taken off
+                total = total.shuffle(signed, total * -1.0)
+            to = f.offset(f.data(0), C.index * (2 * t.bytes) + part * t.bytes)
+            f.store(to, total.reduce(lambda a, b: a + b))

@@ -263,7 +263,19 @@ dot.vjp(input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _
 def vdot(input, other):
     """Inner product of two vectors, the first conjugated."""
     _check_dot("vdot", input, other)
-    return dot(_conj(input), other)
+    return _vdot(input, other) if input.is_complex() else dot(input, other)
+
+
+@primitive(method=False, out=False, flops=flops.product, node="Vdot")
+def _vdot(input, other):
+    """:func:`vdot` of complex vectors."""
+    sums = gemm.dot(input, other, True)
+    if sums is None:
+        return (input.conj_physical() * other).sum()
+    return sums if sums.dim() == 0 else sums.sum()
+
+
+_vdot.vjp(input=lambda g, other: _conj(g) * other, other=lambda g, input: g * input)
 
 
 @composite(out=True)

@@ -38,6 +38,20 @@ def test_values(shapes, dtype):
     assert np.allclose(got, want, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("n", [1, 7, 1000, 40001])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_inner_products_of_complex_vectors(dtype, n):
+    """With and without the conjugate, of neighbours and of every second number, and under ``vmap``."""
+    taeda.manual_seed(0)
+    x, y = (taeda.randn(3, 2 * n, dtype=getattr(taeda, dtype)) for _ in range(2))
+    for a, b in ((x[0], y[0]), (x[0, ::2], y[0, ::2]), (x[0].conj(), y[0])):
+        u, v = a.resolve_conj().numpy(), b.numpy()
+        assert np.allclose(taeda.dot(a, b).numpy(), (u * v).sum(), rtol=1e-4, atol=1e-3 * n**0.5)
+        assert np.allclose(taeda.vdot(a, b).numpy(), np.vdot(u, v), rtol=1e-4, atol=1e-3 * n**0.5)
+    one_by_one = taeda.stack([taeda.vdot(a, y[0]) for a in x])
+    assert taeda.allclose(taeda.vmap(taeda.vdot, (0, None))(x, y[0]), one_by_one, rtol=1e-4, atol=1e-3 * n**0.5)
+
+
 @pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
 def test_half_precision_sums_in_float32(dtype):
     """The error is that of the one rounding at the end."""
