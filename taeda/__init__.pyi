@@ -894,7 +894,7 @@ class Tensor:
         r"""Views of pieces along dimension 2; see :func:`tensor_split`."""
     def eig(*args: Any, **kwargs: Any) -> Any:
         r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex. Calling it is a RuntimeError."""
-    def elu_kernel_(self, alpha: Any, scale: Any, input_scale: Any) -> Tensor:
+    def elu_kernel_(self, alpha: Any, scale: Any, input_scale: Any, *, unit: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`elu_kernel`."""
     def eq(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether the elements are equal; NaN equals nothing."""

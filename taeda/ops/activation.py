@@ -181,8 +181,10 @@ threshold.vjp(input=lambda g, input, threshold: threshold_backward(g, input, thr
 
 
 @pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, np.expm1(x)), node="Elu")
-def elu_kernel(input, alpha, scale, input_scale):
-    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``."""
+def elu_kernel(input, alpha, scale, input_scale, *, unit=False):
+    """``scale * input`` where positive, else ``scale * alpha * expm1(input_scale * input)``; ``unit``: all three are 1."""
+    if unit:
+        return s.select(input > 0, input, s.expm1_negative(input))
     return s.select(input > 0, input * scale, s.expm1_negative(input * input_scale) * (alpha * scale))
 
 
@@ -209,13 +211,13 @@ elu_backward.vjp(
 @composite(method=False)
 def elu(input, alpha=1.0):
     """Exponential linear unit (Clevert et al. 2015): ``input`` where positive, else ``alpha * (exp(input) - 1)``."""
-    return elu_kernel(input, float(alpha), 1.0, 1.0)
+    return elu_kernel(input, float(alpha), 1.0, 1.0, unit=alpha == 1)
 
 
 @composite(method=False)
 def elu_(input, alpha=1.0):
     """In-place form of :func:`elu`."""
-    return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0)
+    return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0, unit=alpha == 1)
 
 
 @composite(method=False)
