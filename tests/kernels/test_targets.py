@@ -17,7 +17,7 @@ from taeda.kernels.indexing import mask_positions, mask_select, rows, search_sor
 from taeda.kernels.ir import Function
 from taeda.kernels.pointwise import pointwise
 from taeda.kernels.pool_last import pool_back_last, pool_last
-from taeda.kernels.random import dropout, twist
+from taeda.kernels.random import dropout, jump, twist
 from taeda.kernels.reduce import reduce
 from taeda.kernels.scan import scan
 from taeda.kernels.softmax import softmax
@@ -38,8 +38,13 @@ def kernels(target):
 
     yield "add", pointwise_text(lambda a, b: a + b, ["float32"], ["float32", "float32"], "float32", "ccc")
     yield "strided", pointwise_text(lambda a, b: a * b, ["float64"], ["float64", "int32"], "float64", "cvs")
-    yield "dropout", dropout.text("bfloat16", target=target)
+    yield "dropout", dropout.text("bfloat16", False, target=target)
+    yield "dropout past the cache", dropout.text("float32", True, target=target)
     yield "twist", twist.text(target=target)
+    yield "jump", jump.text(target=target)
+    yield "sin", pointwise_text(s.sin, ["float32"], ["float32"], "float32", "cc")
+    yield "atan2", pointwise_text(s.atan2, ["float64"], ["float64"] * 2, "float64", "ccc")
+    yield "lgamma", pointwise_text(s.lgamma, ["float64"], ["float64"], "float64", "cc")
     yield "exp", pointwise_text(s.exp, ["float32"], ["float32"], "float32", "cc")
     yield "erf", pointwise_text(s.erf, ["float64"], ["float64"], "float64", "cc")
     yield "bfloat16", pointwise_text(s.tanh, ["bfloat16"], ["bfloat16"], "float32", "cc")
