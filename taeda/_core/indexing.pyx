@@ -296,7 +296,7 @@ cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_
     cdef int64_t total = arg[0] * work, parts = 8 if work >= 1024 else 4
     cdef Ranges r
     arg[15], arg[16] = low, low + extent
-    if p * total <= 4 * PIECE or (p == 1 and work < 128):
+    if p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128):
         fn(ptr, arg, 0, p * units)
     elif p >= 8 or work < 128:
         with nogil:

@@ -33,10 +33,20 @@ def lowest(f: Function, t: Type, lanes: int) -> Value:
 
 
 class _Axis:
-    """The window of one output along one dimension: taps ``first .. last`` at ``start + tap * step`` lie in the image."""
+    """The window of one output along one dimension: taps ``first .. last`` at ``start + tap * step`` lie in the image.
 
-    def __init__(self, f: Function, g: dict[str, Value], name: str, o: Value):
+    ``plain`` windows have a fixed size and no gaps: what they have in the image takes no divisions.
+    """
+
+    def __init__(self, f: Function, g: dict[str, Value], name: str, o: Value, plain: bool = False):
         size, window, self.step = g["i" + name], g["k" + name], g["d" + name]
+        if plain:
+            self.step = f.i64(1)
+            self.start = o * g["s" + name] - g["p" + name]
+            self.first, self.last = larger(f, -self.start, 0), smaller(f, window, size - self.start)
+            padded = smaller(f, self.start + window, size + g["p" + name]) - self.start
+            self.extent = f.select(g["divide"] < 0, padded, self.last - self.first)
+            return
         adaptive = g["adaptive"] != 0
         low = o * size / g["o" + name]
         high = ((o + 1) * size + g["o" + name] - 1) / g["o" + name]

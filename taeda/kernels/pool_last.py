@@ -29,8 +29,11 @@ def _each_run(f: Function, channels: Value, lanes: int, fn: Callable[[Value, int
 
 
 @kernel
-def pool_last(f: Function, dtype: str, kind: str) -> None:
-    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows."""
+def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
+    """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts rows.
+
+    Windows of a fixed size without gaps are ``plain``: divisions for each pixel took longer than its 16 channels.
+    """
     stored, t = part(dtype), part(WORKING.get(dtype, dtype))
     lanes = f.lanes(t)
     g = {name: f.size(i) for i, name in enumerate(POOL_LAST_ARGS)}
@@ -76,9 +79,9 @@ def pool_last(f: Function, dtype: str, kind: str) -> None:
     with f.loop(f.begin, f.end) as R:
         oh, rest = R.index % g["oh"], R.index / g["oh"]
         at = f.offset(source, rest / g["od"] * image)
-        d, h = _Axis(f, g, "d", rest % g["od"]), _Axis(f, g, "h", oh)
+        d, h = _Axis(f, g, "d", rest % g["od"], plain), _Axis(f, g, "h", oh, plain)
         with f.loop(0, g["ow"]) as X:
-            w, to = _Axis(f, g, "w", X.index), (R.index * g["ow"] + X.index) * g["c"]
+            w, to = _Axis(f, g, "w", X.index, plain), (R.index * g["ow"] + X.index) * g["c"]
             _each_run(f, g["c"], lanes, lambda c, n, mask: window(at, (d, h, w), c, n, mask, to))
 
 

@@ -123,8 +123,9 @@ def _launch_last(kind: str, input: Tensor, size, args) -> list[Tensor]:
     if kind == "argmax":
         outs.append(_core.empty(shape, _core.int64))
     rows = outs[0].numel() // (size[-1] * channels) if outs[0].numel() else 0
-    grain = max(1, 32768 // max(1, size[-1] * channels))
-    _core.launch(pool_last.pool_last(x.dtype.name, kind), (*outs, x), (*args, channels), rows, grain)
+    grain = max(1, 32768 // max(1, size[-1] * channels * math.prod(args[6:9])))
+    plain = not args[18] and max(args[12:15]) == 1
+    _core.launch(pool_last.pool_last(x.dtype.name, kind, plain), (*outs, x), (*args, channels), rows, grain)
     outs[0] = outs[0].to(input.dtype)
     return [_as_image(out) for out in outs]
 

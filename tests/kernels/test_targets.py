@@ -69,7 +69,7 @@ def kernels(target):
             of = dtype, lines, step
             yield f"depthwise, {of}", depthwise.text(*of, ways, flat, not flat, not flat, False, target=target)
             yield f"depthwise gradient, {of}", depthwise_weight.text(*of, flat, not flat, not flat, target=target)
-        yield "pooling, channels last", pool_last.text("bfloat16", "argmax", target=target)
+        yield "pooling, channels last", pool_last.text("bfloat16", "argmax", False, target=target)
         yield "pooling, channels last, gradient", pool_back_last.text("float32", "argmax", target=target)
         yield (
             "depthwise, channels last, gradient",
