@@ -260,7 +260,7 @@ cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int
     """Whether all phases of the input's gradient, from ``m`` outputs to ``c`` inputs, have taps and can share a volume."""
     cdef int64_t n, k, phase, every
     cdef bint meets
-    if whole.s[0] * whole.s[1] * whole.s[2] > PHASES or is_depthwise(m, c) or is_planar(x, m):
+    if whole.s[0] * whole.s[1] * whole.s[2] > PHASES or is_depthwise(m, c) or is_planar(x, x.sizes[1] // groups):
         return False
     for n in range(3):
         every = whole.s[n] // gcd(whole.s[n], whole.d[n])
