@@ -338,7 +338,8 @@ class _Volume:
             together = planar | (pitch == v["pitch"]) & (there == pitch)
             target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
             with f.branch(narrow) as B:
-                f.call(self.narrow, target, v["row"], source, g["x_c"], g["iw"] * t.bytes, extent[1], begin - top, stop - top,
+                inside = f.offset(source, larger(f, left - from_x, zero) * t.bytes)  # where padding is negative
+                f.call(self.narrow, target, v["row"], inside, g["x_c"], g["iw"] * t.bytes, extent[1], begin - top, stop - top,
                        extent[2], first, last - first, channels, v["pitch"])  # fmt: skip
                 B.otherwise()
                 f.call(self.copy, target, v["row"], start, pitch, g["iw"] * pitch, extent[1], begin - top, stop - top,

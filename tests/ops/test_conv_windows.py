@@ -75,6 +75,10 @@ CASES = [  # input, output channels, kernel, stride, padding, dilation, groups
     ((1, 70, 11, 32, 27), 18, (3, 3, 4), 2, 1, 1, 1),
     ((3, 8, 21, 5, 6), 24, (4, 3, 3), (3, 2, 2), (2, 0, 1), 1, 1),
     ((3, 40, 33, 24), 7, (3, 3), 2, 1, 1, 1),
+    # Padding that reaches further than the kernel: gradients have a negative one.
+    ((13, 17, 81), 8, (3,), 2, 4, 1, 1),
+    ((3, 17, 20, 23), 8, (2, 2), 1, 3, 1, 1),
+    ((3, 9, 20, 23), 30, (3, 3), 3, 5, 1, 1),
 ]
 DEPTHWISE = [
     ((3, 40, 19, 22), 40, (3, 3), 1, 1, 1, 40),
