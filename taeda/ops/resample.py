@@ -640,7 +640,7 @@ def _axis_in_ops(x, size, mode, padding_mode, align_corners):
 
 def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if not input.is_floating_point():
-        raise RuntimeError(f"grid_sample(): expected input of a floating-point dtype, got {input.dtype}")
+        raise NotImplementedError(f"grid_sample(): expected input of a floating-point dtype, got {input.dtype}")
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"

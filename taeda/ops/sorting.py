@@ -217,7 +217,7 @@ def _answer(values, numbers, lengths, return_inverse, return_counts):
 
 def _plain(input: Tensor, name: str) -> Tensor:
     if input.is_complex():
-        raise RuntimeError(f"{name}: not implemented for {input.dtype}, which has no order")
+        raise NotImplementedError(f"{name}: not implemented for {input.dtype}, which has no order")
     return input.detach()
 
 

@@ -121,3 +121,14 @@ def test_parts_of_a_result_have_names():
     made, expected = taeda.frexp(taeda.tensor([3.0])), torch.frexp(torch.tensor([3.0]))
     assert made.mantissa.tolist() == expected.mantissa.tolist() and made.exponent.tolist() == expected.exponent.tolist()
     assert type(taeda.tensor([3.0], requires_grad=True).frexp()).__name__ == "frexp"
+
+
+REFUSED = """f.unique(f.ones(2) + 1j)|F.grid_sample(f.ones(1, 1, 2, 2).long(), f.zeros(1, 2, 2, 2))|F.softmax(f.arange(3), 0)
+F.avg_pool1d(f.ones(1, 1, 4, dtype=f.bool), 2)|f.randn(2, dtype=f.int64)|F.linear(f.ones(2, 2).bool(), f.ones(2, 2).bool())"""
+
+
+@pytest.mark.parametrize("call", REFUSED.replace("\n", "|").split("|"))
+def test_dtypes_that_are_not_there(call):
+    for f in (torch, taeda):
+        with pytest.raises(NotImplementedError):
+            eval(call, {"f": f, "F": f.nn.functional})
