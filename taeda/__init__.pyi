@@ -1294,17 +1294,17 @@ class Tensor:
         r"""``-input``. For bools use ``~``."""
     def negative_(self) -> Tensor:
         r"""In-place form of :func:`neg`."""
-    def new_empty(self, *size: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_empty(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
         r"""An uninitialised tensor with the dtype of ``input``."""
     def new_empty_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False) -> Any:
         r"""An uninitialised tensor of given sizes and strides with the dtype of ``input``."""
     def new_full(self, size: Sequence[builtins.int] | builtins.int, fill_value: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
         r"""``fill_value`` everywhere, with the dtype of ``input``."""
-    def new_ones(self, *size: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_ones(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
         r"""Ones with the dtype of ``input``."""
     def new_tensor(self, data: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
         r"""A copy of ``data`` with the dtype of ``input``."""
-    def new_zeros(self, *size: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
+    def new_zeros(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
         r"""Zeros with the dtype of ``input``."""
     def nextafter(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The next floating-point number from ``input`` toward ``other``."""

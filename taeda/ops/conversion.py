@@ -197,27 +197,27 @@ def is_shared(input):
 
 
 @composite()
-def new_empty(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """An uninitialised tensor with the dtype of ``input``."""
     _check_device(device)
-    result = _core.empty(spread(size), dtype or input.dtype)
+    result = _core.empty(spread(args, size), dtype or input.dtype)
     if settings.filling():
         blank(result)
     return result.requires_grad_(requires_grad)
 
 
 @composite()
-def new_zeros(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Zeros with the dtype of ``input``."""
-    result = new_empty(input, *size, dtype=dtype, device=device)
+    result = new_empty(input, *args, size=size, dtype=dtype, device=device)
     _core.zero(result)
     return result.requires_grad_(requires_grad)
 
 
 @composite()
-def new_ones(input, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """Ones with the dtype of ``input``."""
-    return new_empty(input, *size, dtype=dtype, device=device).fill_(1).requires_grad_(requires_grad)
+    return new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1).requires_grad_(requires_grad)
 
 
 @composite()

@@ -70,6 +70,7 @@ def test_factors_by_position_warn():
 
 
 KEYWORDS = """f.max(x, axis=1)[1]|f.min(x, axis=0, keepdims=True)[0]|f.std(x, axis=1)|f.linalg.norm(input=x)|f.div(x1=x, x2=x + 1)
+x.new_ones(size=(2, 1))|x.new_zeros(size=(2,), dtype=f.int64)|x.new_empty(size=(0, 2))|x.new_full(size=(2,), fill_value=3.0)
 f.linalg.matrix_norm(x=x)|f.linalg.eigvalsh(input=x.T @ x)|f.swapaxes(x, axis0=0, axis1=1)"""
 
 
