@@ -450,8 +450,11 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         x = contiguous_tensor(x)
     if p.images != p.weights and last and x.strides[1] != 1:
         x = to_last(x)
-    if not last and (is_depthwise(c, m) or not p.words and few_outputs(&whole, c)):
-        depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, out)
+    if not last and is_depthwise(c, m) or not p.words and few_outputs(&whole, c) and not (last and c == m):
+        part = empty_tensor(p.result, 5, sizes) if last else out
+        depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, part)
+        if last:
+            copy_into(out, part)
         return back(out, p.back, nd)
     if phases > 1 and (p.words or p.images == p.weights and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
             &whole, x, groups, m, c):

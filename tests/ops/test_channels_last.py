@@ -21,6 +21,10 @@ def large(x):
 OPS = {
     "conv 3x3": lambda x: F.conv2d(x, weight(40, 32, 3, 3), padding=1),
     "conv 3x3, stride 2": lambda x: F.conv2d(x, weight(40, 32, 3, 3), stride=2, padding=1),
+    "conv 4x5, stride (3, 2)": lambda x: F.conv2d(x, weight(40, 32, 4, 5), stride=(3, 2), padding=(2, 0)),
+    "conv 3x3, bfloat16, stride 2": lambda x: F.conv2d(
+        x.bfloat16(), weight(40, 32, 3, 3).bfloat16(), stride=2, padding=1
+    ),
     "conv 5x5": lambda x: F.conv2d(x, weight(20, 32, 5, 5), padding=2),
     "conv 1x1": lambda x: F.conv2d(x, weight(40, 32, 1, 1), weight(40)),
     "conv 1x1, groups": lambda x: F.conv2d(x, weight(40, 16, 1, 1), weight(40), groups=2),
@@ -88,6 +92,7 @@ OPS = {
 VOLUMES = {
     "conv": lambda x: F.conv3d(x, weight(24, 16, 3, 3, 3), padding=1),
     "conv, stride 2": lambda x: F.conv3d(x, weight(24, 16, 3, 3, 3), stride=2, padding=1),
+    "conv, stride (1, 2, 2)": lambda x: F.conv3d(x, weight(24, 16, 3, 2, 3), stride=(1, 2, 2), padding=1),
     "depthwise": lambda x: F.conv3d(x, weight(16, 1, 3, 3, 3), padding=1, groups=16),
     "transposed": lambda x: F.conv_transpose3d(x, weight(16, 8, 2, 2, 2), stride=2),
     "max_pool": lambda x: F.max_pool3d(x, 2),
