@@ -115,10 +115,13 @@ def pipeline(
         stages: see :class:`Stage`.
         first, end: the rows.
         shared: operands of which all rows have the same, or where a row's is, by its number.
-        unroll: vectors that are handled at once.
+        unroll: vectors that are handled at once where nothing comes from memory. Else it is one, so that what is asked for,
+            read and stored is mixed most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and 5.7 so,
+            gradients of layer norm of 1024 x 8192 4.9, 4.1 and 3.7 (Zen 4).
         fresh: operands that come from memory: ask for what comes (see :data:`FAR`).
     """
     f, last, same = schedule.f, len(stages) - 1, shared or {}
+    unroll = 1 if fresh else unroll
 
     def row_at(index: Value) -> Row:
         index = f.select(index < end, index, end - 1)

@@ -7,7 +7,7 @@ mode vectors run across neighbouring rows, so nothing is ever combined across la
 own stride is large while its neighbours are adjacent (a sum over dimension 0, a softmax over channels).
 
 Floating-point folds are *blocked*: each lane adds at most :data:`BLOCK` elements before its partial result goes to the
-next level (of two in row mode, of three in column mode), which keeps the rounding error of a long sum near that of
+next level (of two in row mode, of three in column mode and of a vector at a time), which keeps the rounding error of a long sum near that of
 pairwise summation.
 """
 
@@ -393,7 +393,8 @@ class _Fold:
         def inside(carry: State, outer: Value | None) -> State:
             half = len(carry) // 2
             big, small = carry[:half], carry[half:]
-            big = self.blocks(big, whole, wide, wide, lambda acc, i: self.apply(acc, outer, i, wide, None, None), 1)
+            body, depth = lambda acc, i: self.apply(acc, outer, i, wide, None, None), 2 if unroll == 1 else 1
+            big = self.blocks(big, whole, wide, wide, body, depth)
             if wide == 1:
                 return (*big, *small)
             rest = self.start(lanes) if s.levels == 2 and self.blocked else small

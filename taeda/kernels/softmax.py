@@ -238,7 +238,7 @@ def _gradient(
             schedule.rows(body)
             B.otherwise()
             fresh = [1, 2] if stream else None
-            pipeline(schedule, stages, f.begin, f.end, unroll=2 if stream else 4, fresh=fresh)
+            pipeline(schedule, stages, f.begin, f.end, fresh=fresh)
     if stream:
         f.fence()
 
