@@ -1,0 +1,339 @@
+# Launchers of kernels over rows that keep the shape (softmax, norms), and of losses over classes.
+
+cdef enum:
+    MAXROWWISE = 10
+    STREAM_BIT = 62           # of a row-wise kernel's key
+    STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
+    ANYWHERE = 4096           # bytes of rows from which they may begin anywhere
+
+cdef int64_t STREAM_BYTES = stream_bytes()
+
+
+@cython.final
+cdef class Rowwise:
+    """A row-wise kernel over contiguous operands, callable with the dimensions that make a row.
+
+    Args:
+        name: of the op, for messages.
+        kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes, columns)``
+            gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was left out.
+        outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row, ``R``
+            the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input, ``a`` what it is computed
+            in, ``s`` what its sum is (int64 for integers), ``i`` int64.
+        ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: it is
+            where the kernel reports a class that is out of range.
+        floating: whether integers are refused.
+        wide: whether float32 is computed in float64.
+        key: what the kernel's key starts with.
+        real: whether complex numbers are refused.
+        stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long rows
+            may begin anywhere.
+    """
+
+    cdef readonly str name
+    cdef readonly str kernel
+    cdef readonly tuple key
+    cdef bytes outs, ins
+    cdef int nouts, nins
+    cdef bint floating, wide, real
+    cdef int stream
+    cdef dict table
+    cdef uint64_t last_key
+    cdef kernel_t last_fn
+    cdef int vector_bytes
+
+    def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
+                 bint real=False, int stream=0):
+        self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
+        self.real, self.stream = real, stream
+        self.outs, self.ins = outs.encode(), ins.encode()
+        self.nouts, self.nins = len(outs) // 2, len(ins)
+        if self.nouts + self.nins > MAXROWWISE:
+            raise ValueError(f"a row-wise kernel has at most {MAXROWWISE} operands")
+        self.table = {}
+        self.last_key = 0
+
+    cdef kernel_t find(self, uint64_t key, bint columns) except NULL:
+        cdef object address
+        if key == self.last_key:
+            return self.last_fn
+        address = self.table.get(key)
+        if address is None:
+            names = []
+            for i in range(self.nouts + self.nins):
+                code = (key >> (5 * i)) & (CODES - 1)
+                names.append(None if code == NO_COMMON else NAMES[code])
+            module, function = self.kernel.split(".")
+            kernel = getattr(importlib.import_module("taeda.kernels." + module), function)
+            more = (True,) if key >> STREAM_BIT else ()
+            address = self.table[key] = kernel(*self.key, tuple(names), bool(columns), *more)
+        self.last_key = key
+        self.last_fn = <kernel_t><size_t>address
+        return self.last_fn
+
+    def along(self, x, dim, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
+        """Run on rows along one dimension."""
+        cdef int d = self.wrap(x, dim)
+        return self.run(<Tensor>x, d, d + ((<Tensor>x).nd > 0), more, out, p, q)
+
+    def unary(self, x, dim, dtype out=None):
+        """:meth:`along` for an op of ``(input, dim, dtype)``: the input is converted first."""
+        cdef int d
+        if out is not None and isinstance(x, Tensor) and (<Tensor>x).code != out.code:
+            x = HELPERS["grad_cast"](x, out)
+        d = self.wrap(x, dim)
+        return self.run(<Tensor>x, d, d + ((<Tensor>x).nd > 0), (), None, 0.0, 0.0)
+
+    def affine(self, x, shape, weight, bias, double eps, unused=None):
+        """:meth:`last` for an op of ``(input, normalized_shape, weight, bias, eps)``."""
+        cdef Py_ssize_t n, i
+        cdef bint fits
+        cdef Tensor t
+        if not isinstance(x, Tensor):
+            self.raise_not_tensor(x)
+        if type(shape) is not tuple:
+            shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        t = <Tensor>x
+        n = len(<tuple>shape)
+        fits = 0 < n <= t.nd
+        if fits:
+            for i in range(n):
+                if <int64_t>shape[i] != t.sizes[t.nd - n + i]:
+                    fits = False
+            if fits and weight is not None and not same_shape(weight, t, n):
+                fits = False
+            if fits and bias is not None and not same_shape(bias, t, n):
+                fits = False
+        if not fits:
+            HELPERS["normalized_shape_error"](self.name, x, shape, weight, bias)
+        return self.run(t, t.nd - <int>n, t.nd, (weight, bias), None, eps, 0.0)
+
+    def last(self, x, int n, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
+        """Run on rows made of the last ``n`` dimensions."""
+        if not isinstance(x, Tensor):
+            self.raise_not_tensor(x)
+        return self.run(<Tensor>x, (<Tensor>x).nd - n, (<Tensor>x).nd, more, out, p, q)
+
+    cdef int wrap(self, object x, object dim) except -1:
+        cdef int nd
+        cdef long d
+        if not isinstance(x, Tensor):
+            self.raise_not_tensor(x)
+        nd = (<Tensor>x).nd if (<Tensor>x).nd else 1
+        return one_dim(dim, nd, self.name)
+
+    cdef int raise_not_tensor(self, object x) except -1:
+        raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+
+    cdef object run(self, Tensor x, int first, int last, tuple more, dtype out, double p, double q):
+        """Rows made of dimensions ``[first, last)`` of ``x``; gives the output or a tuple of them.
+
+        ``more`` are the other inputs (None where one is left out); ``out`` is the dtype of outputs that are as the input.
+        """
+        cdef Tensor source
+        cdef Tensor t
+        cdef list alive = []
+        cdef char* pointers[MAXROWWISE]
+        cdef int64_t args[3 + 4 * MAXROWWISE + 2]
+        cdef int64_t report[2]
+        cdef int64_t a = 1, n = 1, b = 1
+        cdef int i, code, at, acc = WORK[x.code]
+        cdef uint64_t key = 0
+        cdef char shape, kind
+        if self.floating and KIND[x.code] != 2:
+            raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
+                               f"expected a floating-point one. Convert it first, as in x.float()")
+        if self.real and KIND[x.code] == 3:
+            raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape "
+                                      f"{tuple(x.shape)}): complex numbers have no order")
+        if len(more) + 1 + (self.ins[self.nins - 1] == b"n") != self.nins:
+            raise TypeError(f"{self.name}(): expected {self.nins - 1} more operands, got {len(more)}")
+        source = x if x.contiguous else contiguous_tensor(x)
+        for i in range(first):
+            a *= source.sizes[i]
+        for i in range(first, last):
+            n *= source.sizes[i]
+        for i in range(last, source.nd):
+            b *= source.sizes[i]
+        cdef bint columns = b > 1
+        for i in range(self.nouts):
+            shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
+            code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code
+            if kind == b"s" and out is None and KIND[code] < 2:
+                code = I64
+            t = make_output(source, shape, code, first, last)
+            alive.append(t)
+            pointers[i] = t.ptr
+            key |= <uint64_t>code << (5 * i)
+            fill_strides(args + 3 + 4 * i, shape, ITEMSIZE[code], n, b)
+        for i in range(self.nins):
+            at = self.nouts + i
+            shape = self.ins[i]
+            if i == 0:
+                t = source
+            elif shape == b"n":
+                report[1] = 0
+                pointers[at] = <char*>report
+                key |= <uint64_t>I64 << (5 * at)
+                fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
+                continue
+            elif more[i - 1] is None:
+                key |= <uint64_t>NO_COMMON << (5 * at)
+                pointers[at] = NULL
+                fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
+                continue
+            else:
+                if not isinstance(more[i - 1], Tensor):
+                    raise TypeError(f"{self.name}(): expected a Tensor, got {type(more[i - 1]).__name__}")
+                t = <Tensor>more[i - 1]
+                if not t.contiguous:
+                    t = contiguous_tensor(t)
+                    alive.append(t)
+                if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else 1 if shape == b"s" else a * b):
+                    raise RuntimeError(f"{self.name}(): operand {i} of shape {tuple(t.shape)} does not fit rows of {n} "
+                                       f"elements in a tensor of shape {tuple(x.shape)}")
+            pointers[at] = t.ptr
+            key |= <uint64_t>t.code << (5 * at)
+            fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
+        if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
+            key |= <uint64_t>(2 + columns) << 60
+            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n, columns):
+                key |= <uint64_t>1 << STREAM_BIT
+            args[0], args[1], args[2] = n, 1, b
+            i = 3 + 4 * (self.nouts + self.nins)
+            memcpy(&args[i], &p, 8)
+            memcpy(&args[i + 1], &q, 8)
+            code = acc if out is None else out.code
+            self.launch(key, pointers, args, a, b, n, 8 if self.wide or ITEMSIZE[acc] == 8 or ITEMSIZE[code] == 8 else 4,
+                        columns)
+            if self.ins[self.nins - 1] == b"n" and report[1]:
+                raise IndexError(f"{self.name}(): target {report[0]} is out of bounds: expected a class in [0, {n - 1}], "
+                                 f"since the input of shape {tuple(x.shape)} has {n} classes")
+        if self.nouts == 1:
+            return alive[0]
+        return tuple(alive[: self.nouts])
+
+    cdef bint streams(self, int code, Tensor out, int64_t n, bint columns) except -1:
+        """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of it."""
+        cdef int i
+        cdef int64_t item = ITEMSIZE[out.code], moved = item
+        for i in range(self.nins):
+            if self.ins[i] == b"f":
+                moved += ITEMSIZE[code]
+        if n * item % 64 and (columns or self.stream < 2 or n * item < ANYWHERE):
+            return False
+        return item >= 4 and <size_t>out.ptr % 64 == 0 and out.count * moved >= STREAM_BYTES
+
+    cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
+                    bint columns) except -1:
+        cdef Kernel kernel
+        kernel.fn = self.find(key, columns)
+        if columns:
+            if not self.vector_bytes:
+                from ..kernels.target import host
+
+                self.vector_bytes = host().vector_bytes
+            kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
+        # Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come several to a
+        # piece, as one is read while the one before is written.
+        cdef int64_t count = n // 2 if key >> STREAM_BIT else n * 4
+        if not columns and key >> STREAM_BIT:
+            count = min(count, PIECE // max(1, min(8, a * b // 16)))
+        go(kernel, pointers, args, a, b, count, columns, False)
+        return 0
+
+
+cdef bint same_shape(object affine, Tensor x, int n):
+    """Whether ``affine`` has the last ``n`` sizes of ``x``."""
+    cdef Tensor t
+    cdef int i
+    if not isinstance(affine, Tensor):
+        return False
+    t = <Tensor>affine
+    if t.nd != n:
+        return False
+    for i in range(n):
+        if t.sizes[i] != x.sizes[x.nd - n + i]:
+            return False
+    return True
+
+
+cdef Tensor make_output(Tensor x, char shape, int code, int first, int last):
+    cdef int64_t sizes[MAXDIM]
+    cdef int i, nd = 0
+    if shape == b"f":
+        return empty_tensor(code, x.nd, x.sizes)
+    for i in range(x.nd):
+        if (first <= i < last) == (shape == b"w"):
+            sizes[nd] = x.sizes[i]
+            nd += 1
+        elif shape == b"R":
+            sizes[nd] = 1
+            nd += 1
+    return empty_tensor(code, nd, sizes)
+
+
+cdef inline void fill_strides(int64_t* args, char shape, int64_t item, int64_t n, int64_t b) noexcept:
+    """Strides of a contiguous operand: along the row (two levels), then from row to row."""
+    args[1] = 0
+    if shape == b"f":
+        args[0], args[2], args[3] = b * item, n * b * item, item
+    elif shape == b"w":
+        args[0], args[2], args[3] = item, 0, 0
+    elif shape == b"0" or shape == b"s":
+        args[0] = args[2] = args[3] = 0
+    else:
+        args[0], args[2], args[3] = 0, b * item, item
+
+
+# ---- losses over classes --------------------------------------------------------------------------------------------
+@cython.final
+cdef class ClassLoss:
+    """Cross entropy or negative log-likelihood of class numbers: a row-wise kernel and the sums after it.
+
+    Args:
+        rows: the kernel; its first two outputs are each row's loss and weight.
+        total: the sum.
+    """
+
+    cdef Rowwise rows
+    cdef Reducer total
+
+    def __init__(self, Rowwise rows not None, Reducer total not None):
+        self.rows, self.total = rows, total
+
+    def run(self, input, target, weight, long ignore_index, str reduction):
+        """The reduced loss, then everything else: each row's weight, further outputs of the kernel, the divisor."""
+        cdef Tensor x, t, loss, weights, count
+        cdef int d, i
+        cdef bint fits = isinstance(input, Tensor) and isinstance(target, Tensor)
+        if fits:
+            x, t = <Tensor>input, <Tensor>target
+            d = 1 if x.nd > 1 else 0
+            fits = x.nd > 0 and t.nd == x.nd - 1 and t.code == I64
+            if fits:
+                for i in range(t.nd):
+                    if t.sizes[i] != x.sizes[i + (i >= d)]:
+                        fits = False
+            if fits and weight is not None:
+                fits = isinstance(weight, Tensor) and (<Tensor>weight).nd == 1 \
+                    and (<Tensor>weight).sizes[0] == x.sizes[d]
+        if not fits:
+            HELPERS["class_loss_error"](self.rows.name, input, target, weight)
+        if x.sizes[d] == 0 and t.count:
+            raise IndexError(f"{self.rows.name}(): targets are out of bounds: the input of shape {tuple(x.shape)} has no "
+                             f"classes")
+        cdef tuple made = self.rows.run(x, d, d + 1, (target, weight), None, <double>ignore_index, 0.0)
+        loss, weights = <Tensor>made[0], <Tensor>made[1]
+        count = weights
+        if reduction != "none":
+            loss = <Tensor>self.total.reduce(loss, None, False, None, 0.0, 0.0)
+            if reduction == "mean":
+                count = <Tensor>self.total.reduce(weights, None, False, None, 0.0, 0.0)
+                if loss.code == F32:
+                    (<float*>loss.ptr)[0] /= (<float*>count.ptr)[0]
+                else:
+                    (<double*>loss.ptr)[0] /= (<double*>count.ptr)[0]
+        if loss.code != x.code:
+            loss = <Tensor>HELPERS["grad_cast"](loss, x.dtype)
+        return (loss, *made[1:], count)
