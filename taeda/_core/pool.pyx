@@ -70,6 +70,42 @@ cdef extern from *:
     unsigned flushing "taeda_flushing"() nogil            # what this thread does with denormal numbers
     void set_flushing "taeda_set_flushing"(unsigned bits) nogil
 
+cdef extern from *:
+    """
+    /* Linux looks for an idle processor to wake a thread on only while the group that shares a cache is far from busy
+       (SIS_UTIL), of two processors hardly ever: the worker would wait for the one on which the launch runs. It is kept
+       from that one until it is awake. */
+    #if defined(__linux__)
+      #include <sched.h>
+      #include <sys/syscall.h>
+      #include <unistd.h>
+      typedef struct { int thread, moved; cpu_set_t allowed; } taeda_place;
+      static void taeda_settle(taeda_place *p) { p->moved = 0; p->thread = (int)syscall(SYS_gettid); }
+      static void taeda_elsewhere(taeda_place *p) {
+          cpu_set_t others;
+          int here = sched_getcpu();
+          if (p->thread == 0 || here < 0 || here >= CPU_SETSIZE || sched_getaffinity(p->thread, sizeof p->allowed, &p->allowed)) return;
+          others = p->allowed;
+          CPU_CLR(here, &others);
+          if (CPU_COUNT(&others) && !CPU_EQUAL(&others, &p->allowed)) p->moved = !sched_setaffinity(p->thread, sizeof others, &others);
+      }
+      static void taeda_anywhere(taeda_place *p) {
+          if (p->moved) sched_setaffinity(0, sizeof p->allowed, &p->allowed);
+          p->moved = 0;
+      }
+    #else
+      typedef struct { int moved; } taeda_place;
+      static void taeda_settle(taeda_place *p) { p->moved = 0; }
+      static void taeda_elsewhere(taeda_place *p) { (void)p; }
+      static void taeda_anywhere(taeda_place *p) { (void)p; }
+    #endif
+    """
+    ctypedef struct Place "taeda_place":
+        pass
+    void settle "taeda_settle"(Place* p) nogil         # by the worker, once
+    void elsewhere "taeda_elsewhere"(Place* p) nogil   # by the launch that is about to wake it
+    void anywhere "taeda_anywhere"(Place* p) nogil     # by the worker that was woken
+
 cdef enum:
     MOST = 256                  # workers
     COUNTERS = 8                # at most: each launch sets them all
@@ -116,6 +152,7 @@ cdef Job job
 cdef Shared shared
 cdef Counter[COUNTERS] counters
 cdef Worker[MOST] team
+cdef Place[MOST] places         # of the workers: a launch writes one before it wakes its worker
 cdef PyThread_type_lock done = NULL
 cdef int64_t started = 0
 cdef int64_t threads = 0        # 0: not known yet
@@ -163,6 +200,7 @@ cdef void work(void* argument) noexcept nogil:
     cdef Worker* self = <Worker*>argument
     cdef int64_t seen = 0, turn, epoch
     inside = 1
+    settle(&places[self.index])
     while True:
         turn = 0
         while True:
@@ -176,6 +214,7 @@ cdef void work(void* argument) noexcept nogil:
             atomics.store(&self.sleeping, 1)
             if atomics.load(&shared.epoch) == seen or not atomics.exchange(&self.sleeping, 0):
                 PyThread_acquire_lock(self.wake, 1)  # whoever clears `sleeping` releases the lock
+                anywhere(&places[self.index])
             turn = 0
         seen = epoch
         take_part(self)
@@ -268,6 +307,7 @@ cdef void share(int64_t workers) noexcept nogil:
     atomics.add(&shared.epoch, 1)
     for i in range(workers):
         if atomics.load(&team[i].sleeping) and atomics.exchange(&team[i].sleeping, 0):
+            elsewhere(&places[i])
             PyThread_release_lock(team[i].wake)
     inside = 1
     run_pieces(&job, 0)

@@ -93,6 +93,24 @@ def test_workers_that_fell_asleep_are_woken(threads):
         assert (run(64, 1)[1] == 1).all()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="processors of threads are read from Linux's /proc")
+def test_threads_that_were_woken_may_run_on_every_processor(run_python):
+    code = """
+import os, time
+import taeda
+
+taeda.set_num_threads(3)
+x = taeda.zeros(1 << 20)
+for _ in range(5):
+    x.add_(1)
+    time.sleep(0.01)
+print(sorted({len(os.sched_getaffinity(int(thread))) for thread in os.listdir("/proc/self/task")}))
+print(len(os.listdir("/proc/self/task")) >= 3, x.eq(5).all().item())
+"""
+    found = run_python(code, OPENBLAS_NUM_THREADS="1").splitlines()
+    assert found == [str([len(os.sched_getaffinity(0))]), "True True"]
+
+
 def test_set_num_threads_refuses_nonsense():
     with pytest.raises(RuntimeError, match="positive"):
         pool.set_num_threads(0)
