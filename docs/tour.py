@@ -78,7 +78,7 @@ except RuntimeError as error:
 # ======================================================================================================================
 section("5. A training loop")
 # Module, parameters, optimiser: as in PyTorch. The optimiser updates all parameters in one launch of one kernel.
-# Source: taeda/nn/module.py and its layers, taeda/optim/.
+# Source: taeda/nn/modules/module.py and its layers, taeda/optim/.
 
 
 class Spiral(nn.Module):
@@ -188,8 +188,8 @@ print(
 # ======================================================================================================================
 section("Where to read on")
 print(
-    """taeda/ops/            every op, a file per family: start with pointwise ones
-taeda/nn/module.py    what a module is
-docs/notes/           decisions, with their dates and reasons
-examples/char_gpt.py  a language model in one file"""
+    """taeda/ops/                  every op, a file per family: start with pointwise ones
+taeda/nn/modules/module.py  what a module is
+docs/notes/                 decisions, with their dates and reasons
+examples/char_gpt.py        a language model in one file"""
 )

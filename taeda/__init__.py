@@ -25,6 +25,7 @@ from ._core import (
     float16 as half,
     float32,
     float32 as float,
+    float4_e2m1fn_x2,
     float64,
     float64 as double,
     float8_e4m3fn,
@@ -88,7 +89,7 @@ from .types import (
 )
 from .ops.activation import celu, celu_, hardshrink, prelu, relu, rrelu, rrelu_, selu, selu_, threshold
 from .ops.bessel import i0
-from .ops.callables import detach
+from .ops.callables import detach, detach_
 from .ops.comparison import (
     allclose,
     bitwise_and,
@@ -156,7 +157,6 @@ from .ops.creation import (
     zeros,
     zeros_like,
 )
-from .ops.ctc import ctc_loss
 from .ops.einsum import einsum, kron, tensordot
 from .ops.elementary import (
     acos,
@@ -206,7 +206,7 @@ from .ops.elementary import (
     xlogy,
 )
 from .ops.embedding import embedding, embedding_renorm_
-from .ops.exchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
+from .ops.exchange import as_tensor, asarray, from_dlpack, from_file, from_numpy, frombuffer, tensor
 from .ops.indexing import (
     argwhere,
     index_put,
@@ -274,15 +274,6 @@ from .ops.linalg import (
     svd_lowrank,
     triangular_solve,
 )
-from .ops.loss import (
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    kl_div,
-    margin_ranking_loss,
-    poisson_nll_loss,
-    triplet_margin_loss,
-)
 from .ops.matmul import (
     _int_mm,
     addbmm,
@@ -303,7 +294,7 @@ from .ops.matmul import (
     outer as ger,
     vdot,
 )
-from .ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, native_layer_norm, rms_norm
+from .ops.normalization import group_norm, layer_norm, native_layer_norm, rms_norm
 from .ops.pointwise import (
     abs,
     abs as absolute,
@@ -539,7 +530,6 @@ from .ops.inplace import (
     cos_,
     cosh_,
     deg2rad_,
-    detach_,
     erf_,
     erfc_,
     exp2_,
@@ -634,7 +624,6 @@ from .random import (
 from . import func, nn, optim
 from .nn.functional import (
     adaptive_avg_pool1d,
-    adaptive_max_pool1d,
     avg_pool1d,
     channel_shuffle,
     cosine_similarity,
@@ -658,24 +647,35 @@ from .nn.lower import (
     _upsample_bicubic2d_aa,
     _upsample_bilinear2d_aa,
     _weight_norm,
+    adaptive_max_pool1d,
     affine_grid_generator,
+    batch_norm,
+    binary_cross_entropy_with_logits,
     convolution,
+    cosine_embedding_loss,
+    ctc_loss,
     embedding_bag,
     grid_sampler,
     grid_sampler_2d,
     grid_sampler_3d,
     gru,
     gru_cell,
+    hinge_embedding_loss,
+    instance_norm,
+    kl_div,
     lstm,
     lstm_cell,
+    margin_ranking_loss,
     max_pool1d_with_indices,
     native_batch_norm,
     native_dropout,
     native_group_norm,
+    poisson_nll_loss,
     rnn_relu,
     rnn_relu_cell,
     rnn_tanh,
     rnn_tanh_cell,
+    triplet_margin_loss,
 )
 from . import array_api, cpu, io, masked, return_types, serialization, sparse, storage, testing, utils, version
 from .storage import (
@@ -687,6 +687,7 @@ from .storage import (
     ComplexFloatStorage,
     DoubleStorage,
     FloatStorage,
+    FloatStorage as Storage,
     HalfStorage,
     IntStorage,
     LongStorage,

@@ -8,14 +8,19 @@ from typing import Any, TypeAlias
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
 
 from .storage import TypedStorage as TypedStorage
+from .nn.lower import adaptive_max_pool1d as adaptive_max_pool1d
 from . import amp as amp
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from . import array_api as array_api
 from . import autograd as autograd
+from .nn.lower import batch_norm as batch_norm
+from .nn.lower import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .ops.table import can_cast as can_cast
 from .nn.functional import channel_shuffle as channel_shuffle
+from .nn.lower import cosine_embedding_loss as cosine_embedding_loss
 from .nn.functional import cosine_similarity as cosine_similarity
 from . import cpu as cpu
+from .nn.lower import ctc_loss as ctc_loss
 from .autograd.modes import enable_grad as enable_grad
 from . import fft as fft
 from .types import finfo as finfo
@@ -24,7 +29,6 @@ from . import func as func
 from . import functional as functional
 from ._settings import get_default_device as get_default_device
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
-from .types import get_device as get_device
 from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
 from ._settings import get_num_interop_threads as get_num_interop_threads
 from ._print import get_printoptions as get_printoptions
@@ -32,37 +36,35 @@ from .random import get_rng_state as get_rng_state
 from .nn.lower import grid_sampler as grid_sampler
 from .nn.lower import gru as gru
 from .nn.lower import gru_cell as gru_cell
+from .nn.lower import hinge_embedding_loss as hinge_embedding_loss
 from .types import iinfo as iinfo
 from .autograd.modes import inference_mode as inference_mode
 from .random import initial_seed as initial_seed
+from .nn.lower import instance_norm as instance_norm
 from . import io as io
-from .types import is_complex as is_complex
-from .types import is_conj as is_conj
 from ._settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
-from .types import is_floating_point as is_floating_point
-from .types import is_inference as is_inference
-from .types import is_neg as is_neg
-from .types import is_signed as is_signed
 from .types import is_storage as is_storage
 from .types import is_tensor as is_tensor
 from ._settings import is_warn_always_enabled as is_warn_always_enabled
 from . import kernels as kernels
+from .nn.lower import kl_div as kl_div
 from . import linalg as linalg
 from .io.checkpoint import load as load
 from .nn.lower import lstm as lstm
 from .nn.lower import lstm_cell as lstm_cell
 from .random import manual_seed as manual_seed
+from .nn.lower import margin_ranking_loss as margin_ranking_loss
 from . import masked as masked
 from .nn.lower import max_pool1d_with_indices as max_pool1d_with_indices
 from . import nn as nn
 from .autograd.modes import no_grad as no_grad
-from .types import numel as numel
 from . import ops as ops
 from . import optim as optim
 from . import overrides as overrides
 from .nn.functional import pairwise_distance as pairwise_distance
 from .nn.functional import pixel_shuffle as pixel_shuffle
 from .nn.functional import pixel_unshuffle as pixel_unshuffle
+from .nn.lower import poisson_nll_loss as poisson_nll_loss
 from ._print import printoptions as printoptions
 from . import random as random
 from . import return_types as return_types
@@ -96,6 +98,7 @@ from ._scalars import sym_not as sym_not
 from ._scalars import sym_sqrt as sym_sqrt
 from ._scalars import sym_sum as sym_sum
 from . import testing as testing
+from .nn.lower import triplet_margin_loss as triplet_margin_loss
 from .types import typename as typename
 from . import types as types
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
@@ -259,48 +262,16 @@ class ShortTensor:
     @property
     def dtype(self) -> Any: ...
 
-class Storage:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def clone(self, *args: Any, **kwargs: Any) -> Any: ...
-    def copy_(self, *args: Any, **kwargs: Any) -> Any: ...
-    def cpu(self, *args: Any, **kwargs: Any) -> Any: ...
-    def data_ptr(self, *args: Any, **kwargs: Any) -> Any: ...
-    @property
-    def device(self) -> Any: ...
-    def element_size(self, *args: Any, **kwargs: Any) -> Any: ...
-    def fill_(self, *args: Any, **kwargs: Any) -> Any: ...
-    def from_file(self, *args: Any, **kwargs: Any) -> Any: ...
-    @property
-    def is_cuda(self) -> Any: ...
-    @property
-    def is_hpu(self) -> Any: ...
-    def is_pinned(self, *args: Any, **kwargs: Any) -> Any: ...
-    def is_shared(self, *args: Any, **kwargs: Any) -> Any: ...
-    @property
-    def is_sparse(self) -> Any: ...
-    def nbytes(self, *args: Any, **kwargs: Any) -> Any: ...
-    def new(self, *args: Any, **kwargs: Any) -> Any: ...
-    @property
-    def owner(self) -> Any: ...
-    def resizable(self, *args: Any, **kwargs: Any) -> Any: ...
-    def resize_(self, *args: Any, **kwargs: Any) -> Any: ...
-    def share_memory_(self, *args: Any, **kwargs: Any) -> Any: ...
-    def size(self, *args: Any, **kwargs: Any) -> Any: ...
-    def tolist(self, *args: Any, **kwargs: Any) -> Any: ...
-    def type(self, *args: Any, **kwargs: Any) -> Any: ...
-    def untyped(self, *args: Any, **kwargs: Any) -> Any: ...
-    @property
-    def version(self) -> Any: ...
-
 class layout:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
 class memory_format:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
+Storage: TypeAlias = FloatStorage
+UntypedStorage: TypeAlias = Storage
 __version__: builtins.str
 adaptive_avg_pool1d: Any
-adaptive_max_pool1d: Any
 as_strided_: Any
 as_tensor: Any
 asarray: Any
@@ -317,13 +288,12 @@ complex32: _dtype
 complex64: _dtype
 contiguous_format: Any
 default_generator: Any
-detach: Any
-detach_: Any
 double: _dtype
 e: builtins.float
 float: _dtype
 float16: _dtype
 float32: _dtype
+float4_e2m1fn_x2: _dtype
 float64: _dtype
 float8_e4m3fn: _dtype
 float8_e4m3fnuz: _dtype
@@ -412,6 +382,7 @@ class Tensor:
     def __len__(self) -> builtins.int: ...
     def __lshift__(self, other: Any) -> Tensor: ...
     def __lt__(self, other: Any) -> Tensor: ...
+    def __matmul__(self, other: Any) -> Tensor: ...
     def __mod__(self, other: Any) -> Tensor: ...
     def __mul__(self, other: Any) -> Tensor: ...
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
@@ -426,6 +397,7 @@ class Tensor:
     def __reversed__(self) -> Any: ...
     def __rfloordiv__(self, other: Any) -> Tensor: ...
     def __rlshift__(self, other: Any) -> Tensor: ...
+    def __rmatmul__(self, other: Any) -> Tensor: ...
     def __rmod__(self, other: Any) -> Tensor: ...
     def __rmul__(self, other: Any) -> Tensor: ...
     def __ror__(self, other: Any) -> Tensor: ...
@@ -513,9 +485,9 @@ class Tensor:
     def retains_grad(self) -> builtins.bool: ...
     @property
     def shape(self) -> Size: ...
-    def size(self, dim: Any = None) -> Any: ...
+    def size(self, dim: Any = None, *, axis: Any = None) -> Any: ...
     def storage_offset(self) -> builtins.int: ...
-    def stride(self, dim: Any = None) -> Any: ...
+    def stride(self, dim: Any = None, *, axis: Any = None) -> Any: ...
     def untyped_storage(self) -> Any: ...
     @property
     def H(self) -> Tensor: ...
@@ -525,6 +497,7 @@ class Tensor:
     def as_strided_(self, *args: Any, **kwargs: Any) -> Any: ...
     def broadcast_to(self, *args: Any, **kwargs: Any) -> Any: ...
     def const_data_ptr(self, *args: Any, **kwargs: Any) -> Any: ...
+    def dense_dim(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def imag(self) -> Tensor: ...
     def index(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -557,6 +530,7 @@ class Tensor:
     def numpy(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def real(self) -> Tensor: ...
+    def sparse_dim(self, *args: Any, **kwargs: Any) -> Any: ...
     def split_with_sizes(self, *args: Any, **kwargs: Any) -> Any: ...
     def squeeze_(self, *args: Any, **kwargs: Any) -> Any: ...
     def storage(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -570,17 +544,15 @@ class Tensor:
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Any: ...
     def view(self, *args: Any, **kwargs: Any) -> Any: ...
     def where(self, *args: Any, **kwargs: Any) -> Any: ...
-    def __matmul__(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""Matrix product by the rank of the operands."""
-    def __rmatmul__(self, other: Tensor | Number) -> Any:
-        r"""``other @ input``."""
     def _cholesky_method(self, upper: builtins.bool = False) -> Any:
         r"""The Cholesky factor of positive definite matrices."""
+    def _draw_(self, chance: Any, value: Tensor | Number, *, generator: Any | None = None) -> Tensor:
+        r"""Fill with ``value`` with probability ``chance``, else with 0."""
     def _is_all_true(self) -> Any:
         r"""Whether all elements of a bool tensor are true, as a tensor."""
     def _is_any_true(self) -> Any:
         r"""Whether any element of a bool tensor is true, as a tensor."""
-    def _lu_with_info(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> Any:
+    def _lu_with_info(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
         r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
     def _old_slogdet(self) -> Any:
         r""":func:`linalg_slogdet`."""
@@ -638,9 +610,9 @@ class Tensor:
         r"""Whether all elements along ``dim`` are true (not 0). The result is bool, or uint8 for uint8."""
     def allclose(self, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
         r"""Whether all elements are close; see :func:`isclose`. Gives a Python bool."""
-    def amax(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def amax(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
-    def amin(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def amin(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
     def aminmax(self, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
         r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
@@ -954,7 +926,7 @@ class Tensor:
         r""":func:`flip` of dimension 0."""
     def float(self, memory_format: Any = None) -> Any:
         r"""``input`` as float32."""
-    def float_power(self, exponent: Tensor | Number, *, out: Any = None) -> Any:
+    def float_power(self, exponent: Tensor | Number) -> Any:
         r"""``input ** exponent`` in float64 or complex128."""
     def float_power_(self, exponent: Tensor | Number) -> Any:
         r"""In-place form of :func:`float_power`."""
@@ -1024,7 +996,7 @@ class Tensor:
         r"""In-place form of :func:`hardswish`."""
     def hardtanh_(self, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
         r"""In-place form of :func:`hardtanh`."""
-    def hash_tensor(self, dim: builtins.int = ..., *, keepdim: builtins.bool = False, mode: Number = 0) -> Any:
+    def hash_tensor(self, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number = 0) -> Any:
         r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64."""
     def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
         r"""0 below 0, 1 above it, ``values`` at 0."""
@@ -1198,7 +1170,7 @@ class Tensor:
         r"""Whether ``input < other``."""
     def lt_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`lt`."""
-    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> Any:
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
         r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
     def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Any:
         r"""The older argument order of :func:`linalg_lu_solve`."""
@@ -1222,7 +1194,7 @@ class Tensor:
         r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
     def matrix_power(self, n: Any) -> Any:
         r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
-    def max(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+    def max(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
         r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
     def maximum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The larger of the two, NaN where either is NaN."""
@@ -1230,7 +1202,7 @@ class Tensor:
         r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
     def median(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
         r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
-    def min(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+    def min(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
         r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
     def minimum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The smaller of the two, NaN where either is NaN."""
@@ -1266,7 +1238,7 @@ class Tensor:
         r"""The logarithm of the multivariate gamma function of dimension ``p``."""
     def mvlgamma_(self, p: Any) -> Any:
         r"""In-place form of :func:`mvlgamma`."""
-    def nan_to_num(self, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Any:
+    def nan_to_num(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
         r"""``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
     def nan_to_num_(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
         r"""In-place form of :func:`nan_to_num`."""
@@ -1366,7 +1338,7 @@ class Tensor:
         r"""Radians to degrees."""
     def rad2deg_(self) -> Tensor:
         r"""In-place form of :func:`rad2deg`."""
-    def random_(self, from_: Any = None, to: Any = None, *, generator: Any | None = None) -> Tensor:
+    def random_(self, from_: Any = None, to: Any = ..., *, generator: Any | None = None) -> Tensor:
         r"""Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds"""
     def ravel(self) -> Any:
         r"""All elements in one dimension."""
@@ -1400,7 +1372,7 @@ class Tensor:
         r""":func:`reshape` to the sizes of ``other``."""
     def resize(self, *sizes: Any) -> Any:
         r""":func:`resize_` out of place: a view with the given sizes on the same memory, which may not grow (deprecated)."""
-    def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
+    def resize_(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, memory_format: Any = None) -> Any:
         r"""Change the sizes in place; elements are kept in memory order, new ones are uninitialised."""
     def resize_as(self, tensor: Tensor) -> Any:
         r""":func:`resize` to the sizes of ``tensor`` (deprecated)."""
@@ -1516,7 +1488,7 @@ class Tensor:
         r"""In-place form of :func:`sub`."""
     def sum(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
         r"""Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate."""
-    def sum_to_size(self, *size: Any) -> Any:
+    def sum_to_size(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None) -> Any:
         r"""Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
         r"""``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
@@ -1544,7 +1516,7 @@ class Tensor:
         r"""Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
     def threshold_(self, threshold: Any, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`threshold`."""
-    def tile(self, *dims: Any) -> Any:
+    def tile(self, *args: Any, dims: Sequence[builtins.int] | None = None) -> Any:
         r""":func:`repeat`, with missing leading counts taken as one."""
     def times_itself_(self) -> Tensor:
         r"""In-place form of :func:`times_itself`."""
@@ -1673,9 +1645,9 @@ def alpha_dropout(input: Tensor, p: Any, train: Any) -> Any:
     r"""If ``train``, dropout that keeps mean and variance of selu's output."""
 def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Any:
     r"""In-place form of :func:`alpha_dropout`."""
-def amax(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def amax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The largest element over ``dim`` (all dimensions by default); NaN where there is one."""
-def amin(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
+def amin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The smallest element over ``dim`` (all dimensions by default); NaN where there is one."""
 def aminmax(input: Tensor, *, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
     r"""The smallest and the largest element over ``dim`` (an int; all of the tensor by default), as ``(min, max)``."""
@@ -1715,7 +1687,7 @@ def argmax(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = No
     r"""Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
 def argmin(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
-def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The indices that sort a dimension; see :func:`sort`."""
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Coordinates of the elements that are not zero, one row each, in row-major order."""
@@ -1753,14 +1725,10 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, 
     r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
 def bartlett_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
     r"""Bartlett's triangular window. Periodic by default: its period is its length, rather than one point less."""
-def batch_norm(input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: builtins.bool = False, momentum: Number = 0.1, eps: Number = 1e-05) -> Any:
-    r"""Normalise each channel over batch and positions (Ioffe and Szegedy 2015)."""
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
     r"""Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``)."""
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     r"""``y[..., o] = input1[..., i] weight[o, i, j] input2[..., j] + bias[o]``."""
-def binary_cross_entropy_with_logits(input: Tensor, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Any:
-    r""":func:`binary_cross_entropy` of ``sigmoid(input)``, without overflow."""
 def bincount(input: Tensor, weights: Any = None, minlength: Number = 0) -> Tensor:
     r"""How often each non-negative integer occurs in a vector, or the sum of its ``weights``."""
 def binomial(count: Any, prob: Any, generator: Any | None = None, *, out: Any = None) -> Tensor:
@@ -1879,16 +1847,12 @@ def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The hyperbolic cosine."""
 def cosh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`cosh`."""
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: Number = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
-    r"""``1 - cos`` of the angle between the inputs where the target is 1, ``max(0, cos - margin)`` where it is -1."""
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     r"""The number of elements along ``dim`` that are not 0, as int64."""
 def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Any:
     r"""The covariance matrix of variables (rows) observed in columns."""
 def cross(input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None) -> Any:
     r"""The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Number = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Any:
-    r"""Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006)."""
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     r"""Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
 def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
@@ -1905,6 +1869,10 @@ def deg2rad_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`deg2rad`."""
 def det(A: Any, *, out: Any = None) -> Any:
     r"""The determinant ``(...)`` of square matrices ``(..., n, n)``."""
+def detach(input: Tensor) -> Any:
+    r"""A view of the memory of ``input`` that is not part of the graph."""
+def detach_(input: Tensor) -> Any:
+    r"""Take ``input`` out of the graph."""
 def detach_copy(input: Tensor) -> Any:
     r"""A copy outside the graph."""
 def diag(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Any:
@@ -2033,6 +2001,8 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
     r"""Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
 def frobenius_norm(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The square root of the sum of squared absolute values over one or two dimensions."""
+def from_file(filename: Any, shared: Any = None, size: Sequence[builtins.int] | builtins.int | builtins.int = 0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False) -> Any:
+    r"""A tensor over a file, mapped into memory."""
 def full(size: Sequence[builtins.int] | builtins.int, fill_value: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
 def full_like(input: Tensor, fill_value: Any, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
@@ -2049,6 +2019,8 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
     r"""The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Any:
     r"""``out[i, j] = input[i] * vec2[j]``."""
+def get_device(input: Tensor) -> Any:
+    r"""The number of the device that ``input`` is on; -1 for the CPU."""
 def gradient(input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number = 1) -> Any:
     r"""Estimates of the derivative along each of ``dim`` by central differences, one-sided at the edges."""
 def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2069,17 +2041,15 @@ def hann_window(window_length: Any, periodic: builtins.bool = True, *extra: Any,
     r"""Hann's window. Periodic by default: its period is its length, rather than one point less."""
 def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
     r"""``input`` where its size exceeds ``lambd``, else 0."""
-def hash_tensor(input: Tensor, dim: builtins.int = ..., *, keepdim: builtins.bool = False, mode: Number = 0, out: Any = None) -> Any:
+def hash_tensor(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number = 0, out: Any = None) -> Any:
     r"""The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, ``values`` at 0."""
-def hinge_embedding_loss(input: Tensor, target: Any, margin: Number = 1.0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
-    r"""``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
     r"""Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal)."""
 def histogram(input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
     r"""How many elements (or how much weight) lie in each bin."""
-def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
+def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
     r"""How many points (or how much weight) lie in each bin of several dimensions."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     r"""Views of pieces along dimension 1 (0 for vectors); see :func:`tensor_split`."""
@@ -2113,14 +2083,24 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = 
     r"""The slices at ``index``, a vector, along ``dim``."""
 def inner(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
-def instance_norm(input: Tensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: builtins.bool = True, momentum: Number = 0.1, eps: Number = 1e-05) -> Any:
-    r"""Normalise each channel of each sample over its positions (Ulyanov, Vedaldi and Lempitsky 2016)."""
 def inverse(A: Any, *, out: Any = None) -> Any:
     r"""The inverse of square matrices ``(..., n, n)``."""
+def is_complex(input: Tensor) -> Any:
+    r"""Whether the dtype is a complex one."""
+def is_conj(input: Tensor) -> Any:
+    r"""Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
+def is_floating_point(input: Tensor) -> Any:
+    r"""Whether the dtype is a floating-point one."""
+def is_inference(input: Tensor) -> Any:
+    r"""Whether the tensor was made in inference mode."""
+def is_neg(input: Tensor) -> Any:
+    r"""False: negation is never lazy here."""
 def is_nonzero(input: Tensor) -> Any:
     r"""Whether the one element of ``input`` is not zero."""
 def is_same_size(input: Tensor, other: Tensor | Number) -> Any:
     r"""Whether the sizes are equal."""
+def is_signed(input: Tensor) -> Any:
+    r"""Whether the dtype has negative numbers."""
 def isclose(input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False) -> Any:
     r"""Whether ``|input - other| <= atol + rtol * |other|``, element by element."""
 def isfinite(input: Tensor, *, out: Any = None) -> Tensor:
@@ -2141,8 +2121,6 @@ def istft(input: Tensor, n_fft: Any, hop_length: Any = None, win_length: Any = N
     r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms, overlapped, over the windows' squares."""
 def kaiser_window(window_length: Any, periodic: builtins.bool = True, *extra: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, **options: Any) -> Any:
     r"""Kaiser's window of shape ``beta``. Periodic by default: its period is its length, rather than one point less."""
-def kl_div(input: Tensor, target: Any, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Any:
-    r"""Kullback-Leibler divergence ``t (log t - input)`` of ``target`` from ``exp(input)``."""
 def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Any:
     r"""Kronecker product: every element of ``input`` times the whole of ``other``, dimension by dimension."""
 def kthvalue(input: Tensor, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
@@ -2217,14 +2195,12 @@ def lstsq(*args: Any, **kwargs: Any) -> Any:
     r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose residuals are sums. Calling it is a RuntimeError."""
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input < other``."""
-def lu(A: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, out: Any = None) -> Any:
+def lu(A: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
     r"""The older argument order of :func:`linalg_lu_solve`."""
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Any:
     r"""``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: Number = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
-    r"""``max(0, -target * (input1 - input2) + margin)``."""
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``value`` where ``mask`` is true, ``input`` elsewhere."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
@@ -2239,7 +2215,7 @@ def matrix_power(input: Tensor, n: Any, *, out: Any = None) -> Any:
     r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
 def matrix_rank(*args: Any, **kwargs: Any) -> Any:
     r"""Removed from PyTorch: use linalg.matrix_rank(A, tol, hermitian=...). Calling it is a RuntimeError."""
-def max(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+def max(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
     r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
 def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The larger of the two, NaN where either is NaN."""
@@ -2249,7 +2225,7 @@ def median(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = No
     r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
 def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     r"""Coordinates of a grid: each vector expanded to the grid's shape, as views."""
-def min(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+def min(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
     r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
 def minimum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The smaller of the two, NaN where either is NaN."""
@@ -2322,7 +2298,9 @@ def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.i
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements differ; NaN differs from all."""
 def nuclear_norm(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, out: Any = None) -> Any:
-    r"""The sum of the singular values of the matrices in ``dim``."""
+    r"""The sum of the singular values of the matrices in ``dim``, which may be left out: ``nuclear_norm(x, keepdim)``."""
+def numel(input: Tensor) -> Any:
+    r"""The number of elements."""
 def ones(*args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Any:
     r"""A tensor of the given sizes filled with ones."""
 def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = ...) -> Any:
@@ -2345,8 +2323,6 @@ def pinverse(input: Tensor, rcond: Number = 1e-15) -> Any:
     r""":func:`linalg_pinv` with the older default of the tolerance."""
 def poisson(input: Tensor, generator: Any | None = None, *, out: Any = None) -> Tensor:
     r"""Poisson numbers with the rates in ``input``, in its dtype."""
-def poisson_nll_loss(input: Tensor, target: Any, log_input: builtins.bool = True, full: builtins.bool = False, size_average: Any = None, eps: Number = 1e-08, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
-    r"""Negative log-likelihood of counts ``target`` under a Poisson distribution of mean ``exp(input)``."""
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
     r"""The complex tensor with these absolute values and arguments (radians)."""
 def polygamma(n: Any, input: Tensor, *, out: Any = None) -> Any:
@@ -2401,7 +2377,7 @@ def remainder(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tens
     r"""``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``."""
 def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any, *, out: Any = None) -> Any:
     r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
+def repeat_interleave(input: Tensor | None = None, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None) -> Any:
     r"""Each element, or slice along ``dim``, repeated in place."""
 def reshape(input: Tensor, *shape: Any) -> Any:
     r"""The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
@@ -2493,7 +2469,7 @@ def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = Fals
     r"""Sort along a dimension. Always stable; NaN counts as larger than everything."""
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, layout: Any = None, **kwargs: Any) -> Any:
     r""":func:`sparse_csr_tensor` or :func:`sparse_csc_tensor`, as ``layout`` says."""
-def sparse_coo_tensor(indices: Any, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None) -> Any:
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, is_coalesced: Any = None, layout: Any = None) -> Any:
     r"""A sparse tensor in coordinate form."""
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[builtins.int] | builtins.int | None = None, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: Any = None, layout: Any = None) -> Any:
     r"""A sparse matrix compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place."""
@@ -2567,7 +2543,7 @@ def threshold(input: Tensor, threshold: Any, value: Tensor | Number, *, out: Any
     r"""``input`` where above ``threshold`` or NaN, else ``value``."""
 def threshold_(input: Tensor, threshold: Any, value: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`threshold`."""
-def tile(input: Tensor, *dims: Any) -> Any:
+def tile(input: Tensor, *args: Any, dims: Sequence[builtins.int] | None = None) -> Any:
     r""":func:`repeat`, with missing leading counts taken as one."""
 def topk(input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
     r"""The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first."""
@@ -2585,13 +2561,11 @@ def triangular_solve(b: Any, A: Any, upper: builtins.bool = True, transpose: bui
     r"""The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
 def tril(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-def tril_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None) -> Any:
+def tril_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
     r"""Coordinates of the lower triangle, as two rows."""
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: Number = 1.0, p: Any = 2, eps: Number = 1e-06, swap: builtins.bool = False, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Any:
-    r"""``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, ``d`` the ``p``-norm over the last dimension."""
 def triu(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
     r"""The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-def triu_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None) -> Any:
+def triu_indices(row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False) -> Any:
     r"""Coordinates of the upper triangle, as two rows."""
 def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input / other``; whole numbers give the default floating-point dtype."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import HELPERS, get_default_dtype
+from ._core import HELPERS, float4_e2m1fn_x2, get_default_dtype, uint8
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
 
@@ -181,6 +181,8 @@ def _layout(nested: Any, dims: int, column: _Column | _ComplexColumn, indent: in
 def _body(t: Any, indent: int) -> str:
     """The values of ``t`` between the brackets; ``indent`` is the width of what precedes them."""
     plain = t.detach()
+    if t.dtype is float4_e2m1fn_x2:  # no number is one element: its bytes
+        plain = plain.view(uint8).float()
     nested = _shown(plain, plain.numel() > _options.threshold)
     flat = list(_flatten(nested))
     kind = str(t.dtype)

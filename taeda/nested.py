@@ -11,6 +11,8 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
+from taeda.ops import parts as of_parts
+from taeda.ops.parts import OfParts
 
 __all__ = [
     "NestedTensor", "as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged",
@@ -28,9 +30,10 @@ logical_and logical_or""".split()
 RULES: dict[str, Callable] = {}
 
 
-class NestedTensor(Tensor):
+class NestedTensor(OfParts):
     """Tensors with the same number of dimensions, as one; its first dimension counts them."""
 
+    _without_memory = "a nested tensor (unbind() gives its parts, to_padded_tensor(0.0) a tensor that has)"
     _parts: tuple[Tensor, ...]
     _layout: Any
 
@@ -42,6 +45,7 @@ class NestedTensor(Tensor):
             raise NotImplementedError(
                 f"{name}(): not for nested tensors; compute with x.unbind(), or with x.to_padded_tensor(0.0)"
             )
+        of_parts.expect_kind(name, rule, args, kwargs or {}, NestedTensor, at=1)
         return rule(func, *args, **(kwargs or {}))
 
     is_nested = True
@@ -51,15 +55,25 @@ class NestedTensor(Tensor):
         """``taeda.strided`` or ``taeda.jagged``."""
         return self._layout
 
-    @property  # type: ignore[misc]
-    def requires_grad(self) -> bool:
-        """Whether a part is in a graph."""
-        return any(x.requires_grad for x in self._parts)
+    def _graph_parts(self) -> tuple[Tensor, ...]:
+        return self._parts
 
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no part is the result of an op."""
-        return all(x.is_leaf for x in self._parts)
+    def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
+        if not isinstance(g, NestedTensor):
+            raise RuntimeError(f"the gradient of a nested tensor is nested too, got a {type(g).__name__}")
+        if [x.shape for x in g._parts] != [x.shape for x in self._parts]:
+            raise RuntimeError(
+                f"Mismatch in shape: the gradient has parts of sizes {[tuple(x.shape) for x in g._parts]}, the nested tensor "
+                f"of {[tuple(x.shape) for x in self._parts]}"
+            )
+        return g._parts
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        parts = zip(self._parts, grads, strict=True)
+        return _like(self, [taeda.zeros_like(x) if g is None else g for x, g in parts])
+
+    def _detached(self) -> NestedTensor:
+        return _like(self, [x.detach() for x in self._parts])
 
     @property
     def shape(self) -> Any:
@@ -177,7 +191,7 @@ class NestedTensor(Tensor):
 def _nest(parts: Sequence[Tensor], layout: Any) -> NestedTensor:
     parts = tuple(parts)
     like = parts[0] if parts else taeda.empty(0)
-    made: NestedTensor = Tensor._make_subclass(NestedTensor, like.detach().new_empty(0))  # type: ignore[attr-defined]
+    made: NestedTensor = Tensor._make_subclass(NestedTensor, like.detach().new_empty(()))  # type: ignore[attr-defined]
     made._parts, made._layout = parts, layout
     return made
 
@@ -243,6 +257,9 @@ def nested_tensor_from_jagged(
     """
     if offsets is None and lengths is None:
         raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
+    for name, x in (("values", values), ("offsets", offsets), ("lengths", lengths)):
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(f"nested_tensor_from_jagged(): expected a tensor as {name}, got {type(x).__name__}")
     if jagged_dim not in (None, 1):
         raise NotImplementedError(f"nested_tensor_from_jagged(): expected jagged_dim 1, got {jagged_dim}")
     if offsets is None:
@@ -263,20 +280,28 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
     """The elements of each row of ``tensor`` where ``mask`` holds, as a jagged nested tensor."""
+    if not isinstance(tensor, Tensor) or not isinstance(mask, Tensor):
+        raise TypeError(
+            f"masked_select(): expected a tensor and a mask, got {type(tensor).__name__} and {type(mask).__name__}"
+        )
     return _nest([x[m] for x, m in zip(tensor, mask.expand_as(tensor), strict=True)], taeda.jagged)
 
 
 def to_padded_tensor(input: NestedTensor, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
     """:meth:`NestedTensor.to_padded_tensor`."""
+    if not isinstance(input, NestedTensor):
+        raise TypeError(f"to_padded_tensor(): expected a nested tensor, got {type(input).__name__}")
     return input.to_padded_tensor(padding, output_size)
 
 
 # ---- what ops do --------------------------------------------------------------------------------------------------------
 
 
-def _each(func: Any, *args: Any, **kwargs: Any) -> NestedTensor:
+def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
     """``func`` of the parts: nested arguments part by part, dense ones with as many rows row by row, the others whole."""
-    nested = next(x for x in (*args, *kwargs.values()) if isinstance(x, NestedTensor))
+    nested = next((x for x in (*args, *kwargs.values()) if isinstance(x, NestedTensor)), None)
+    if nested is None:
+        raise NotImplementedError(f"{func.__name__}(): nested tensors in a list are not taken here")
     n = len(nested)
 
     def of_part(x: Any, i: int) -> Any:
@@ -290,10 +315,14 @@ def _each(func: Any, *args: Any, **kwargs: Any) -> NestedTensor:
             return x[i if x.shape[0] == n else 0]
         return x
 
-    return _like(
-        nested,
-        [func(*(of_part(x, i) for x in args), **{k: of_part(x, i) for k, x in kwargs.items()}) for i in range(n)],
-    )
+    made = [func(*(of_part(x, i) for x in args), **{k: of_part(x, i) for k, x in kwargs.items()}) for i in range(n)]
+    if n and isinstance(made[0], str):  # the name of the type
+        return made[0]
+    if not all(isinstance(x, Tensor) for x in made):
+        raise NotImplementedError(
+            f"{func.__name__}(): not of nested tensors in this form, which gives no tensor for a part"
+        )
+    return _like(nested, made)
 
 
 def _with_weights(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> NestedTensor:
@@ -303,9 +332,7 @@ def _with_weights(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> 
 
 def _along(func: Any, input: NestedTensor, dim: int, *args: Any, **kwargs: Any) -> NestedTensor:
     """An op along a dimension of the parts."""
-    if dim % input.dim() == 0:
-        raise RuntimeError(f"{func.__name__}(): not along dimension 0 of a nested tensor, which counts its parts")
-    return _like(input, [func(x, dim % input.dim() - 1, *args, **kwargs) for x in input._parts])
+    return _like(input, [func(x, _within(func, input, dim), *args, **kwargs) for x in input._parts])
 
 
 def _sum(func: Any, input: NestedTensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
@@ -316,6 +343,22 @@ def _sum(func: Any, input: NestedTensor, dim: Any = None, keepdim: bool = False,
     return taeda.stack(parts._parts) if dim % input.dim() == 1 else parts
 
 
+def _within(func: Any, input: NestedTensor, dim: int) -> int:
+    """The dimension of the parts that is ``dim`` of the whole."""
+    if dim % input.dim() == 0:
+        raise RuntimeError(f"{func.__name__}(): not of dimension 0 of a nested tensor, which counts its parts")
+    return dim % input.dim() - 1
+
+
+def _flatten(func: Any, input: NestedTensor, start_dim: int = 0, end_dim: int = -1) -> NestedTensor:
+    first, last = _within(func, input, start_dim), _within(func, input, end_dim)
+    return _like(input, [x.flatten(first, last) for x in input._parts])
+
+
+def _unflatten(func: Any, input: NestedTensor, dim: int, sizes: Sequence[int]) -> NestedTensor:
+    return _like(input, [x.unflatten(_within(func, input, dim), sizes) for x in input._parts])
+
+
 def _transpose(func: Any, input: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
     a, b = dim0 % input.dim(), dim1 % input.dim()
     if 0 in (a, b):
@@ -324,6 +367,8 @@ def _transpose(func: Any, input: NestedTensor, dim0: int, dim1: int) -> NestedTe
 
 
 def _cat(func: Any, tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTensor:
+    if isinstance(tensors, Tensor) or not all(isinstance(x, NestedTensor) for x in tensors):
+        raise TypeError("cat(): expected a list of nested tensors, or of tensors that are not nested")
     if dim == 0:
         return _like(tensors[0], [part for x in tensors for part in x.unbind()])
     rows = zip(*(x.unbind() for x in tensors), strict=True)
@@ -345,10 +390,18 @@ def _plain(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 for _name in (*_UNARY, *_BINARY, "matmul", "bmm"):
     RULES[_name] = _each
-for _name in ("linear", "layer_norm", "rms_norm", "embedding", "flatten", "unflatten"):
+for _name in ("linear", "layer_norm", "rms_norm", "embedding"):
     RULES[_name] = _with_weights
 for _name in ("softmax", "log_softmax"):
     RULES[_name] = _along
 for _name in ("__get__", "is_floating_point", "is_complex", "element_size", "get_device"):
     RULES[_name] = _plain
-RULES.update(sum=_sum, mean=_sum, transpose=_transpose, cat=_cat, scaled_dot_product_attention=_attention)
+RULES.update(
+    flatten=_flatten,
+    unflatten=_unflatten,
+    sum=_sum,
+    mean=_sum,
+    transpose=_transpose,
+    cat=_cat,
+    scaled_dot_product_attention=_attention,
+)

@@ -38,7 +38,7 @@ __all__ = [
     "wrap_torch_function",
 ]
 
-_LIVE, _MODES, _NO_SUBCLASSES, _NONE = 1, 2, 4, 8  # bits of the core's state of overrides
+_MODES, _NO_SUBCLASSES, _NONE = 2, 4, 8  # bits of the core's state of overrides
 
 _thread = threading.local()
 
@@ -208,7 +208,7 @@ def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     return handle_torch_function(function, (*args, *kwargs.values()), *args, **kwargs)
 
 
-HELPERS["overrides"] = _dispatch
+HELPERS.update(overrides=_dispatch, overriding=_overrides)
 
 
 # ---- modes ---------------------------------------------------------------------------------------------------------------

@@ -177,6 +177,49 @@ class TypedStorage:
     def __reduce__(self) -> tuple:
         return _restored, (self._untyped_storage, self.dtype)
 
+    @classmethod
+    def _class_dtype(cls) -> Any:
+        return getattr(cls, "dtype", None) or _core.get_default_dtype()
+
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: Any = None, **kwargs: Any) -> TypedStorage:
+        """A storage with a copy of elements in a buffer: see :meth:`UntypedStorage.from_buffer`."""
+        dtype = dtype or cls._class_dtype()
+        return TypedStorage(wrap_storage=Storage.from_buffer(*args, dtype=dtype, **kwargs), dtype=dtype)
+
+    _from_buffer = from_buffer
+
+    @classmethod
+    def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
+        """A storage of ``size`` elements over a file: see :meth:`UntypedStorage.from_file`."""
+        dtype = cls._class_dtype()
+        return TypedStorage(wrap_storage=Storage.from_file(filename, shared, size * dtype.itemsize), dtype=dtype)
+
+    filename = None
+
+    def resizable(self) -> bool:
+        """Whether the memory is taeda's own, so that it can grow."""
+        return self._untyped_storage.resizable()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move the memory to where other processes can see it; gives the storage."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def pin_memory(self, device: Any = None) -> TypedStorage:
+        """Refused: memory is locked for transfers to a GPU, and there is none."""
+        return self.cuda()
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """Refused: there is no GPU."""
+        _core.require_device("cuda")
+        return self
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """The storage itself, on the one device there is."""
+        _core.require_device(device)
+        return self
+
     def cpu(self) -> TypedStorage:
         """The storage itself."""
         return self
@@ -230,6 +273,10 @@ for _name, _dtype in (
     ("int", _core.int32),
     ("long", _core.int64),
     ("short", _core.int16),
+    *(
+        (name, _core.dtype_by_name(name))
+        for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+    ),
 ):
     setattr(TypedStorage, _name, _conversion(_name, _dtype))
 
@@ -244,6 +291,11 @@ class _Legacy(type):
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, TypedStorage) and x.dtype is cls.dtype
+
+    def __getattr__(cls, name: str) -> Any:
+        """What TypedStorage has; what makes a storage makes one of this dtype."""
+        value = getattr(TypedStorage, name)
+        return value.__func__.__get__(cls) if hasattr(value, "__self__") else value
 
 
 def _legacy(name: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from . import _core
 from ._core import HELPERS, Tensor
+from .ops.table import composite
 
 
 class finfo:
@@ -103,41 +104,49 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, (_core.Storage, TypedStorage))
 
 
+@composite(method=False)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
     return _tensor_argument("is_floating_point", input).is_floating_point()
 
 
+@composite(method=False)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one."""
     return _tensor_argument("is_complex", input).is_complex()
 
 
+@composite(method=False)
 def is_conj(input: Tensor) -> bool:
     """Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
     return input.is_conj()
 
 
+@composite(method=False)
 def is_neg(input: Tensor) -> bool:
     """False: negation is never lazy here."""
     return input.is_neg()
 
 
+@composite(method=False)
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     return input.is_inference()
 
 
+@composite(method=False)
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return _tensor_argument("numel", input).numel()
 
 
+@composite(method=False)
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
     return _tensor_argument("is_signed", input).is_signed()
 
 
+@composite(method=False)
 def get_device(input: Tensor) -> int:
     """The number of the device that ``input`` is on; -1 for the CPU."""
     return _tensor_argument("get_device", input).get_device()

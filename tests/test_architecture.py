@@ -1,15 +1,20 @@
 """The order of the layers, and what `import taeda` may cost: read from the source and from a new interpreter."""
 
 import ast
+import dis
+import importlib
 import json
+import pkgutil
 import re
 import shutil
+import types
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(next(iter(find_spec("taeda").submodule_search_locations)))
+SOURCES = Path(__file__).parents[1] / "taeda"  # an installed package has no Cython sources
 
 #: A layer may import from itself and from those before it. What is named together shares a layer.
 ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["compile", "distributed"]]
@@ -19,7 +24,7 @@ PUBLIC = LAYER["nn"]  # from here up, modules are written in the public names of
 
 def _python_imports(path: Path) -> list[tuple[int, str]]:
     """(line, absolute module name) of every import in ``path``, inside functions too; not those for types."""
-    package = ["taeda", *path.relative_to(PACKAGE).parent.parts]
+    package = ["taeda", *path.relative_to(SOURCES).parent.parts]
     found = []
 
     def visit(node: ast.AST) -> None:
@@ -52,12 +57,12 @@ def _cython_imports(path: Path) -> list[tuple[int, str]]:
 
 
 def _sources() -> list[Path]:
-    files = [p for p in PACKAGE.rglob("*") if p.suffix in (".py", ".pyx", ".pxd", ".pxi")]
-    return sorted(p for p in files if p.relative_to(PACKAGE).parts[0] in LAYER)
+    files = [p for p in SOURCES.rglob("*") if p.suffix in (".py", ".pyx", ".pxd", ".pxi")]
+    return sorted(p for p in files if p.relative_to(SOURCES).parts[0] in LAYER)
 
 
 def _violations(path: Path) -> list[str]:
-    own = LAYER[path.relative_to(PACKAGE).parts[0]]
+    own = LAYER[path.relative_to(SOURCES).parts[0]]
     reader = _python_imports if path.suffix == ".py" else _cython_imports
     wrong = []
     for line, name in reader(path):
@@ -70,7 +75,7 @@ def _violations(path: Path) -> list[str]:
             folder.startswith("_") and folder not in LAYER
         )  # taeda/_print.py and the like: below everything
         if above and not private_helper:
-            wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+            wrong.append(f"{path.relative_to(SOURCES)}:{line} imports {name}")
     return wrong
 
 
@@ -81,7 +86,7 @@ def test_every_layer_imports_only_itself_and_what_is_below():
 
 
 def test_a_wrong_import_is_found(tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    monkeypatch.setitem(globals(), "SOURCES", tmp_path)
     (tmp_path / "ops").mkdir()
     path = tmp_path / "ops" / "bad.py"
     path.write_text("def f():\n    from ..nn import Linear\n    from .table import x\n    import taeda\n")
@@ -138,6 +143,26 @@ def test_import_starts_no_thread(after_import):
     assert after_import["threads"] == 1
 
 
+def _core_files() -> list[Path]:
+    files = [path for path in sorted((SOURCES / "_core").iterdir()) if path.suffix in (".pyx", ".pxi", ".pxd")]
+    assert len(files) > 20
+    return files
+
+
+def test_lines_of_the_core_are_no_longer_than_those_that_ruff_formats():
+    lines = [(path, n, line) for path in _core_files() for n, line in enumerate(path.read_text().splitlines(), 1)]
+    assert [f"{path.name}:{n}" for path, n, line in lines if len(line) > 120] == []
+
+
+def test_no_function_of_the_core_has_the_name_of_a_module():
+    """Importing the module would put it in the function's place."""
+    modules = {
+        path.name.split(".")[0] for path in (PACKAGE / "_core").iterdir() if path.suffix in (".py", ".so", ".pyx")
+    }
+    names = {name.rpartition(".")[2] for _, name in _python_imports(SOURCES / "_core" / "__init__.py")}
+    assert names & modules == set()
+
+
 def test_package_says_that_it_is_typed():
     assert (PACKAGE / "py.typed").exists()
 
@@ -152,3 +177,126 @@ except ImportError as error:
 """
     message = run_python(code, PYTHONPATH=str(copied.parent))
     assert str(copied / "_core") in message and "are not built" in message and "pip install -e ." in message
+
+
+#: How often each file of the core names the place of a tensor in memory (``.raw``): to compare or move places, or for a tensor
+#: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
+PLACES = {
+    "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6, "shared.pyx": 1,
+    "tensor.pxd": 2, "tensor.pxi": 1, "views.pxi": 5,
+}  # fmt: skip
+
+
+def test_elements_are_reached_through_the_guard_alone():
+    found = {path.name: len(re.findall(r"\.raw\b", path.read_text())) for path in _core_files()}
+    assert {name: n for name, n in found.items() if n} == PLACES
+
+
+def test_the_guards_errors_are_not_swallowed():
+    for path in _core_files():
+        for function in re.split(r"^(?=cdef |def )", path.read_text(), flags=re.MULTILINE):
+            head = function.partition(":\n")[0]
+            assert "noexcept" not in head or not re.search(r"\b(address_of|stored_at)\(", function), (path.name, head)
+
+
+# ---- kernels belong to ops ----------------------------------------------------------------------------------------------
+
+#: Modules of the core whose functions run kernels on the memory of tensors.
+KERNELS = frozenset("attention conv gemm indexing lapack moves ordering reduce sampling selection".split())
+#: Functions of those that read no element.
+HARMLESS = frozenset("adjoining fits is_channels_last keep_format new whole_numbers".split())
+#: They put what an op gave into ``out``.
+WRITERS = frozenset(["write_out", "_finish"])
+
+
+def _runs_kernel(thing) -> bool:
+    """Whether ``thing``, that code names, runs a kernel, or holds something that does."""
+    if isinstance(thing, (list, tuple)):
+        return any(_runs_kernel(x) for x in thing)
+    launchers = ("Rowwise", "Reducer", "ClassLoss")
+    if type(thing).__name__ in launchers or type(getattr(thing, "__self__", None)).__name__ in launchers:
+        return True
+    module, name = getattr(thing, "__module__", None) or "", getattr(thing, "__name__", "")
+    if isinstance(thing, (type, types.FunctionType)) or not module.startswith("taeda._core"):
+        return False
+    part = module.rpartition(".")[2]
+    return name in ("launch", "copy_tensor") if part == "tensor" else part in KERNELS and name not in HARMLESS
+
+
+def _code_of(code):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_of(constant)
+
+
+def _named_in(function):
+    """The objects that a function's code names: globals, what modules hold, what it closes over."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for code in _code_of(function.__code__):
+        found = None
+        for step in dis.get_instructions(code):
+            if step.opname == "LOAD_GLOBAL":
+                found = function.__globals__.get(step.argval)
+            elif step.opname in ("LOAD_DEREF", "LOAD_CLOSURE") and step.argval in cells:
+                found = cells[step.argval].cell_contents
+            elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(found, types.ModuleType):
+                found = getattr(found, step.argval, None)
+            else:
+                found = None
+            if found is not None:
+                yield found
+
+
+def _kernels_reached(function, seen):
+    """Ways from ``function`` to a kernel that do not go through an op."""
+    for thing in _named_in(function):
+        if _runs_kernel(thing):
+            yield f"{function.__module__}.{function.__qualname__} -> {getattr(thing, '__name__', thing)}"
+        elif isinstance(thing, types.FunctionType) and thing not in seen and thing.__name__ not in WRITERS:
+            seen.add(thing)
+            if thing.__module__ == function.__module__ or thing.__module__.startswith("taeda."):
+                yield from _kernels_reached(thing, seen)
+
+
+def _outside_ops():
+    """Every function that runs with transformations on: derivatives, decompositions, composites, plain functions, layers."""
+    from taeda import _core
+    from taeda.ops.table import METHODS, OPS
+
+    for op in OPS.values():
+        if isinstance(op, _core.Op):
+            yield from op.diff_fns or ()
+            yield op.traits.get("decomposition")
+        yield op
+    yield from _core.HELPERS.values()
+    yield from METHODS.values()
+    for name in ("", ".nn.functional", ".linalg", ".fft", ".special"):
+        yield from vars(importlib.import_module("taeda" + name)).values()
+    for layer in ("nn", "func", "autograd", "distributions"):
+        for info in pkgutil.walk_packages([str(PACKAGE / layer)], f"taeda.{layer}."):
+            for thing in vars(importlib.import_module(info.name)).values():
+                yield from vars(thing).values() if isinstance(thing, type) else [thing]
+
+
+def test_kernels_are_reached_through_ops_alone():
+    """A kernel that runs elsewhere reads the memory of one example where ``vmap`` has a batch."""
+    from taeda._core import Composite
+
+    found = [f.__wrapped__ if isinstance(f, Composite) else f for f in _outside_ops()]
+    roots = {f for f in found if isinstance(f, types.FunctionType) and f.__name__ not in WRITERS}
+    assert len(roots) > 2000
+    seen = set(roots)
+    assert {way for root in roots for way in _kernels_reached(root, seen)} == set()
+
+
+def test_a_kernel_outside_an_op_is_found():
+    from taeda import _core
+
+    def launches(x):
+        _core.launch(0, (x,), (), 1, 1)
+
+    def derivative(g):
+        return [launches(x) for x in g]
+
+    assert [way.rpartition(" -> ")[2] for way in _kernels_reached(derivative, set())] == ["launch"]

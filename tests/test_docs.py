@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def _run(name: str, monkeypatch, *args: str) -> None:
     runpy.run_path(str(ROOT / name), run_name="__main__")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md", "docs/profiling.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md", "docs/path.md", "docs/profiling.md"])
 def test_code_in_pages(page):
     names: dict = {}
     blocks = _blocks(page)
@@ -28,6 +29,54 @@ def test_code_in_pages(page):
         exec(compile(block, page, "exec"), names)
     if page == "README.md":
         assert names["loss"].item() < 0.5
+
+
+#: A file with its folder, or of the kinds that only this project has: (the ../ of a link), the path.
+NAMED = re.compile(
+    r"(?<![\w/.:~*<>-])(?:\.\./)*((?:\w[\w.-]*/)+[\w.-]*\w\.(?:py|md|pyx|pxd|pxi)|\w+\.(?:pyx|pxd|pxi))\b"
+)
+
+
+def _named(text: str, files: set[str]) -> list[str]:
+    """The paths that ``text`` names, in full or from a folder inside, which are not among ``files``."""
+    return [name for name in NAMED.findall(text) if not any(f"/{file}".endswith(f"/{name}") for file in files)]
+
+
+def test_files_that_are_named_exist():
+    folders = [ROOT / name for name in ("taeda", "docs", "bench", "tools", "examples", "tests")]
+    found = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".py", ".md", ".pyx", ".pxd", ".pxi")]
+    found += [*ROOT.glob("*.md"), ROOT / "setup.py"]
+    files = {path.relative_to(ROOT).as_posix() for path in found}
+    readable = [path for path in found if ROOT / "tests" not in path.parents]  # tests name files that they make
+    missing = {path.relative_to(ROOT).as_posix(): _named(path.read_text(), files) for path in readable}
+    assert {path: names for path, names in missing.items() if names} == {}
+    named = "`kernels/build.py`, [x](../docs/tour.py), call.pxi, taeda/kernels/*.py, https://x.org/a/b.py, no/such.py"
+    assert _named(named, files) == ["no/such.py"]
+
+
+def _body(path: str, function: str) -> str:
+    """The text of ``function`` in ``path``, down to the next line that stands no further in."""
+    lines = (ROOT / path).read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if re.match(rf"\s*(?:cdef|cpdef|def)\b.*\b{function}\(", line))
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    inside = (i for i in range(start + 1, len(lines)) if lines[i].strip() and not lines[i].lstrip().startswith(")"))
+    end = next((i for i in inside if len(lines[i]) - len(lines[i].lstrip()) <= indent), len(lines))
+    return "\n".join(lines[start + 1 : end])
+
+
+def test_the_path_of_a_call_is_as_the_page_says():
+    """Each function of a table in ``docs/path.md`` is in the file that is named, and calls the next one."""
+    page = (ROOT / "docs/path.md").read_text()
+    tables = [re.findall(r"^\| \d \| `(\w+)` \| `([^`]+)` \|", part, re.M) for part in page.split("\n## ")]
+    tables = [table for table in tables if table]
+    assert len(tables) == 2 and all(len(table) <= 6 for table in tables)  # at most six hops
+    assert all(len({path for _, path in table}) <= 4 for table in tables)  # and the stanza's file is the fifth
+    for table in tables:
+        for (function, path), (following, _) in pairwise(table):
+            assert re.search(rf"\b{following}\(", _body(path, function)), (function, following)
+        _body(table[-1][1], table[-1][0])
+    for function, path in re.findall(r"`(\w+)` in `(taeda/[\w./]+)`", page):
+        assert _body(path, function) or function == "add", (function, path)
 
 
 def test_tour(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Fits the polynomials of ``taeda/kernels/scalar/*tables.py``: minimax by Remez's exchange. For development only.
+"""Fits the polynomials of ``taeda/kernels/scalar/*tables.json``: minimax by Remez's exchange. For development only.
 
 Run ``python tools/fit.py`` to write the tables again (``bessel_tables`` alone writes that file), ``python tools/fit.py
 name...`` to see the errors of some.
@@ -7,6 +7,7 @@ name...`` to see the errors of some.
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -414,39 +415,35 @@ def piece(name: str, k: int):
     return c, worst
 
 
-def pieces(name: str) -> list[str]:
+def pieces(name: str) -> list:
     """The table of one of ``PIECES``: its width, and a row per power of the coefficients of every piece."""
     width, degree = PIECES[name][2:4]
     fits = [piece(name, k) for k in range(32)]
     errors = [worst for _, worst in fits]
     print(f"{name:12} pieces  degree {degree:2}  error {mp.nstr(max(errors), 3):>10}", flush=True)
-    lines = [f"{name} = (", f"    {width!r},"]
-    for power in range(degree + 1):
-        lines += row([c[power] for c, _ in fits])
-    return [*lines, ")", ""]
+    return [width, *(row([c[power] for c, _ in fits]) for power in range(degree + 1))]
 
 
-def row(numbers: list) -> list[str]:
-    """The lines of a tuple of float32 numbers."""
-    texts = [str(np.float32(float(x))) for x in numbers]
-    return ["    (", *(f"        {', '.join(texts[i : i + 8])}," for i in range(0, len(texts), 8)), "    ),"]
+def row(numbers: list) -> list[float]:
+    """The shortest decimals of float32 numbers."""
+    return [float(str(np.float32(float(x)))) for x in numbers]
 
 
-def inverses(name: str, middles: list[float]) -> list[str]:
+def inverses(middles: list[float]) -> list[list[float]]:
     """For 16 pieces of a logarithm: float32 numbers near ``1 / middle`` and minus their logarithms, nearly float32 too."""
     found = [mp.mpf(1) if x == 1 else near_float32(lambda y: -mp.log(y), 1 / x) for x in middles]
-    return [f"{name} = (", *row(found), *row([-mp.log(x) for x in found]), ")", ""]
+    return [row(found), row([-mp.log(x) for x in found])]
 
 
-def tanh_middles() -> list[str]:
-    """Middles of 16 pieces of tanh from ``TANH_FROM`` on, four an octave, in the order of their bits; and its values there."""
+def tanh_middles() -> list:
+    """Where the pieces of tanh begin; the middles of 16, four an octave, in the order of their bits; its values there."""
     start = np.float32(TANH_FROM).view(np.int32)
     found = {}
     for i in range(16):
         low, high = (np.int32(start + ((i + j) << 21)).view(np.float32) for j in (0, 1))
         found[((start >> 21 << 21) + (i << 21)) >> 21 & 15] = near_float32(mp.tanh, (low + high) / 2)
     middles = [found[i] for i in range(16)]
-    return ["TANH = (", f"    {TANH_FROM!r},", *row(middles), *row([mp.tanh(x) for x in middles]), ")", ""]
+    return [TANH_FROM, row(middles), row([mp.tanh(x) for x in middles])]
 
 
 TANH_FROM = float(np.float32(0.57))
@@ -460,76 +457,75 @@ LOG1P_MIDDLES = [1 + i / 15 for i in range(16)]
 
 def write_pieces(names: list[str]) -> None:
     """Fit the pieces of ``names`` and, where they are all there are, write their file."""
-    lines = [
-        '"""Functions by pieces for float32: a width, then a row of coefficients per power. Written by tools/fit.py."""',
-        "",
-        "# fmt: off",
-        *(line for name in names for line in pieces(name)),
-        "# Inverses of the middles of pieces of a logarithm, and minus their logarithms.",
-        *inverses("LOG", LOG_MIDDLES),
-        *inverses("LOG1P", LOG1P_MIDDLES),
-        "# Where the pieces of tanh begin, their middles, and its values there.",
-        *tanh_middles(),
-    ]
+    found = {name: pieces(name) for name in names}
     if names == list(PIECES):
-        (SCALAR / "piece_tables.py").write_text("\n".join(lines[:-1]) + "\n")
+        logarithms = {"LOG": inverses(LOG_MIDDLES), "LOG1P": inverses(LOG1P_MIDDLES)}
+        save("piece_tables", {**found, **logarithms, "TANH": tanh_middles()})
+
+
+def save(file: str, content: dict) -> None:
+    """Write names and their numbers, a line for each list of them."""
+
+    def lines(x, indent: str) -> str:
+        if isinstance(x, dict):
+            inside = [f"{indent} {json.dumps(name)}: {lines(value, indent + ' ')}" for name, value in x.items()]
+        elif isinstance(x, list) and any(isinstance(item, list) for item in x):
+            inside = [f"{indent} {json.dumps(item)}" for item in x]
+        else:
+            return json.dumps(x)
+        left, right = "{}" if isinstance(x, dict) else "[]"
+        return "\n".join([left, ",\n".join(inside), indent + right])
+
+    (SCALAR / f"{file}.json").write_text(lines(content, "") + "\n")
 
 
 COLUMNS = {"float32": 24, "float64": 53, "middle": 24}
 
 
-def literal(x, kind: str) -> str:
-    """The nearest float32 or float64, as Python writes it."""
-    return repr(float(np.float32(float(x)))) if kind == "float32" else repr(float(x))
+def nearest(x, kind: str) -> float:
+    """The nearest float32 or float64."""
+    return float(np.float32(float(x))) if kind == "float32" else float(x)
 
 
-def split(x, kind: str, parts: int) -> list[str]:
+def split(x, kind: str, parts: int) -> list[float]:
     """``x`` as an unevaluated sum of floats of one sign (so that infinity times it is no NaN), largest first."""
     found, number = [], np.float32 if kind == "float32" else np.float64
     for _ in range(parts):
         head = number(float(x))
         if mp.mpf(float(head)) > x:
             head = np.nextafter(head, number(0))
-        found.append(repr(float(head)))
+        found.append(float(head))
         x -= mp.mpf(float(head))
     return found
 
 
-def constants() -> list[str]:
-    """The constants that need more digits than one float has."""
-    lines = ["# Sums of floats, largest first."]
-    for name, value, parts in (
-        ("PI", mp.pi, 4),
-        ("LN2", LN2, 3),
-        ("LOG2_E", 1 / LN2, 2),
-        ("LOG10_E", 1 / mp.log(10), 2),
-        ("LOG10_2", mp.log10(2), 2),
-        ("DIGAMMA_ROOT", DIGAMMA_ROOT, 2),
-    ):
-        inside = ", ".join(f'"{k}": ({", ".join(split(value, k, parts))})' for k in ("float32", "float64"))
-        lines.append(f"{name} = {{{inside}}}")
-    lines += ["", "# The bits of 1/pi after the point, in words of 32 and 64 bits."]
-    mp.mp.dps = 420
-    for bits, count in ((32, 8), (64, 21)):
-        words = [int(mp.floor(mp.ldexp(1 / mp.pi, bits * (i + 1)))) & ((1 << bits) - 1) for i in range(count)]
-        lines.append(f"INVERSE_PI_{bits} = (")
-        lines += [f"    0x{w:0{bits // 4}X}," for w in words]
-        lines.append(")")
-    mp.mp.dps = 60
-    return lines
+def constants() -> dict:
+    """The constants that need more digits than one float has: sums of floats, and 1/pi in words of 32 and 64 bits."""
+    values = {
+        "PI": (mp.pi, 4),
+        "LN2": (LN2, 3),
+        "LOG2_E": (1 / LN2, 2),
+        "LOG10_E": (1 / mp.log(10), 2),
+        "LOG10_2": (mp.log10(2), 2),
+        "DIGAMMA_ROOT": (DIGAMMA_ROOT, 2),
+    }
+    found: dict = {name: {k: split(v[0], k, v[1]) for k in ("float32", "float64")} for name, v in values.items()}
+    with mp.workdps(420):
+        for bits, count in ((32, 8), (64, 21)):  # after the point
+            found[f"INVERSE_PI_{bits}"] = [
+                int(mp.floor(mp.ldexp(1 / mp.pi, bits * (i + 1)))) & ((1 << bits) - 1) for i in range(count)
+            ]
+    return found
 
 
-def bessel_constants() -> list[str]:
-    """The roots, and the coefficients of the uniform expansion of the incomplete gamma functions."""
-    lines = ["# Roots as sums of two floats, largest first."]
+def bessel_constants() -> dict:
+    """The roots, and Temme's coefficients of the uniform expansion of the incomplete gamma functions: a row per power of
+    1 / a, in powers of eta."""
     roots = {f"J{order}_ROOTS": bessel_roots(order) for order in (0, 1)} | {"AIRY_ROOTS": AIRY_ROOTS}
-    for name, values in roots.items():
-        inside = "".join(f"    ({', '.join(split(v, 'float64', 2))}),\n" for v in values)
-        lines.append(f"{name} = (\n{inside})")
-    lines += ["", "# Temme's coefficients: a row per power of 1 / a, in powers of eta.", "TEMME = ("]
-    for row in temme():
-        lines += ["    (", *(f"        {float(c)!r}," for c in row), "    ),"]
-    return [*lines, ")"]
+    return {
+        **{name: [split(v, "float64", 2) for v in values] for name, values in roots.items()},
+        "TEMME": [[float(c) for c in row] for row in temme()],
+    }
 
 
 def temme(rows: int = 9, size: int = 28, least: float = 1e-18) -> list[list]:
@@ -563,15 +559,10 @@ def temme(rows: int = 9, size: int = 28, least: float = 1e-18) -> list[list]:
 def write(file: str, names: list[str]) -> None:
     """Fit ``names`` and, where they are all there are, write the file."""
     fits = FILES[file]
-    lines = [
-        '"""Polynomial coefficients, constant term first, by type. Written by tools/fit.py, which explains each."""',
-        "",
-        *(constants() if file == "tables" else bessel_constants()),
-        "",
-    ]
+    found = constants() if file == "tables" else bessel_constants()
     for name in names:
         target, weight, lo, hi, degrees = fits[name]
-        lines.append(f"{name} = {{")
+        found[name] = {}
         for (kind, precision), degree in zip(COLUMNS.items(), degrees, strict=True):
             if degree is None:
                 continue
@@ -580,13 +571,9 @@ def write(file: str, names: list[str]) -> None:
             print(
                 f"{name:12} {kind} degree {degree:2}  error {mp.nstr(worst, 3):>10} = {half_ulps} half ulp", flush=True
             )
-            lines.append(f'    "{kind}": (')
-            for c in coefficients:
-                lines.append(f"        {literal(c, kind)},")
-            lines.append("    ),")
-        lines += ["}", ""]
+            found[name][kind] = [nearest(c, kind) for c in coefficients]
     if names == list(fits):
-        (SCALAR / f"{file}.py").write_text("\n".join(lines[:-1]) + "\n")
+        save(file, found)
 
 
 def main() -> None:

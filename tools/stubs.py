@@ -349,6 +349,8 @@ def generate() -> str:
             values.append(f"{name}: _dtype\n")
         elif isinstance(target, str | int | float):
             values.append(f"{name}: {BUILTIN[type(target)]}\n")
+        elif isinstance(target, type) and target.__name__ != name:  # another name of a class
+            values.append(f"{name}: TypeAlias = {target.__name__}\n")
         elif isinstance(target, type):
             classes.append(plain_class(target))
         else:

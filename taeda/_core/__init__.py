@@ -45,7 +45,6 @@ from .tensor import (
     from_storage,
     get_default_dtype,
     install,
-    is_any_mode_active,
     is_dense_tensor,
     is_grad_enabled,
     is_inference_mode_enabled,
@@ -56,6 +55,7 @@ from .tensor import (
     leaf_node,
     mark_view_of_function,
     memory_format,
+    memory_overlap,
     mode_stack,
     new_node,
     node_output_metas,
@@ -66,6 +66,7 @@ from .tensor import (
     promote_types,
     push_mode,
     push_saved_hooks,
+    recall,
     record_custom,
     record_function,
     reinterpret,
@@ -106,4 +107,5 @@ float16, bfloat16, float32, float64, complex32, complex64, complex128 = map(
 float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = map(
     dtype_by_name, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
 )
+float4_e2m1fn_x2 = dtype_by_name("float4_e2m1fn_x2")
 bool_ = dtype_by_name("bool")

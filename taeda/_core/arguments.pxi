@@ -1,5 +1,5 @@
-# What arguments may be. Ops and composites say of many of their parameters what they take (`takes` of `ops/table.py`); a call
-# is checked here, once, before a body sees its arguments.
+# What arguments may be. Ops and composites say of many of their parameters what they take (`takes` of `ops/table.py`);
+# a call is checked here, once, before a body sees its arguments.
 
 cdef enum:
     TAKES_ANY, TAKES_BOOL, TAKES_INT
@@ -42,7 +42,7 @@ cdef int check_keywords(Composite op, PyObject** values, tuple names) except -1:
         found = op.positions.get(<object>PyTuple_GET_ITEM(names, at))
         if found is not None:
             i = found
-            if values[at] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
+            if op.takes[i] != TAKES_ANY and values[at] != <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
                 check_argument(op.name, op.params, i, op.takes[i], <object>values[at])
     return 0
 

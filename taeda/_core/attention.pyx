@@ -11,7 +11,7 @@ from .gemm cimport cast, grain_of, run, tiles
 from .pool cimport kernel_t
 from .random cimport BERNOULLI, Generator, enter, fill_memory, leave, which
 from .tensor cimport (
-    BF16, BOOL, F16, F32, F64, I32, ITEMSIZE, U8, Tensor, alias_tensor, contiguous_tensor, empty_tensor,
+    BF16, BOOL, F16, F32, F64, I32, ITEMSIZE, U8, Tensor, address_of, alias_tensor, contiguous_tensor, empty_tensor,
 )
 
 from .pool import get_num_threads
@@ -114,7 +114,7 @@ cdef Tensor spread(object mask, Tensor q, Tensor k):
 
 
 cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor mask, bint causal, double scale,
-                  double dropout, Tensor states, int64_t packed) noexcept:
+                  double dropout, Tensor states, int64_t packed) except -1:
     """The arguments of both kernels; gives the kind of mask. ``packed``: bytes of packed keys and values in a slot."""
     cdef double chance = 1.0 - dropout, factor
     arg[0], arg[1], arg[2], arg[3] = q.sizes[2], k.sizes[2], q.sizes[3], v.sizes[3]
@@ -132,7 +132,7 @@ cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor
     memset(arg + 23, 0, 5 * sizeof(int64_t))
     if states is not None:
         factor = 1.0 / chance
-        arg[23] = (<int32_t*>states.ptr)[states.count - 1]
+        arg[23] = (<int32_t*>address_of(states))[states.count - 1]
         memcpy(arg + 24, &chance, sizeof(double))
         memcpy(arg + 25, &factor, sizeof(double))
         arg[26], arg[27] = packed, ceil_div(k.sizes[2] + 16, 64) * 64  # what is marked comes in registers
@@ -140,7 +140,8 @@ cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor
 
 
 cdef Tensor draw(Tensor q, Tensor k):
-    """Take what dropout needs for every weight from the default generator: its states at each block of queries of each head.
+    """Take what dropout needs for every weight from the default generator: its states at each block of queries of each
+    head.
 
     Two words a weight, as ``bernoulli_`` takes them, of which only the state is made here. The last number is where in
     the first state the first word is.
@@ -160,8 +161,8 @@ cdef Tensor draw(Tensor q, Tensor k):
         _checkpoints = <kernel_t>address
     enter(g)
     arg[0] = g.position
-    (<int32_t*>states.ptr)[size - 1] = <int32_t>g.position
-    ptr[0], ptr[1] = states.ptr, <char*>g.state
+    (<int32_t*>address_of(states))[size - 1] = <int32_t>g.position
+    ptr[0], ptr[1] = address_of(states), <char*>g.state
     with nogil:
         _checkpoints(ptr, arg, 0, heads * blocks)
     last = arg[0] + arg[4] - 1
@@ -177,9 +178,9 @@ def kept(Tensor states, Tensor query, Tensor key, double dropout):
     cdef int code = F64 if query.code == F64 else F32
     cdef Tensor out = empty_tensor(code, 4, sizes)
     cdef double* p = [1.0 - dropout, 1.0 / (1.0 - dropout)]
-    memcpy(g.state, states.ptr, STATE * 4)
-    g.position, g.fresh = (<int32_t*>states.ptr)[states.count - 1] % STATE, False
-    fill_memory(g, BERNOULLI, code, out.ptr, out.count, (<int64_t*>p)[0], (<int64_t*>p)[1])
+    memcpy(g.state, address_of(states), STATE * 4)
+    g.position, g.fresh = (<int32_t*>address_of(states))[states.count - 1] % STATE, False
+    fill_memory(g, BERNOULLI, code, address_of(out), out.count, (<int64_t*>p)[0], (<int64_t*>p)[1])
     return out if code == query.code else out.to(query.dtype)
 
 
@@ -229,10 +230,11 @@ cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint cau
         m = spread(mask if (<Tensor?>mask).code == BOOL else cast(mask, code), q, k)
     slot = packed_bytes(code, q.sizes[3]) if q.sizes[3] > STACKED else 0
     cdef int kind = describe(arg, q, k, v, out, m, causal, scale, dropout, states, slot)
-    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = out.ptr, sums.ptr, q.ptr, k.ptr, v.ptr
-    ptr[5], ptr[6], ptr[7], ptr[8] = NULL if m is None else m.ptr, tiles(code), NULL, NULL
+    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = (address_of(out), address_of(sums), address_of(q), address_of(k),
+                                              address_of(v))
+    ptr[5], ptr[6], ptr[7], ptr[8] = NULL if m is None else address_of(m), tiles(code), NULL, NULL
     if states is not None:
-        ptr[7] = states.ptr
+        ptr[7] = address_of(states)
         slot += QUERIES * arg[27]
     each = rows * k.sizes[2] * (q.sizes[3] + v.sizes[3])
     cdef int64_t blocks = q.sizes[0] * q.sizes[1] * ceil_div(n, QUERIES)
@@ -242,12 +244,13 @@ cdef tuple forward(Tensor query, Tensor key, Tensor value, object mask, bint cau
 
 
 cdef bint beside(Tensor q, Tensor k, Tensor v) noexcept:
-    """Whether the three lie in one storage like the outputs of one layer, side by side at equal distances, and fill it."""
+    """Whether the three lie in one storage like the outputs of one layer, side by side at equal distances, and fill
+    it."""
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
-    cdef int64_t distance = (k.ptr - q.ptr) // ITEMSIZE[q.code], expected = 1
+    cdef int64_t distance = (k.raw - q.raw) // ITEMSIZE[q.code], expected = 1
     cdef int d, found, left = 5
-    if q.storage is not k.storage or q.storage is not v.storage or k.ptr - q.ptr != v.ptr - k.ptr or distance <= 0:
+    if q.storage is not k.storage or q.storage is not v.storage or k.raw - q.raw != v.raw - k.raw or distance <= 0:
         return False
     for d in range(4):
         if k.sizes[d] != q.sizes[d] or v.sizes[d] != q.sizes[d]:
@@ -270,12 +273,13 @@ cdef bint beside(Tensor q, Tensor k, Tensor v) noexcept:
     return True
 
 
-def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask, Tensor output, Tensor sums, bint causal,
+def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask, Tensor output, Tensor sums,
+                       bint causal,
                        double scale, double dropout=0, Tensor states=None):
     """Gradients of queries, keys and values.
 
-    Where those are parts of one tensor, their gradients are parts of one in the same places, which a derivative that joins
-    them finds done (see ``moves.adjoining``).
+    Where those are parts of one tensor, their gradients are parts of one in the same places, which a derivative that
+    joins them finds done (see ``moves.adjoining``).
     """
     cdef int code = F64 if query.code == F64 else F32
     cdef Tensor g = along(grad, code), q = along(query, code), k = along(key, code), v = along(value, code), m = None
@@ -285,7 +289,7 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
     cdef int64_t arg[BACKWARD_ARGS]
     cdef char* ptr[14]
     if code == query.code and beside(q, k, v):
-        distance = (k.ptr - q.ptr) // ITEMSIZE[code]
+        distance = (k.raw - q.raw) // ITEMSIZE[code]
         room = empty_tensor(code, 1, &count)
         dq = alias_tensor(room, 4, q.sizes, q.strides, 0)
         dk = alias_tensor(room, 4, q.sizes, q.strides, distance)
@@ -307,16 +311,21 @@ def attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, mask
     put_strides(arg + 37, dv)
     arg[40], arg[41] = n, h // kh
     room = empty_tensor(code, 3, q.sizes)
-    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4], ptr[5], ptr[6] = dq.ptr, dk.ptr, dv.ptr, room.ptr, q.ptr, k.ptr, v.ptr
-    ptr[7], ptr[8], ptr[9], ptr[10], ptr[11] = NULL if m is None else m.ptr, o.ptr, g.ptr, sums.ptr, tiles(code)
+    ptr[0], ptr[1], ptr[2], ptr[3], ptr[4], ptr[5], ptr[6] = (address_of(dq), address_of(dk), address_of(dv),
+                                                              address_of(room), address_of(q), address_of(k),
+                                                              address_of(v))
+    ptr[7], ptr[8], ptr[9], ptr[10], ptr[11] = (NULL if m is None else address_of(m), address_of(o), address_of(g),
+                                                address_of(sums), tiles(code))
     ptr[12] = ptr[13] = NULL
     if states is not None:
         # Keys are packed once for each band, whose marks should stay near.
-        arg[40], arg[41] = min(max(MARKS // (arg[27] * QUERIES), <int64_t>1) * QUERIES, ceil_div(n, QUERIES) * QUERIES), 1
-        ptr[12] = states.ptr
+        arg[40], arg[41] = min(max(MARKS // (arg[27] * QUERIES), <int64_t>1) * QUERIES,
+                               ceil_div(n, QUERIES) * QUERIES), 1
+        ptr[12] = address_of(states)
         slot += arg[40] * arg[27]
     cdef int64_t each = n * s * (e + ev) * (h // kh)
-    launch(find(_backward, kind, states is not None, code, "attention_backward"), ptr, 13, arg, BACKWARD_ARGS, slot, b * kh,
+    launch(find(_backward, kind, states is not None, code, "attention_backward"), ptr, 13, arg, BACKWARD_ARGS, slot,
+           b * kh,
            <double>each * b * kh)
     if code == query.code:
         return dq, dk, dv

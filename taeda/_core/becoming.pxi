@@ -21,12 +21,10 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     t.where = source.where
     t.contiguous = source.contiguous
     t.storage = source.storage
-    t.ptr = source.ptr
+    t.raw = source.raw
     t.inference = source.inference
-    if not source.flipped:
-        t.flipped = False
-    elif not t.flipped:
-        mark_flipped(t)
+    if t.holds != NOTHING:
+        t.holds = source.holds
     return 0
 
 
@@ -81,7 +79,8 @@ def swap_tensors(Tensor a, Tensor b):
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if type(a) is not type(b):
-        raise RuntimeError(f"swap_tensors: expected tensors of one class, got {type(a).__name__} and {type(b).__name__}")
+        raise RuntimeError(f"swap_tensors: expected tensors of one class, got {type(a).__name__} and "
+                           f"{type(b).__name__}")
     cdef Tensor held = <Tensor>Tensor.__new__(Tensor)
     cdef PyObject** first = attributes_slot(a)
     cdef PyObject** second = attributes_slot(b)
@@ -107,9 +106,9 @@ def follow_storage(Storage storage, size_t old):
             continue
         t = <Tensor>holder
         if t.storage is storage:
-            t.ptr += step
+            t.raw += step
         elif t.storage is not None and t.storage.owner is storage:  # that of x.data: the same memory, other versions
-            t.ptr += step
+            t.raw += step
             others.add(t.storage)
     for item in others:
         other = <Storage>item
@@ -124,13 +123,13 @@ def resize(Tensor t, sizes, strides, int64_t nbytes):
     cdef int64_t steps[MAXDIM]
     cdef int n = parse_sizes(sizes, shape), i
     cdef Storage storage = t.storage
-    cdef int64_t offset = t.ptr - storage.data
+    cdef int64_t offset = t.raw - storage.data
     parse_sizes(strides, steps)
     if nbytes > storage.capacity:
         if not storage.may_resize:
             raise RuntimeError("Trying to resize storage that is not resizable")
         resize_storage(storage, nbytes, Py_REFCNT(<PyObject*>storage) > 2)
-        t.ptr = storage.data + offset
+        t.raw = storage.data + offset
     init_dims(t, n)
     for i in range(n):
         t.sizes[i] = shape[i]

@@ -3,7 +3,8 @@
 cdef extern from *:
     """
     #include <limits.h>
-    #define TAEDA_INT64_FORMAT (LONG_MAX > INT_MAX ? "l" : "q")   /* of several types of 64 bits NumPy's int64 is `long` */
+    /* of several types of 64 bits NumPy's int64 is `long` */
+    #define TAEDA_INT64_FORMAT (LONG_MAX > INT_MAX ? "l" : "q")
     #define TAEDA_UINT64_FORMAT (LONG_MAX > INT_MAX ? "L" : "Q")
     """
     const char* INT64_FORMAT "TAEDA_INT64_FORMAT"
@@ -21,9 +22,10 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     cdef int i
     if wants_grad(t):
         raise BufferError("cannot export the memory of a tensor that requires grad; use tensor.detach()")
-    if t.flipped:
+    if is_flipped(t):
         raise BufferError("cannot export the memory of a conjugated or negated view, which is not what it shows; use "
                           "tensor.resolve_conj() or tensor.resolve_neg()")
+    cdef char* start = address_of(t)
     if FORMATS[t.code] == NULL:
         raise BufferError(f"the buffer protocol has no format for {DTYPES[t.code]}; convert it first")
     if not t.contiguous and flags & PyBUF_STRIDES != PyBUF_STRIDES:
@@ -36,7 +38,7 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     for i in range(t.nd):
         numbers[i] = t.sizes[i]
         numbers[t.nd + i] = t.strides[i] * ITEMSIZE[t.code]
-    view.buf = t.ptr
+    view.buf = start
     view.obj = t
     view.len = t.count * ITEMSIZE[t.code]
     view.itemsize = ITEMSIZE[t.code]

@@ -10,10 +10,12 @@ cdef enum:  # operators
     NOPERATORS
 
 OPERATOR_NAMES = (
-    "add", "sub", "rsub", "mul", "div", "rdiv", "floor_divide", "rfloor_divide", "remainder", "rremainder", "pow", "rpow",
+    "add", "sub", "rsub", "mul", "div", "rdiv", "floor_divide", "rfloor_divide", "remainder", "rremainder", "pow",
+    "rpow",
     "matmul", "rmatmul", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "rlshift",
     "bitwise_right_shift", "rrshift", "lt", "le", "gt", "ge", "eq", "ne", "neg", "positive", "abs", "bitwise_not",
-    "add_", "sub_", "mul_", "div_", "floor_divide_", "remainder_", "pow_", "bitwise_and_", "bitwise_or_", "bitwise_xor_",
+    "add_", "sub_", "mul_", "div_", "floor_divide_", "remainder_", "pow_", "bitwise_and_", "bitwise_or_",
+    "bitwise_xor_",
     "bitwise_left_shift_", "bitwise_right_shift_",
 )
 cdef PyObject* OPERATORS[64]
@@ -68,7 +70,7 @@ cdef object unary(int which, Tensor a):
     return op(a)
 
 
-# ---- modes -------------------------------------------------------------------------------------------------------------
+# ---- modes -----------------------------------------------------------------------------------------------------------
 
 cdef inline bint mode_active():
     return MODES[0] != NULL and len(<list>MODES[0]) > 0
@@ -78,15 +80,12 @@ cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     """Hand the call to the innermost mode, with that mode off while it runs."""
     cdef list stack = <list>MODES[0]
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
+    cdef int kind = unusual(args, n, kwnames)
     cdef object mode
-    if overrides_active():
-        result = try_override(op, args, n, kwnames)
-        if result is not NotImplemented:
-            return result
-    if FLIPPED:
-        result = call_flipped(op, args, n, kwnames)
-        if result is not NotImplemented:
-            return result
+    if kind == FOREIGN or function_modes():
+        return hand_over(op, args, n, kwnames)
+    if kind == CONJUGATED:
+        return call_conjugated(op, args, n, kwnames)
     if not stack:
         MODES[0] = NULL
         try:
@@ -113,10 +112,8 @@ cdef object call_outer_mode(object function, PyObject** args, Py_ssize_t n, PyOb
     """
     cdef list stack = list(<list>MODES[0])
     cdef Py_ssize_t i, m, found = -1
-    if overrides_active():
-        result = try_override(function, args, n, kwnames)
-        if result is not NotImplemented:
-            return result
+    if function_modes() or unusual(args, n, kwnames) == FOREIGN:
+        return hand_over(function, args, n, kwnames)
     for i in range(len(stack) - 1, -1, -1):
         if getattr(stack[i], "composites", False):
             found = i
@@ -144,7 +141,7 @@ cdef bint any_flipped(PyObject** args, Py_ssize_t n, int depth) except -1:
     for i in range(n):
         x = <object>args[i]
         if isinstance(x, Tensor):
-            if (<Tensor>x).flipped:
+            if is_flipped(<Tensor>x):
                 return True
         elif depth and (PyTuple_Check(x) or PyList_Check(x)):
             if any_flipped(PySequence_Fast_ITEMS(x), len(x), depth - 1):
@@ -152,12 +149,10 @@ cdef bint any_flipped(PyObject** args, Py_ssize_t n, int depth) except -1:
     return False
 
 
-cdef object call_flipped(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """The call with flipped views among its arguments; NotImplemented where there are none."""
+cdef object call_conjugated(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with conjugated views among its arguments."""
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
     cdef list values
-    if not any_flipped(args, n + m, 2):
-        return NotImplemented
     if op.kind != VIEW and not op.inplace and (kwnames == NULL or "out" not in <tuple>kwnames):
         values = [resolved(<object>args[i]) for i in range(n + m)]
         if not any_flipped(PySequence_Fast_ITEMS(values), n + m, 2):  # in lists there may be others
@@ -178,29 +173,53 @@ def run_as_it_is(Op op, tuple args, dict kwargs):
     return run(op, bound, <object>out if out != NULL else None)
 
 
-def pass_through(mode, function, tuple args, dict kwargs):
-    """What ``function`` gives, an op or a composite that was handed to ``mode``, with that mode on for what it calls.
+def recall(Op op, tuple args, dict kwargs, result):
+    """``result``, tensors without a graph that the op gave for these arguments before, recorded as if it gave them now.
 
-    For a mode that watches. It is the outermost one while the function runs: other modes are handed the function first,
-    and then ``mode`` again what they make of it.
+    For an op that neither writes nor gives views; its body does not run, and no mode sees the call.
     """
-    cdef list stack = _thread_modes.stack
     cdef PyObject* bound[MAXARGS]
     cdef PyObject* out = NULL
     cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
-    cdef bint others = len(stack) > 0
-    stack.insert(0, mode)
-    MODES[0] = <PyObject*>stack
+    cdef Node node
+    packed = bind(op, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+    if op.ndiff and not NO_GRAD[0] and any_wants_grad(op, bound):
+        node = make_node(op, bound, False, None)
+        if op.kind == POINTWISE:
+            pointwise_metas(node, op, bound, result)
+        own_outputs(node, result)
+    return result if op.result_type is None else tuple.__new__(op.result_type, result)
+
+
+def pass_through(mode, function, tuple args, dict kwargs):
+    """What ``function`` gives, an op or a composite that was handed to ``mode``, with that mode on for what it calls.
+
+    For a mode that watches. Modes that may change the call are handed it first, with ``mode`` as the outermost one, and
+    then ``mode`` again what they make of it. Others that watch are handed it in turn, once each.
+    """
+    cdef list stack = _thread_modes.stack, handed = getattr(_thread_modes, "handed", [])
+    cdef list before = list(stack)
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
     try:
-        if others:
+        if is_mode_active():
+            stack.insert(0, mode)
             return function(*args, **kwargs)
+        _thread_modes.handed = handed + [mode]
+        if stack:
+            return function(*args, **kwargs)
+        stack[:] = reversed(_thread_modes.handed)
+        _thread_modes.handed = []
+        MODES[0] = <PyObject*>stack
         if type(function) is not Op:
             return function.unwatched(args, kwargs)
         packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
         return run(<Op>function, bound, <object>out if out != NULL else None)
     finally:
-        del stack[0]
-        MODES[0] = <PyObject*>stack if stack or overrides_active() else NULL
+        _thread_modes.handed = handed
+        stack[:] = before
+        update_modes()
 
 
 cdef class Composite:
@@ -214,9 +233,13 @@ cdef class Composite:
         self.name = function.__name__ if name is None else name
         self.params = params
         self.defaults = defaults
-        self.positions = {params[i]: i for i in range(fill_takes(self.takes, takes)) if self.takes[i] != TAKES_ANY}
+        self.positions = {p: i for i, p in enumerate(params)}
+        fill_takes(self.takes, takes)
         self.ntakes = fill_takes(self.takes, takes[:npositional])
-        for key in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__defaults__", "__kwdefaults__",
+        self.npositional = npositional
+        self.may_be_older = not {"factors", "spreads"}.isdisjoint(vars(function))
+        for key in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__defaults__",
+                    "__kwdefaults__",
                     "__code__"):
             setattr(self, key, getattr(function, key, None))
         for key, value in vars(function).items():
@@ -259,44 +282,38 @@ cdef inline object called(Composite composite, bint out):
 
 cdef object composite_call(object self, PyObject** args, size_t nargsf, PyObject* kwnames):
     cdef Composite composite = <Composite>self
-    cdef int n
+    cdef Py_ssize_t n
+    cdef int kind
+    cdef tuple names
     if MODES[0] != NULL:
         result = call_outer_mode(composite, args, nargsf & VECTORCALL_COUNT, kwnames)
         if result is not NotImplemented:
             return result
-    if not DOOR[0] & NO_OVERRIDES and has_foreign(args, nargsf & VECTORCALL_COUNT, kwnames):
-        return hand_over(self, args, nargsf & VECTORCALL_COUNT, kwnames)
-    if composite.positions:
-        n = <int>min(composite.ntakes, <Py_ssize_t>(nargsf & VECTORCALL_COUNT))
-        check_arguments(composite.name, composite.params, composite.takes, n, args, composite.defaults)
+    n = nargsf & VECTORCALL_COUNT
+    kind = unusual(args, n, kwnames)
+    if kind != USUAL:
+        result = call_unusual(composite, kind, args, n, kwnames)
+        if result is not NotImplemented:
+            return result
+    if n > composite.npositional and composite.may_be_older:
+        today = as_today(composite, args, n, kwnames)
+        if today is not None:
+            return composite(*today[0], **today[1])
+    if composite.params:
         if kwnames != NULL:
-            check_keywords(composite, args + <Py_ssize_t>(nargsf & VECTORCALL_COUNT), <tuple>kwnames)
+            names = spelled_all(composite, <tuple>kwnames, n == 0)
+            if names is not None:
+                kwnames = <PyObject*>names
+            check_keywords(composite, args + n, <tuple>kwnames)
+        check_arguments(composite.name, composite.params, composite.takes, <int>min(composite.ntakes, n), args,
+                        composite.defaults)
     return PyObject_Vectorcall(called(composite, kwnames != NULL and "out" in <tuple>kwnames), args, nargsf, kwnames)
-
-
-cdef bint has_foreign(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
-    """Whether an argument of a class that is no Tensor overrides: it is asked about the composite, not about its ops."""
-    cdef Py_ssize_t i
-    cdef object x
-    if kwnames != NULL:
-        n += PyTuple_GET_SIZE(<object>kwnames)
-    for i in range(n):
-        x = <object>args[i]
-        if (isinstance(x, Tensor) or x is None or PyLong_Check(x) or PyFloat_Check(x) or PyUnicode_Check(x)
-                or isinstance(x, dtype)):
-            continue
-        if PyTuple_Check(x) or PyList_Check(x):
-            if may_override(&args[i], 1, 2):
-                return True
-        elif hasattr(type(x), "__torch_function__"):
-            return True
-    return False
 
 
 include "overrides.pxi"
 
 
-# ---- Op ----------------------------------------------------------------------------------------------------------------
+# ---- Op --------------------------------------------------------------------------------------------------------------
 
 cdef class Op:
     """An operation: its signature, how it computes and how it is differentiated. Calling it runs it.
@@ -379,13 +396,14 @@ cdef class Op:
     def vjp(self, **functions):
         """Declare the derivative with respect to each named parameter.
 
-        A function's own parameters say what it needs: ``g``, the gradient of the output; the op's arguments; its outputs
-        (``out`` where there is one); ``<parameter>_shape``, the sizes alone.
+        A function's own parameters say what it needs: ``g``, the gradient of the output; the op's arguments; its
+        outputs (``out`` where there is one); ``<parameter>_shape``, the sizes alone.
         """
         HELPERS["vjp"](self, functions)
 
     def vjp_all(self, *names):
-        """Decorator: one derivative that gives the gradients of all of ``names``, in order; it may ask for ``needs``."""
+        """Decorator: one derivative that gives the gradients of all of ``names``, in order; it may ask for
+        ``needs``."""
         def declare(function):
             HELPERS["vjp_all"](self, names, function)
             return function
@@ -434,10 +452,12 @@ cdef object op_call(object self, PyObject** args, size_t nargsf, PyObject* kwnam
     cdef object out = None, packed = None
     cdef PyObject* given = NULL
     cdef Py_ssize_t i
+    cdef int kind
     if MODES[0] != NULL:
         return call_mode(op, args, n, kwnames)
-    if FLIPPED:
-        packed = call_flipped(op, args, n, kwnames)
+    kind = unusual(args, n, kwnames)
+    if kind != USUAL:
+        packed = call_unusual(op, kind, args, n, kwnames)
         if packed is not NotImplemented:
             return packed
     if kwnames == NULL and op.variadic < 0 and n <= op.npositional:
@@ -471,8 +491,7 @@ cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObje
         packed = tuple([<object>args[i] for i in range(op.variadic, n)])
         n = op.variadic + 1
     if n > op.npositional:
-        raise TypeError(f"{op.name}() takes {op.npositional} positional argument{'s' if op.npositional != 1 else ''} "
-                        f"but {n} were given")
+        return bind_older(op, args, n, kwnames, bound, out, None)
     for i in range(op.nparams):
         bound[i] = NULL
     for i in range(n):
@@ -489,13 +508,14 @@ cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObje
                 continue
             found = op.param_index.get(name)
             if found is None:
-                found = op.param_index.get(ALIASES.get(name))
+                other = spelled(name, op.param_index, op.params, bound[0] == NULL, op.traits.get("also"))
+                found = op.param_index.get(other)
                 if found is None:
                     raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' "
                                     f"(it takes {', '.join(op.params)})")
             position = found
             if bound[position] != NULL:
-                raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+                return bind_older(op, args, n, kwnames, bound, out, name)
             bound[position] = args[n + i]
     for i in range(op.nparams):
         if bound[i] == NULL:
@@ -505,9 +525,27 @@ cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObje
     return packed
 
 
-#: NumPy's spelling of keyword arguments, taken as PyTorch takes it.
-ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "self": "input", "x1": "input", "x2": "other", "a": "input",
-           "axes": "dims"}
+cdef object bind_older(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObject** bound, PyObject** out,
+                       object twice):
+    """`bind` of a call that is written as in old programs. Else there are too many arguments, or ``twice``
+    is the name of one that was given so often."""
+    cdef tuple names, values
+    today = as_today(op, args, n, kwnames)
+    if today is None:
+        if twice is not None:
+            raise TypeError(f"{op.name}() got multiple values for argument '{twice}'")
+        raise TypeError(f"{op.name}() takes {op.npositional} positional argument{'s' if op.npositional != 1 else ''} "
+                        f"but {n} were given")
+    names = tuple(today[1])
+    values = (*today[0], *today[1].values())
+    return values, bind(op, PySequence_Fast_ITEMS(values), len(today[0]), <PyObject*>names, bound, out)
+
+
+cdef object as_today(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """``(args, kwargs)`` of a call of old programs (``ops/older.py``) as written today; None where it is none."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
+    kwargs = {<object>PyTuple_GET_ITEM(<object>kwnames, i): <object>args[n + i] for i in range(m)}
+    return HELPERS["as_today"](function, [<object>args[i] for i in range(n)], kwargs)
 
 
 cdef int raise_missing(Op op, Py_ssize_t i) except -1:
@@ -515,13 +553,14 @@ cdef int raise_missing(Op op, Py_ssize_t i) except -1:
 
 
 cdef object call_body(Op op, PyObject** bound):
-    return PyObject_Vectorcall(op.body, bound, op.npositional, <PyObject*>op.keywords if op.keywords is not None else NULL)
+    return PyObject_Vectorcall(op.body, bound, op.npositional, <PyObject*>op.keywords if op.keywords is not None
+                               else NULL)
 
 
 cdef object run(Op op, PyObject** bound, object out):
     """Compute and, where an input requires grad, record."""
     cdef bint record = False
-    cdef int previous
+    cdef int previous, i
     cdef object result, keep = None
     cdef Node node
     cdef Tensor first
@@ -531,7 +570,8 @@ cdef object run(Op op, PyObject** bound, object out):
     if op.ndiff and not NO_GRAD[0]:
         record = any_wants_grad(op, bound)
     if out is not None and not NO_GRAD[0] and (record or isinstance(out, Tensor) and wants_grad(<Tensor>out)):
-        raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of "
+        raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+                           f"but one of "
                            f"the arguments requires grad.")
     if op.inplace:
         if not isinstance(<object>bound[0], Tensor):
@@ -560,7 +600,7 @@ cdef object run(Op op, PyObject** bound, object out):
         if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
             raise_not_tensor(op, bound, 0)
         if out is not None:
-            keep_apart(op, bound, out)
+            work_in_dtype_of(op, bound, out)
         if op.kind == MUTATES and not op.inplace:
             memcpy(inner, bound, op.nparams * sizeof(void*))
             keep = contiguous_copy(<Tensor>bound[0])
@@ -580,7 +620,7 @@ cdef object run(Op op, PyObject** bound, object out):
             if op.inplace:
                 first.storage.version += 1
         if out is not None:
-            return HELPERS["write_out"](op, out, result)
+            return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
     if record:
         node = make_node(op, bound, op.inplace, <Tensor>keep if op.inplace else None)
         if op.kind == POINTWISE:
@@ -606,6 +646,9 @@ cdef object finish_view(Op op, PyObject** bound, object result, bint record):
         t = <Tensor>result
         if t is source:
             return t
+        if t.creation == UNTIED:
+            t.creation = RECORDED
+            return t
         if t.storage is source.storage:
             tie_view(t, source)
     else:
@@ -622,7 +665,7 @@ cdef int raise_not_tensor(Op op, PyObject** bound, int i) except -1:
                     f"not {type(<object>bound[i]).__name__}")
 
 
-# ---- launching ---------------------------------------------------------------------------------------------------------
+# ---- launching -------------------------------------------------------------------------------------------------------
 
 def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t grain):
     """Run the kernel at ``address`` over ``[0, total)``, in pieces of ``grain`` on the thread pool.
@@ -644,9 +687,7 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
     for i in range(n):
         x = <object>PyTuple_GET_ITEM(tensors, i)
         if isinstance(x, Tensor):
-            if (<Tensor>x).flipped:
-                raise RuntimeError("launch: a kernel reads memory as it is; resolve conjugated or negated views first")
-            pointers[i] = (<Tensor>x).ptr
+            pointers[i] = address_of(<Tensor>x)
         else:
             pointers[i] = <char*><size_t>x
     for i in range(m):
@@ -656,13 +697,7 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
             memcpy(&values[i], &real, 8)
         else:
             values[i] = x
-    if total <= 0:
-        return
-    if total <= grain:
-        (<kernel_t>address)(pointers, values, 0, total)
-        return
-    with nogil:
-        parallel_for(<kernel_t>address, pointers, values, total, grain)
+    launch_range(<kernel_t>address, pointers, values, total, grain, False)
 
 
 def bump(Tensor t):
@@ -702,11 +737,11 @@ cdef void zero_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 def zero(Tensor t):
     """Set every element to zero; neither recorded nor counted as a write."""
-    if MODES[0] != NULL and type(t) is not Tensor and hasattr(t, "_zero"):
+    if t.holds == NOTHING and hasattr(t, "_zero"):
         t._zero()
         return
     if is_dense(t):
-        zero_bytes(t.ptr, t.count * ITEMSIZE[t.code])
+        zero_bytes(stored_at(t), t.count * ITEMSIZE[t.code])
     else:
         copy_into(t, zero_scalar(t.code))
 
@@ -717,15 +752,14 @@ cdef int zero_bytes(char* to, int64_t nbytes) except -1:
         memset(to, 0, nbytes)
     else:
         ptr[0] = to
-        with nogil:
-            parallel_for(zero_piece, ptr, NULL, nbytes, ZERO_PIECE)
+        launch_range(zero_piece, ptr, NULL, nbytes, ZERO_PIECE, False)
     return 0
 
 
 cdef Tensor zero_scalar(int code):
     cdef int64_t none = 0
     cdef Tensor t = empty_tensor(code, 0, &none)
-    memset(t.ptr, 0, ITEMSIZE[code])
+    memset(address_of(t), 0, ITEMSIZE[code])
     return t
 
 
@@ -764,14 +798,16 @@ def install(name, function):
 
 
 def set_namespace(str name):
-    """The package name that reprs and types show (``taeda.float32``, ``<class 'taeda.Size'>``); gives the previous one."""
+    """The package name that reprs and types show (``taeda.float32``, ``<class 'taeda.Size'>``); gives the previous
+    one."""
     global NAMESPACE
     previous = NAMESPACE
     NAMESPACE = name
     for cls in (Size, layout, memory_format):
         cls.__module__ = name
     for cls in (Tensor, dtype, device):
-        full = TYPE_NAMES.setdefault((name, cls.__name__), f"{name}.{cls.__name__}".encode())  # kept: the type has the pointer
+        # kept: the type has the pointer
+        full = TYPE_NAMES.setdefault((name, cls.__name__), f"{name}.{cls.__name__}".encode())
         (<PyTypeObject*>cls).tp_name = <char*><bytes>full
         PyType_Modified(<PyTypeObject*>cls)
     return previous
@@ -781,7 +817,8 @@ cdef dict TYPE_NAMES = {}
 
 
 cdef int _prepare_tensor_type() except -1:
-    """Give Tensor a lazily made instance dict, which Cython would make for every object, and let programs set its methods."""
+    """Give Tensor a lazily made instance dict, which Cython would make for every object, and let programs set its
+    methods."""
     cdef Tensor probe = <Tensor>Tensor.__new__(Tensor)
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
     t.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE

@@ -1,10 +1,10 @@
 """Launcher of convolutions: sizes, blocks and tasks. Three spatial dimensions cover one and two as well.
 
-``forward``, ``input_gradient`` and ``weight_gradient`` take tensors of any strides. The gradient of the input with a stride
-above one is done phase by phase: the input positions that meet the same taps form a convolution of stride one.
+``forward``, ``input_gradient`` and ``weight_gradient`` take tensors of any strides. The gradient of the input with a
+stride above one is done phase by phase: the input positions that meet the same taps form a convolution of stride one.
 
-What is chosen from sizes, strides and dtypes is a ``Plan``, what is cast to what, and a ``Way`` for each convolution that is
-then done; ``convolve`` goes that way, forward and for the phases of a gradient.
+What is chosen from sizes, strides and dtypes is a ``Plan``, what is cast to what, and a ``Way`` for each convolution
+that is then done; ``convolve`` goes that way, forward and for the phases of a gradient.
 """
 
 from cpython.long cimport PyLong_CheckExact
@@ -13,11 +13,15 @@ from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
-from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine, tiles as tile_kernel
+from .gemm cimport (
+    Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine,
+    tiles as tile_kernel,
+)
 from .memory cimport allocate, release
 from .pool cimport kernel_t
 from .tensor cimport (
-    BF16, BOOL, F32, F64, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
+    BF16, BOOL, F32, F64, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, address_of, alias_tensor,
+    contiguous_tensor, copy_into, empty_tensor,
 )
 
 from .pool import get_num_threads
@@ -121,7 +125,7 @@ include "conv_products.pxi"
 include "unfolded.pxi"
 
 
-# ---- what is done how -------------------------------------------------------------------------------------------------
+# ---- what is done how ------------------------------------------------------------------------------------------------
 
 
 cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, int64_t groups, int64_t c, int64_t m):
@@ -135,7 +139,8 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     p.back = code
     if ITEMSIZE[code] != 2 or w_code != code or p.images != F32 or c * g.taps == 0 or images * g.pixels == 0:
         return p
-    if short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP) or role != WEIGHTS and m == 1 and few_outputs(g, m):  # widened in registers
+    if (short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP)
+            or role != WEIGHTS and m == 1 and few_outputs(g, m)):  # widened in registers
         p.images = p.result = code
     elif short_engine(code) != "" and (whole_kernel(g, c, m) or role != WEIGHTS and short_points(g, code, c, m)):
         p.images = p.weights = p.result = p.bias = code
@@ -148,7 +153,8 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
 
 
 cdef bint turns_groups(Plan* p, int64_t c, int64_t m) noexcept:
-    """Whether 16-bit images with channels first are turned for the kernels of small groups, which know the other format."""
+    """Whether 16-bit images with channels first are turned for the kernels of small groups, which know the other
+    format."""
     return p.images != p.weights and c == m > 1
 
 
@@ -188,8 +194,10 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     return SIDE_BY_SIDE if goes_side_by_side(g, x.code, images, c, m) else UNFOLDED
 
 
-cdef int convolve(Way way, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase, int number) except -1:
-    """``out[n, g * m + i, pixel]`` from ``x`` and ``w``, and ``bias[g * m]``; ``phase`` of that ``number`` for a gradient."""
+cdef int convolve(Way way, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
+                  int number) except -1:
+    """``out[n, g * m + i, pixel]`` from ``x`` and ``w``, and ``bias[g * m]``; ``phase`` of that ``number`` for a
+    gradient."""
     cdef Tensor to = out
     if way > LAST_OF_EITHER:
         if channels_last(x):
@@ -201,9 +209,10 @@ cdef int convolve(Way way, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor
     elif way == WHOLE:
         whole_product(x, w.given, bias, out, w.groups)
     elif way == WINDOWS:
-        convolve_windows(g, x, w.panels(number, is_planar(x, x.sizes[1] // w.groups)), w.places.group, bias, out, w.groups)
+        convolve_windows(g, x, w.panels(number, is_planar(x, x.sizes[1] // w.groups)), w.places.group, bias, out,
+                         w.groups)
     elif way == WINOGRAD:
-        winograd(g, x, w.given.ptr, w.to_output(), w.to_input(), bias, to)
+        winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
     elif way == POINTS and w.whole.taps == 1:
         points_product(g, x, w.given, bias, out, w.groups, w.turn)
     elif way != NOTHING:
@@ -242,7 +251,7 @@ cdef int fill(Tensor out, Tensor bias) except -1:
 cdef Tensor zeros(int code):
     cdef int64_t none = 0
     cdef Tensor t = empty_tensor(code, 0, &none)
-    memset(t.ptr, 0, ITEMSIZE[code])
+    memset(address_of(t), 0, ITEMSIZE[code])
     return t
 
 
@@ -260,7 +269,7 @@ cdef Tensor back(Tensor out, int code, int nd):
     return cast_image(out, code)
 
 
-# ---- the functions -----------------------------------------------------------------------------------------------------
+# ---- the functions ---------------------------------------------------------------------------------------------------
 
 
 cdef int take(object values, int64_t* to, int nd, int64_t missing) except -1:
@@ -297,7 +306,8 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
     cdef Geometry g
     cdef int n
     cdef int64_t parts
-    if input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or KIND[input.code] == 3 or input.code == BOOL:
+    if (input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or KIND[input.code] == 3
+        or input.code == BOOL):
         return None
     if not PyLong_CheckExact(groups):
         return None
@@ -404,7 +414,8 @@ cdef Tensor positions(Tensor out, Geometry* whole, Phase* phase, int64_t columns
     return alias_tensor(out, 5, sizes, strides, offset)
 
 
-def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
+def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding,
+                   tuple dilation,
                    int64_t groups):
     """Gradient of the input, of spatial sizes ``size``, from that of the output; also the transposed convolution."""
     cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], phases = 1, index, n, nd = grad.nd - 2
@@ -456,7 +467,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if last:
             copy_into(out, part)
         return back(out, p.back, nd)
-    if phases > 1 and (p.words or p.images == p.weights and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
+    if phases > 1 and (p.words or p.images == p.weights
+                       and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
             &whole, x, groups, m, c):
         convolve_phases(&whole, x, w, bias, out)
         return back(out, p.back, nd)
@@ -490,10 +502,12 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
                     int64_t groups):
-    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of that many elements each."""
+    """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of that many elements
+    each."""
     cdef Geometry g
     cdef int64_t sizes[4]
-    cdef int64_t images = input.sizes[0], c = input.sizes[1] // groups, m = grad.sizes[1] // groups, nd = input.nd - 2, n
+    cdef int64_t images = input.sizes[0], c = input.sizes[1] // groups, m = grad.sizes[1] // groups, nd = input.nd - 2
+    cdef int64_t n
     cdef Plan p
     cdef Tensor x = spatial(input, 2), y = spatial(grad, 2), out
     take(kernel, g.k, nd, 1)
@@ -510,7 +524,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if x.count == 0 or y.count == 0 or g.taps == 0:
         sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, c * g.taps, m
         out = empty_tensor(p.images, 4, sizes)
-        memset(out.ptr, 0, out.count * ITEMSIZE[out.code])
+        memset(address_of(out), 0, out.count * ITEMSIZE[out.code])
         return turned_back(out)
     if whole_kernel(&g, c, m):
         return whole_weights(x, y, groups)

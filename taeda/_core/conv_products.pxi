@@ -1,4 +1,5 @@
-# Convolutions that are products of matrices as they lie in memory: of single pixels, and of kernels as large as the image.
+# Convolutions that are products of matrices as they lie in memory: of single pixels, and of kernels as large as the
+# image.
 
 cdef enum:
     FEW_PIXELS = 256
@@ -26,7 +27,8 @@ cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcep
 
 
 cdef bint wastes_lanes(Geometry* g, Tensor x, Tensor out, int64_t m, int64_t c) except -1:
-    """Whether the pixels of one image leave registers empty that those of all images would fill, and copies are repaid."""
+    """Whether the pixels of one image leave registers empty that those of all images would fill, and copies are
+    repaid."""
     if x.sizes[0] == 1 or x.code == BF16 or channels_last(x) or channels_last(out) or m * c < 128 * (m + c):
         return False
     cdef int64_t lanes = last_lanes(x.code)
@@ -62,11 +64,13 @@ cdef int pixels_together(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor ou
     return 0
 
 
-cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn=False) except -1:
+cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
+                    bint turn=False) except -1:
     """Weights by pixels, or pixels by weights where the result has channels last; ``turn`` transposes the weights."""
     cdef Product p
     cdef Matrix pixels, weights
-    cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[2 if turn else 1], c = w.sizes[1 if turn else 2], images = x.sizes[0], pixel
+    cdef int64_t item = ITEMSIZE[x.code], m = w.sizes[2 if turn else 1], c = w.sizes[1 if turn
+                                                                                     else 2], images = x.sizes[0], pixel
     cdef int64_t w_m = item if turn else c * item, w_c = m * item if turn else item
     if wastes_lanes(g, x, out, m, c):
         return pixels_together(g, x, w, bias, out, groups, turn)
@@ -75,9 +79,9 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
     memset(&pixels, 0, sizeof(Matrix))
     memset(&weights, 0, sizeof(Matrix))
     p.code, p.out, p.k, p.n1 = x.code, out.code, c, groups
-    weights.ptr, weights.inner = w.ptr, m * c * item
-    pixels.ptr, pixels.outer, pixels.inner = x.ptr, x.strides[0] * item, x.strides[1] * c * item
-    p.c.ptr, p.c.outer, p.c.inner, p.c.columns = out.ptr, out.strides[0] * item, out.strides[1] * m * item, item
+    weights.ptr, weights.inner = address_of(w), m * c * item
+    pixels.ptr, pixels.outer, pixels.inner = address_of(x), x.strides[0] * item, x.strides[1] * c * item
+    p.c.ptr, p.c.outer, p.c.inner, p.c.columns = address_of(out), out.strides[0] * item, out.strides[1] * m * item, item
     if channels_last(out):
         p.m, p.n, p.n0 = g.pixels, m, images
         if pixels.outer == g.pixels * pixel and p.c.outer == g.pixels * out.strides[4] * item:
@@ -92,14 +96,15 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
         p.a, p.b, p.c.rows = weights, pixels, g.pixels * item
     p.d = p.c
     if bias is not None:
-        p.init, p.d.ptr, p.d.outer, p.d.inner = 1, bias.ptr, 0, m * item
+        p.init, p.d.ptr, p.d.outer, p.d.inner = 1, address_of(bias), 0, m * item
         p.d.columns = item if channels_last(out) else 0
         p.d.rows = item - p.d.columns
     return multiply(&p)
 
 
 cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn) except -1:
-    """:func:`as_product`; bfloat16 images of few pixels are turned to channels last, where all of them are one product."""
+    """:func:`as_product`; bfloat16 images of few pixels are turned to channels last, where all of them are one
+    product."""
     cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
     cdef Tensor whole
     if x.code != BF16 or g.pixels == 1 or g.pixels > FEW_PIXELS or channels_last(out) or c * m < (
@@ -111,7 +116,7 @@ cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     return 0
 
 
-# ---- kernels as large as the image --------------------------------------------------------------------------------------
+# ---- kernels as large as the image -----------------------------------------------------------------------------------
 
 cdef bint whole_kernel(Geometry* g, int64_t channels, int64_t m) noexcept:
     """Whether there is one output position, and its window is the whole image: a linear layer of it."""
@@ -124,11 +129,11 @@ cdef bint whole_kernel(Geometry* g, int64_t channels, int64_t m) noexcept:
     return g.taps > 1
 
 
-cdef Matrix as_rows(Tensor x, int64_t groups) noexcept:
+cdef Matrix as_rows(Tensor x, int64_t groups) except *:
     """A contiguous tensor ``[n, groups * ...]`` as a matrix for each group, with a row for each of ``n``."""
     cdef Matrix rows
     cdef int64_t item = ITEMSIZE[x.code]
-    rows.ptr, rows.outer, rows.columns = x.ptr, 0, item
+    rows.ptr, rows.outer, rows.columns = address_of(x), 0, item
     rows.rows = x.count // x.sizes[0] * item
     rows.inner = rows.rows // groups
     return rows
@@ -154,11 +159,11 @@ cdef int whole_product(Tensor x, Tensor w, Tensor bias, Tensor out, int64_t grou
     cdef int64_t item = ITEMSIZE[x.code], k = w.sizes[2] * w.sizes[3]
     p.m, p.n, p.k = x.sizes[0], w.sizes[1], k
     p.a = as_rows(x, groups)
-    p.b.ptr, p.b.rows, p.b.columns, p.b.inner = w.ptr, item, k * item, p.n * k * item
+    p.b.ptr, p.b.rows, p.b.columns, p.b.inner = address_of(w), item, k * item, p.n * k * item
     p.c = as_rows(out, groups)
     p.d = p.c
     if bias is not None:
-        p.init, p.d.ptr, p.d.rows = 1, bias.ptr, 0
+        p.init, p.d.ptr, p.d.rows = 1, address_of(bias), 0
     return multiply(&p)
 
 
@@ -169,7 +174,7 @@ cdef int whole_gradient(Tensor grad, Tensor w, Tensor bias, Tensor out, int64_t 
     cdef int64_t item = ITEMSIZE[grad.code], m = w.sizes[1], k = w.sizes[2] * w.sizes[3]
     p.m, p.n, p.k = grad.sizes[0], k, m
     p.a = as_rows(grad, groups)
-    p.b.ptr, p.b.rows, p.b.columns, p.b.inner = w.ptr, k * item, item, m * k * item
+    p.b.ptr, p.b.rows, p.b.columns, p.b.inner = address_of(w), k * item, item, m * k * item
     p.c = as_rows(out, groups)
     p.d = p.c
     if bias is not None:
@@ -188,14 +193,14 @@ cdef Tensor whole_weights(Tensor x, Tensor y, int64_t groups):
     p.m, p.n, p.k = y.sizes[1] // groups, sizes[2], x.sizes[0]
     p.a = turned_matrix(as_rows(y, groups))
     p.b = as_rows(x, groups)
-    p.c.ptr, p.c.rows, p.c.columns = out.ptr, sizes[2] * ITEMSIZE[x.code], ITEMSIZE[x.code]
+    p.c.ptr, p.c.rows, p.c.columns = address_of(out), sizes[2] * ITEMSIZE[x.code], ITEMSIZE[x.code]
     p.c.inner = p.m * p.c.rows
     p.d = p.c
     multiply(&p)
     return out
 
 
-# ---- 1x1 with a stride --------------------------------------------------------------------------------------------------
+# ---- 1x1 with a stride -----------------------------------------------------------------------------------------------
 
 cdef bint strided_points(Geometry* g, int64_t channels, int64_t m) noexcept:
     """Whether this is a 1x1 convolution of every so many pixels, of more than one channel."""
@@ -218,7 +223,7 @@ cdef Tensor every_pixel(Geometry* g, Tensor x):
     return out
 
 
-# ---- windows that do not overlap ----------------------------------------------------------------------------------------
+# ---- windows that do not overlap -------------------------------------------------------------------------------------
 
 cdef bint meets_once(Geometry* g) noexcept:
     """Whether every input position is in the window of exactly one output."""
@@ -283,14 +288,17 @@ cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Ten
             memcpy(from_sizes, count, 5 * 8)
             from_sizes[1] = channels * whole.taps
             taps = empty_tensor(out.code, 5, from_sizes)
-            part = alias_tensor(grad, 5, count, grad.strides, at * grad.strides[0] + (start * grad.strides[d] if d else 0))
+            part = alias_tensor(grad, 5, count, grad.strides,
+                                at * grad.strides[0] + (start * grad.strides[d] if d else 0))
             as_product(&g, part, w, bias, taps, groups, True)
             spread_taps(whole, &g, taps, out, at, d, start)
     return 0
 
 
-cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int64_t image, int64_t d, int64_t start) except -1:
-    """``taps [n, (c, taps), pixels]`` of the pixels of ``g`` to where they belong in ``out``, from ``start`` of dimension ``d`` on."""
+cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int64_t image, int64_t d,
+                     int64_t start) except -1:
+    """``taps [n, (c, taps), pixels]`` of the pixels of ``g`` to where they belong in ``out``, from ``start`` of
+    dimension ``d`` on."""
     cdef int64_t sizes[8]
     cdef int64_t to[8]
     cdef int64_t source[8]

@@ -29,7 +29,8 @@ ctypedef fused word:
 
 cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first, int64_t* every,
                        int64_t* count) noexcept nogil:
-    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: every so many taps from the first on. By blocks, for the cache."""
+    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: every so many taps from the first on. By blocks, for the
+    cache."""
     cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
     cdef const word* row
     cdef word* target
@@ -53,12 +54,13 @@ cdef void turn_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* k
                                 target += 1
 
 
-cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m, int64_t c,
+cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m,
+                           int64_t c,
                            Geometry* g, bint turn, bint planar, Packed* to):
     """``w`` as panels, the taps of each phase together: those that ``g``, a convolution, meets at the same outputs.
 
-    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of bfloat16
-    two of the ``c`` channels are a word.
+    ``turn`` exchanges first taps and last, for a gradient. Of a ``planar`` volume channels come before taps. Of
+    bfloat16 two of the ``c`` channels are a word.
     """
     cdef Blocks b = blocks(F32 if code == BF16 else code)
     cdef int64_t from_item = ITEMSIZE[code], half = w_c * from_item, odd = c % 2
@@ -72,7 +74,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     cdef int64_t n, k, tap, size = 3 * g.taps, at = 0, phase, count, index, every, first
     cdef int64_t counts[PHASES]
     cdef Tensor places = empty_tensor(I64, 1, &size), packed = working(unit * g.taps * groups)
-    cdef int64_t* place = <int64_t*>places.ptr
+    cdef int64_t* place = <int64_t*>address_of(places)
     cdef char* ptr[3]
     memset(counts, 0, sizeof(counts))
     for tap in range(g.taps):
@@ -94,7 +96,7 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * from_item, w_c * from_item, g.taps
     arg[5] = round_to
     arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
-    ptr[0], ptr[1], ptr[2] = packed.ptr, w, places.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(packed), w, address_of(places)
     run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
         groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
     return packed
@@ -121,9 +123,11 @@ cdef class Weights:
         """What :func:`convolve_windows` takes, of all phases at once; see ``places.group``."""
         if self.packed is None:
             self.packed = packed_weights(
-                self.given.code, self.given.ptr, self.to_output(), self.to_input(), self.given.count // self.groups,
-                self.groups, self.outputs, self.inputs, &self.whole, self.turn or self.whole.d[2] < 0, planar, &self.places)
-        return self.packed.ptr + self.places.begin[phase]
+                self.given.code, address_of(self.given), self.to_output(), self.to_input(),
+                self.given.count // self.groups,
+                self.groups, self.outputs, self.inputs, &self.whole, self.turn or self.whole.d[2] < 0, planar,
+                &self.places)
+        return address_of(self.packed) + self.places.begin[phase]
 
     cdef Weights in_order(self, Phase* phase):
         """Those of a phase as the weights of a convolution: ``[g, outputs, inputs, its taps]``."""
@@ -138,10 +142,12 @@ cdef class Weights:
         with nogil:
             for i in range(self.groups):
                 if ITEMSIZE[w.code] == 4:
-                    turn_weights(<int32_t*>turned.ptr + i * kept, <int32_t*>w.ptr + i * size, w.sizes[1], w.sizes[2],
+                    turn_weights(<int32_t*>address_of(turned) + i * kept, <int32_t*>address_of(w) + i * size,
+                                 w.sizes[1], w.sizes[2],
                                  self.whole.k, phase.first, phase.every, phase.g.k)
                 else:
-                    turn_weights(<int64_t*>turned.ptr + i * kept, <int64_t*>w.ptr + i * size, w.sizes[1], w.sizes[2],
+                    turn_weights(<int64_t*>address_of(turned) + i * kept, <int64_t*>address_of(w) + i * size,
+                                 w.sizes[1], w.sizes[2],
                                  self.whole.k, phase.first, phase.every, phase.g.k)
         return weights_of(turned, &phase.g, False)
 

@@ -21,26 +21,30 @@ cdef inline bint flips(Tensor target, Tensor source) noexcept:
     """Whether the memory of ``target`` is to hold the conjugates or negatives of what that of ``source`` holds."""
     cdef bint complex_source = KIND[source.code] == 3, complex_target = KIND[target.code] == 3
     if complex_source == complex_target:
-        return target.flipped != source.flipped
-    return target.flipped if complex_source else source.flipped  # a real part has no sign to mind, but its own
+        return is_flipped(target) != is_flipped(source)
+    return is_flipped(target) if complex_source else is_flipped(source)  # a real part has no sign to mind, but its own
 
 
 cdef int copy_into(Tensor target, Tensor source) except -1:
     """Copy and convert ``source`` into ``target``, broadcasting."""
     cdef PyObject* inputs[1]
     cdef object held = source
+    cdef char* to = stored_at(target)
+    cdef char* origin = stored_at(source)
     if target.count == 0:
         return 0
+    if target.code == F4_E2M1FN_X2 or source.code == F4_E2M1FN_X2:
+        return copy_bytes(target, source)
     if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source) \
             and not flips(target, source):
-        if target.ptr != source.ptr:
+        if to != origin:
             if target.count * ITEMSIZE[target.code] < 262144:
-                memmove(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
+                memmove(to, origin, target.count * ITEMSIZE[target.code])
             else:
-                parallel_copy(target.ptr, source.ptr, target.count * ITEMSIZE[target.code])
+                parallel_copy(to, origin, target.count * ITEMSIZE[target.code])
         return 0
     if target.contiguous and is_one_zero(source) and not flips(target, source):
-        zero_bytes(target.ptr, target.count * ITEMSIZE[target.code])
+        zero_bytes(to, target.count * ITEMSIZE[target.code])
         return 0
     if target.storage is source.storage and overlaps(target, source):
         held = contiguous_copy(source)
@@ -53,14 +57,29 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     return 0
 
 
+cdef int copy_bytes(Tensor target, Tensor source) except -1:
+    """Copy elements of a dtype that is only stored."""
+    cdef Tensor to, given
+    if target.code != source.code:
+        raise NotImplementedError(f'"copy_kernel" not implemented for \'Float4_e2m1fn_x2\': it is only stored; '
+                                  f'expected a copy '
+                                  f"between tensors of one dtype, or a view(uint8), got {DTYPES[source.code]} to "
+                                  f"{DTYPES[target.code]}")
+    to = alias_tensor(target, target.nd, target.sizes, target.strides, 0)
+    given = alias_tensor(source, source.nd, source.sizes, source.strides, 0)
+    to.code = given.code = U8
+    return copy_into(to, given)
+
+
 cdef bint is_one_zero(Tensor t) noexcept:
-    """Whether every element is one in memory, of bytes that are zero: as gradients that are written to in places begin."""
+    """Whether every element is one in memory, which `copy_into` saw that ``t`` has, of bytes that are zero: as
+    gradients that are written to in places begin."""
     cdef int d
     for d in range(t.nd):
         if t.strides[d] and t.sizes[d] > 1:
             return False
     for d in range(ITEMSIZE[t.code]):
-        if t.ptr[d]:
+        if t.raw[d]:
             return False
     return True
 
@@ -73,15 +92,19 @@ cdef int copy_pointwise(Tensor target, PyObject** inputs) except -1:
     if flips(target, source):
         op = <Op>(CONJUGATE if KIND[source.code] == 3 and KIND[target.code] == 3 else NEGATE)
     # convert in the source's type unless the target's holds more: float to int truncates, int to float rounds once
-    if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
+    if KIND[target.code] > KIND[source.code] or (KIND[target.code] == 2
+                                                 and ITEMSIZE[target.code] > ITEMSIZE[source.code]):
         compute = target.code
     if KIND[source.code] == 3 and KIND[target.code] != 3 and target.code != BOOL:  # either part makes it true
         source = HELPERS["real_part"](source)
-        compute = target.code if KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code] else source.code
+        compute = (target.code if KIND[target.code] == 2 and ITEMSIZE[target.code] > ITEMSIZE[source.code]
+                   else source.code)
     if not same_sizes(source, target):
         expanded = expand_view(source, target.nd, target.sizes)
         if expanded is None:
-            raise RuntimeError(f"copy_: source of shape {list(source.shape)} cannot be broadcast to {list(target.shape)}")
+            refuse_expansion(source, target.nd, target.sizes)
+            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+                               f"{list(source.shape)}")
         source = expanded
     cast_into(op, source, compute, target)
     return 0
@@ -97,8 +120,8 @@ cdef int cast_into(Op op, Tensor source, int compute, Tensor target) except -1:
     cdef int64_t grain = 16384
     L.nmem = 2
     L.nd = target.nd
-    L.ptr[0] = target.ptr
-    L.ptr[1] = source.ptr
+    L.ptr[0] = stored_at(target)
+    L.ptr[1] = stored_at(source)
     codes[0] = source.code
     outcodes[0] = target.code
     for d in range(target.nd):
@@ -119,14 +142,10 @@ cdef int cast_into(Op op, Tensor source, int compute, Tensor target) except -1:
         L.arg[2 + 2 * k] = L.strides[k][L.nd - 1]
         L.arg[3 + 2 * k] = L.strides[k][L.nd - 2] if L.nd > 1 else 0
     L.narg = 6
-    if target.count < PARALLEL_ELEMENTS:
-        if L.nd <= 2:
-            L.kernel(L.ptr, L.arg, 0, L.arg[1])
-        else:
-            run_piece(<char**>&L, NULL, 0, target.count)
+    if target.count < PARALLEL_ELEMENTS and L.nd <= 2:
+        L.kernel(L.ptr, L.arg, 0, L.arg[1])
     else:
-        with nogil:
-            parallel_for(run_piece, <char**>&L, NULL, target.count, grain)
+        launch_range(run_piece, <char**>&L, NULL, target.count, grain, target.count < PARALLEL_ELEMENTS)
     return 0
 
 
@@ -166,7 +185,7 @@ cdef Tensor contiguous_copy(Tensor source):
 
 cdef Tensor contiguous_tensor(Tensor source):
     """``source`` itself if contiguous, else a contiguous copy, outside the graph."""
-    return source if source.contiguous and not source.flipped else contiguous_copy(source)
+    return source if source.contiguous and not is_flipped(source) else contiguous_copy(source)
 
 
 cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):

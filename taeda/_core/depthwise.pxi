@@ -20,7 +20,8 @@ cdef kernel_t _depthwise_last[NDTYPES][MOST_GROUP + 1]
 cdef kernel_t _depthwise_last_weight[NDTYPES][MOST_GROUP + 1]
 cdef int64_t _register_bytes = 0, _depthwise_height = 0
 
-cdef struct Taps:          # of a dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next
+# of a dimension: output o meets tap k at at + o * s + k * d; items from a tap's weights to the next
+cdef struct Taps:
     int64_t o, i, k, s, d, at
     int64_t begin, step
 
@@ -30,7 +31,7 @@ cdef struct Variant:       # which kernel, and how it takes rows; see ARGS there
     int64_t reach, apart, chunks, chunk, blocks
 
 
-# ---- channels first: sizes ------------------------------------------------------------------------------------------------
+# ---- channels first: sizes -------------------------------------------------------------------------------------------
 
 cdef Taps taps_of(Geometry* g, int n, int64_t step) noexcept:
     """Dimension ``n`` of a convolution; ``step`` is how many items apart its taps are. Dilation turns out positive."""
@@ -67,7 +68,8 @@ cdef int know_registers() except -1:
 
 
 cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced) except *:
-    """For dimensions ``t``, ``q`` channels summed, and ``ways`` of columns; ``spaced`` if results are every so many columns."""
+    """For dimensions ``t``, ``q`` channels summed, and ``ways`` of columns; ``spaced`` if results are every so many
+    columns."""
     cdef Variant v
     cdef Taps* rows = t + 1
     cdef Taps* columns = t + 2
@@ -96,7 +98,8 @@ cdef Variant variant_of(int code, Taps* t, int64_t q, int64_t ways, bint spaced)
 
 cdef kernel_t find_depthwise(int code, Variant* v, bint weight) except NULL:
     cdef kernel_t* table = &_depthwise_weight[code][0] if weight else &_depthwise[code][0]
-    cdef int64_t index = (v.lines * 3 + v.step) * 32 + (v.ways - 1) * 16 + v.flat * 8 + v.half * 4 + v.single * 2 + v.spaced
+    cdef int64_t index = (v.lines * 3 + v.step) * 32 + (v.ways - 1) * 16
+    index += v.flat * 8 + v.half * 4 + v.single * 2 + v.spaced
     cdef size_t address
     if table[index] == NULL:
         from ..kernels import depthwise
@@ -128,25 +131,29 @@ cdef Tensor in_lines(Tensor x):
     return x if x.strides[4] == 1 or x.sizes[4] == 1 else contiguous_tensor(x)
 
 
-# ---- channels first: launches ---------------------------------------------------------------------------------------------
+# ---- channels first: launches ----------------------------------------------------------------------------------------
 
-cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int64_t w_c, int64_t w_q, int64_t m, int64_t q,
+cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int64_t w_c, int64_t w_q, int64_t m,
+                        int64_t q,
                         Tensor bias, char* out, int64_t* strides, int64_t images, int64_t channels) except -1:
-    """``channels`` outputs, ``m`` of a group with ``q`` inputs; strides of the weights by group, output and input in items."""
+    """``channels`` outputs, ``m`` of a group with ``q`` inputs; strides of the weights by group, output and input in
+    items."""
     cdef Variant v = variant_of(x.code, t, q, 1 if odd == NULL else 2, strides[4] != 1)
     cdef int64_t arg[DEPTHWISE_ARGS]
     cdef int64_t item = ITEMSIZE[compute_code(x.code)], planes = images * channels, n, tasks
     cdef double work = <double>planes * t[0].o * t[1].o * t[2].o * q * max(t[0].k * t[1].k * t[2].k, <int64_t>1)
     cdef char* ptr[4]
-    cdef int64_t band = even(v.blocks, max(v.blocks * planes // DEPTHWISE_TASKS, <int64_t>1)) if planes < DEPTHWISE_TASKS else v.blocks
+    cdef int64_t band = even(v.blocks, max(v.blocks * planes // DEPTHWISE_TASKS,
+                                           <int64_t>1)) if planes < DEPTHWISE_TASKS else v.blocks
     describe_rows(t, &t[2] if odd == NULL else odd, &v, x, arg)
     arg[0], arg[1], arg[2] = channels, m, q
     for n in range(5):
         arg[13 + n] = strides[n] * ITEMSIZE[x.code]
     arg[18], arg[19], arg[20] = w_g * item, w_c * item, w_q * item
-    arg[42], arg[43], arg[44] = bias is not None, max(band, <int64_t>1), max(ceil_div(v.blocks, max(band, <int64_t>1)), <int64_t>1)
+    arg[42], arg[43] = bias is not None, max(band, <int64_t>1)
+    arg[44] = max(ceil_div(v.blocks, max(band, <int64_t>1)), <int64_t>1)
     tasks = planes * arg[44]
-    ptr[0], ptr[1], ptr[2], ptr[3] = out, x.ptr, w, w if bias is None else bias.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3] = out, address_of(x), w, w if bias is None else address_of(bias)
     run(find_depthwise(x.code, &v, False), ptr, arg, tasks, grain_of(work, tasks), work)
     return 0
 
@@ -156,7 +163,8 @@ cdef inline bint is_depthwise(int64_t channels, int64_t m) noexcept:
 
 
 cdef bint few_outputs(Geometry* g, int64_t m) noexcept:
-    """Whether a group has so few outputs that the tile of products would be empty, of windows that meet many of them."""
+    """Whether a group has so few outputs that the tile of products would be empty, of windows that meet many of
+    them."""
     return m <= DEPTHWISE_MOST and g.taps > 1 and g.s[0] <= 2 and g.s[1] <= 2 and g.s[2] <= 2 and g.o[2] > 1
 
 
@@ -169,12 +177,14 @@ cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exc
     cdef int64_t groups = w.sizes[0], m = w.sizes[1], q = w.sizes[2]
     x = in_lines(x)
     t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
-    return depthwise_rows(t, NULL, x, w.ptr, m * q * g.taps, q * g.taps, g.taps, m, q, bias, out.ptr, out.strides,
+    return depthwise_rows(t, NULL, x, address_of(w), m * q * g.taps, q * g.taps, g.taps, m, q, bias, address_of(out),
+                          out.strides,
                           x.sizes[0], groups * m)
 
 
 cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
-    """Into ``out`` the gradient of the input of a convolution with few channels of a group, from its weights ``[g, m, c, taps]``."""
+    """Into ``out`` the gradient of the input of a convolution with few channels of a group, from its weights ``[g, m,
+    c, taps]``."""
     cdef Taps t[3]
     cdef Taps odd
     cdef int64_t strides[5]
@@ -193,8 +203,10 @@ cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor 
                 if ways == 2:
                     odd = phase_taps(g, 2, 1, 1)
                     t[2].o = g.i[2]
-                place = out.ptr + (z * out.strides[2] + y * out.strides[3] + x * out.strides[4]) * ITEMSIZE[out.code]
-                depthwise_rows(t, &odd if ways == 2 else NULL, grad, w.ptr, m * c * g.taps, g.taps, c * g.taps, c, m, bias,
+                place = address_of(out) + (z * out.strides[2] + y * out.strides[3] + x
+                                           * out.strides[4]) * ITEMSIZE[out.code]
+                depthwise_rows(t, &odd if ways == 2 else NULL, grad, address_of(w), m * c * g.taps, g.taps,
+                               c * g.taps, c, m, bias,
                                place, strides, grad.sizes[0], groups * c)
     return 0
 
@@ -224,12 +236,12 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     room = ceil_div(g.taps, 8) * 64 + ceil_div(g.taps * v.lanes * ITEMSIZE[out.code], 64) * 64
     arg[50], arg[51] = grain, room
     memory = working(room * pieces)
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, memory.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(memory)
     run(find_depthwise(x.code, &v, True), ptr, arg, tasks, grain, work)
     return out
 
 
-# ---- channels last --------------------------------------------------------------------------------------------------------
+# ---- channels last ---------------------------------------------------------------------------------------------------
 
 cdef kernel_t find_last(kernel_t* table, int code, int64_t channels, str name) except NULL:
     from ..kernels import depthwise_last
@@ -242,8 +254,10 @@ cdef kernel_t find_last(kernel_t* table, int code, int64_t channels, str name) e
 
 
 cdef bint spreads_groups(Geometry* g, int code, int64_t channels, int64_t m) except *:
-    """Whether groups have as many outputs as inputs, a few that divide a register, and a kernel that is known for them."""
-    if channels != m or channels & (channels - 1) or not 1 < channels <= min(MOST_GROUP, last_lanes(compute_code(code))):
+    """Whether groups have as many outputs as inputs, a few that divide a register, and a kernel that is known for
+    them."""
+    if channels != m or channels & (channels - 1) or not 1 < channels <= min(MOST_GROUP,
+                                                                             last_lanes(compute_code(code))):
         return False
     return abs(g.d[2]) == 1 and (g.s[2] == 1 and 1 <= g.k[2] <= 3 or g.s[2] == 2 and g.k[2] == 3)
 
@@ -302,7 +316,8 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     arg[20] = even(g.o[1], max(LAST_ROWS // (g.o[2] * channels), <int64_t>1))
     arg[21] = bias is not None
     tasks = images * ceil_div(g.o[1], arg[20])
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, w.ptr, w.ptr if bias is None else bias.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(out), address_of(x), address_of(w), address_of(w) if bias is None
+                                      else address_of(bias))
     run(find_last(_depthwise_last[x.code], x.code, c, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
     return 0
 
@@ -320,9 +335,10 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
     parts = ceil_div(images, arg[20])
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, c, channels
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
-    ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     tasks = parts * ceil_div(channels, last_lanes(out.code))
-    run(find_last(_depthwise_last_weight[x.code], x.code, c, "depthwise_last_weight"), ptr, arg, tasks, grain_of(work, tasks), work)
+    run(find_last(_depthwise_last_weight[x.code], x.code, c, "depthwise_last_weight"), ptr, arg, tasks,
+        grain_of(work, tasks), work)
     sizes[1], sizes[2], sizes[3] = channels, c, g.taps
     strides[0], strides[1], strides[2], strides[3] = g.taps * c * channels, 1, channels, c * channels
     return alias_tensor(out, 4, sizes, strides, 0)

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from .memory cimport foreign_storage
-from .tensor cimport ITEMSIZE, Tensor, check_device
+from .tensor cimport ITEMSIZE, Tensor, address_of, check_device, is_flipped
 
 from .tensor import ALL_DTYPES, from_storage, install
 
@@ -90,7 +90,7 @@ cdef void drop_versioned(object capsule) noexcept:
 
 cdef int describe(Tensor t, DLTensor* d) except -1:
     cdef int i
-    d.data = t.ptr
+    d.data = address_of(t)
     d.device.kind, d.device.index = DL_CPU, 0
     d.ndim = t.nd
     d.dtype.kind, d.dtype.bits = DL_TYPES[t.code]
@@ -108,7 +108,8 @@ cdef int describe(Tensor t, DLTensor* d) except -1:
 
 cdef int need_pair(str name, value) except -1:
     """Refuse what is neither None nor two numbers (a device's type may be an enumeration's member)."""
-    if value is not None and not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, int) for v in value)):
+    if value is not None and not (isinstance(value, tuple) and len(value) == 2
+                                  and all(isinstance(v, int) for v in value)):
         raise TypeError(f"__dlpack__: argument '{name}' must be tuple of two ints, got {value!r}")
     return 0
 
@@ -137,8 +138,9 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
     need_pair("dl_device", dl_device)
     need_pair("max_version", max_version)
-    if t.flipped and not copy:
-        raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()" if t.is_conj() else
+    if is_flipped(t) and not copy:
+        raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()"
+                          if t.is_conj() else
                           "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
     if dl_device is not None and tuple(dl_device) != (DL_CPU, 0):
         raise BufferError(f"__dlpack__: expected device (1, 0), where this tensor is, got {tuple(dl_device)}")

@@ -12,7 +12,8 @@ cdef class dtype:
     """The type of a tensor's elements."""
 
     def __init__(self, *args, **kwargs):
-        raise TypeError(f"cannot create '{NAMESPACE}.dtype' instances; take one of {NAMESPACE}.float32, {NAMESPACE}.int64, ...")
+        raise TypeError(f"cannot create '{NAMESPACE}.dtype' instances; take one of {NAMESPACE}.float32, "
+                        f"{NAMESPACE}.int64, ...")
 
     def __repr__(self):
         return f"{NAMESPACE}.{self.name}"
@@ -55,8 +56,9 @@ cdef void _make_dtypes():
     cdef dtype d
     names = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
              "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "complex32",
-             "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
-    sizes = (1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16, 4, 1, 1, 1, 1, 1)
+             "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+             "float4_e2m1fn_x2")
+    sizes = (1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16, 4, 1, 1, 1, 1, 1, 1)
     cdef int i, j
     for i in range(NDTYPES):
         d = dtype.__new__(dtype)
@@ -64,11 +66,12 @@ cdef void _make_dtypes():
         d.itemsize = sizes[i]
         d.name = names[i]
         KIND[i] = 0 if i == BOOL else 1 if i < F16 else 3 if C64 <= i <= C32 else 2
-        DOMAIN[i] = FLOAT8 if i >= F8_E4M3FN else KIND[i]
+        DOMAIN[i] = NOWHERE if i == F4_E2M1FN_X2 else FLOAT8 if i >= F8_E4M3FN else KIND[i]
         ITEMSIZE[i] = sizes[i]
         WORK[i] = F32 if i == F16 or i == BF16 or i >= F8_E4M3FN else C64 if i == C32 else i
         REAL_OF[i] = F16 if i == C32 else F32 if i == C64 else F64 if i == C128 else i
-        COMPLEX_OF[i] = (C32 if i == F16 or i == C32 else C64 if i in (BF16, F32, C64) else C128 if i == F64 or i == C128
+        COMPLEX_OF[i] = (C32 if i == F16 or i == C32 else C64 if i in (BF16, F32, C64) else C128 if i == F64
+                         or i == C128
                          else -1)
         d.is_floating_point = KIND[i] == 2
         d.is_complex = KIND[i] == 3
@@ -86,7 +89,7 @@ cdef int _promote_rule(int a, int b):
     """PyTorch's table; NumPy's rule where PyTorch has none (wide unsigned with signed)."""
     if a == b:
         return a
-    if DOMAIN[a] == FLOAT8 or DOMAIN[b] == FLOAT8:
+    if DOMAIN[a] >= FLOAT8 or DOMAIN[b] >= FLOAT8:
         return NO_COMMON
     if KIND[a] > KIND[b] or (KIND[a] == KIND[b] and ITEMSIZE[a] > ITEMSIZE[b]):
         a, b = b, a
@@ -130,13 +133,16 @@ cdef int scalar_code(object x) except -1:
         return DEFAULT_FLOAT
     if PyComplex_Check(x):
         return COMPLEX_OF[DEFAULT_FLOAT]
+    if hasattr(x, "dtype") and hasattr(x, "item"):  # a number of NumPy's
+        return scalar_code(x.item())
     raise TypeError(f"expected a number, got {type(x).__name__}")
 
 
 cdef dtype common_dtype(int code):
     """The dtype of a promotion; an error where there is none."""
     if code == NO_COMMON:
-        raise RuntimeError("Promotion for Float8 Types is not supported: a float8 has no common dtype with another; convert "
+        raise RuntimeError("Promotion for Float8 Types is not supported: a float8 has no common dtype with another; "
+                           "convert "
                            "both with .to(dtype)")
     return <dtype>DTYPES[code]
 
@@ -158,16 +164,19 @@ def set_default_dtype(dtype d):
         TypeError: ``d`` is not a floating-point dtype.
     """
     global DEFAULT_FLOAT
-    if KIND[d.code] != 2 or DOMAIN[d.code] == FLOAT8:
+    if KIND[d.code] != 2 or DOMAIN[d.code] >= FLOAT8:
         raise TypeError(f"set_default_dtype: expected float16, bfloat16, float32 or float64, got {d}")
     DEFAULT_FLOAT = d.code
 
 
-def result_type(tensor1, tensor2):
-    """The dtype of an arithmetic operation on two tensors or numbers."""
+def result_type(*operands, **named):
+    """The dtype of an arithmetic operation on two tensors or numbers, by position or by any names."""
     cdef int levels[3]
+    operands += tuple(named.values())
+    if len(operands) != 2:
+        raise TypeError(f"result_type() takes 2 tensors or numbers, got {len(operands)}")
     levels[0] = levels[1] = levels[2] = -1
-    for x in (tensor1, tensor2):
+    for x in operands:
         _accumulate_type(x, levels)
     return common_dtype(combine_categories(levels[0], combine_categories(levels[1], levels[2])))
 
@@ -200,15 +209,18 @@ cdef class device:
         if colon:
             if index is not None:
                 raise RuntimeError(f"device: type {type!r} already names an index, got index={index} too")
-            if not number.isdigit():
+            if not number.isdecimal() or len(number) > 9 or number != str(int(number)):
                 raise RuntimeError(f"device: invalid device string {type!r}")
             index = int(number)
         if name not in ("cpu", "cuda", "meta", "mps"):
-            raise RuntimeError(f"device: expected one of cpu, cuda, meta, mps as the type, got {type!r}")
+            raise RuntimeError(f"Expected one of cpu, cuda, meta, mps device type at start of device string: {name}")
+        if index is not None and index < 0:
+            raise RuntimeError(f"device: Device index must not be negative, got {index}")
         self.type, self.index = name, index
 
     def __repr__(self):
-        return f"device(type={self.type!r})" if self.index is None else f"device(type={self.type!r}, index={self.index})"
+        return (f"device(type={self.type!r})" if self.index is None else f"device(type={self.type!r}, "
+                                                                         f"index={self.index})")
 
     def __str__(self):
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -239,11 +251,8 @@ cdef device CPU = device("cpu")
 
 
 class NoCudaError(RuntimeError, AssertionError):
-    """Work for a GPU in a build without CUDA. PyTorch raises AssertionError there, and RuntimeError where a driver is missing."""
-
-
-class OnMeta(NotImplementedError):
-    """A call asks for device meta. An op is then run by `ops/meta.py`; what is no op refuses with this."""
+    """Work for a GPU in a build without CUDA. PyTorch raises AssertionError there, and RuntimeError where a driver is
+    missing."""
 
 
 cdef int check_device(object where) except -1:
@@ -256,7 +265,7 @@ cdef int check_device(object where) except -1:
     if d.type == "cuda":
         raise NoCudaError("taeda was installed without CUDA support: tensors can be put on device 'cpu' only")
     if d.type == "meta":
-        raise OnMeta("device meta is not available here: only ops and modules make tensors without values")
+        raise NotImplementedError("device meta is not available here: only ops and modules make tensors without values")
     raise NotImplementedError(f"device {d} is not available; tensors can be put on device 'cpu'")
 
 

@@ -7,7 +7,8 @@ cdef class LeafEntry:
 
 
 cdef inline bint is_wanted(Node node, int i, set needed) except -1:
-    """Whether the gradient of input ``i`` is asked for; ``needed``: by whom, None for every input that requires grad."""
+    """Whether the gradient of input ``i`` is asked for; ``needed``: by whom, None for every input that requires
+    grad."""
     return node.targets[i] is not None and (needed is None or node.targets[i] in needed)
 
 
@@ -79,8 +80,8 @@ cdef str ACCUMULATE = "torch::autograd::AccumulateGrad"
 
 
 def watch_nodes(watcher):
-    """Have ``watcher.enter(name, number)`` called before a node runs, ``watcher.leave(what that gave)`` after it, and then
-    ``watcher.weigh(what enter gave, tensors)`` with all that it may have read and written.
+    """Have ``watcher.enter(name, number)`` called before a node runs, ``watcher.leave(what that gave)`` after it, and
+    then ``watcher.weigh(what enter gave, tensors)`` with all that it may have read and written.
 
     The number is the node's place in the order of recording. For all threads; None: nobody.
     """
@@ -144,7 +145,8 @@ cdef bint keeps_tensors(list items) except -1:
 
 
 cdef inline bint keeps_number(Node node) noexcept:
-    """Whether a number is kept in the place of a tensor, as in ``x * 2``: PyTorch saves those of ops with two operands."""
+    """Whether a number is kept in the place of a tensor, as in ``x * 2``: PyTorch saves those of ops with two
+    operands."""
     cdef int i
     cdef object x
     if node.op.noperands == 2:
@@ -175,17 +177,15 @@ cdef object add_gradients(object a, object b):
     return op_call(<object>OPERATORS[ADD], args, 2, NULL)
 
 
-cdef bint is_ours(object held) except -1:
-    """Whether a sum of gradients that is still growing is in memory that nobody else can see."""
+cdef bint is_sole(PyObject* held) except -1:
+    """Whether nobody else can see the memory of a gradient. ``held`` is borrowed from the only place that should hold
+    it."""
     cdef Tensor t
-    if type(held) is not Tensor or Py_REFCNT(<PyObject*>held) > HELD_LIMIT:
+    if not is_plain(held) or Py_REFCNT(held) != 1:
         return False
     t = <Tensor>held
-    return Py_REFCNT(<PyObject*>t.storage) == 1 and t.storage.owner is None and t.base is None and not t.leaf_grad \
-        and t.grad_fn_ is None and is_dense(t)
-
-
-cdef int HELD_LIMIT = 2  # references to a gradient where the sum is made: what holds it, and the expression that reads it
+    return Py_REFCNT(<PyObject*>t.storage) == 1 and t.storage.owner is None and not t.leaf_grad and t.grad_fn_ is None \
+        and is_dense(t)
 
 
 cdef int add_into(object a, object b) except -1:
@@ -210,20 +210,18 @@ cdef object sum_outside(object a, object b):
         swap_no_grad(previous)
 
 
-cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
-    """Add ``grad`` to ``leaf.grad``, taking it over where nobody else can see it."""
-    cdef Tensor g
-    g = <Tensor?>grad
-    if not same_sizes(leaf, g):
-        g = HELPERS["sum_to"](g, leaf.shape)
-    if g.code != leaf.code:
-        g = HELPERS["grad_cast"](g, DTYPES[leaf.code])
+cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
+    """Add the gradient of ``entry`` to ``leaf.grad``, which takes it over where nobody else can see it."""
+    if not same_sizes(leaf, <Tensor?>entry.grad):
+        entry.grad = HELPERS["sum_to"](entry.grad, leaf.shape)
+    if (<Tensor>entry.grad).code != leaf.code:
+        entry.grad = HELPERS["grad_cast"](entry.grad, DTYPES[leaf.code])
     with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
-        add_to_leaf(leaf, g, create_graph)
+        add_to_leaf(leaf, entry, create_graph)
     if leaf.post_hooks is not None:
         for hook in list(leaf.post_hooks.values()):
             if type(hook) is NodeHook:
-                (<NodeHook>hook).function((), (g,))
+                (<NodeHook>hook).function((), (entry.grad,))
             else:
                 hook(leaf)
     return 0
@@ -232,18 +230,13 @@ cdef int accumulate(Tensor leaf, object grad, bint create_graph) except -1:
 cdef object LEAF_LOCK = __import__("threading").RLock()
 
 
-cdef bint is_sparse(Tensor t) except -1:
-    return type(t) is not Tensor and t.is_sparse
-
-
-cdef int add_to_leaf(Tensor leaf, Tensor g, bint create_graph) except -1:
-    if is_sparse(g) or leaf.grad_ is not None and is_sparse(leaf.grad_):  # their sum may be of either kind
-        leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)
+cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
+    cdef bint sole = is_sole(<PyObject*>entry.grad)
+    cdef Tensor g = <Tensor>entry.grad
+    if g.holds == NOTHING or leaf.grad_ is not None and (<Tensor>leaf.grad_).holds == NOTHING:
+        leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # of sparse ones it may be sparse or dense
     elif leaf.grad_ is None:
-        # references to g: one each in accumulate, finish_leaf, deliver and run_node; the lists are emptied already
-        if not create_graph and Py_REFCNT(<PyObject*>g) <= STEAL_LIMIT and Py_REFCNT(<PyObject*>g.storage) == 1 \
-                and g.storage.owner is None and g.contiguous == leaf.contiguous and is_dense(g) and g.leaf_grad == False \
-                and g.grad_fn_ is None and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
+        if sole and not create_graph and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
             g.base = None
             leaf.grad_ = g
         else:
@@ -260,9 +253,6 @@ cdef Tensor copy_like(Tensor leaf, Tensor g):
     cdef Tensor t = empty_strided_like(g.code, leaf) if is_dense(leaf) else empty_tensor(g.code, g.nd, g.sizes)
     copy_into(t, g)
     return t
-
-
-cdef int STEAL_LIMIT = 4
 
 
 cdef list collect(list roots, dict buffers, dict leaves):
@@ -328,8 +318,7 @@ cdef class GraphTask:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
         cdef list buffer
         cdef LeafEntry entry
-        if FLIPPED:
-            grad = resolved(grad)
+        grad = resolved(grad)
         if isinstance(target, Node):
             if grad is None:
                 return 0
@@ -338,41 +327,55 @@ cdef class GraphTask:
             if buffer is None:
                 buffer = [None] * (<Node>target).noutputs
                 self.buffers[target] = buffer
-            buffer[nr] = grad if buffer[nr] is None else self.joined(buffer[nr], grad)
+            if buffer[nr] is None:
+                buffer[nr] = grad
+            elif not self.add_in_place(PyList_GET_ITEM(buffer, nr), grad):
+                buffer[nr] = add_gradients(buffer[nr], grad)
             return 0
         entry = <LeafEntry>self.leaves[target]
-        if grad is not None:
-            entry.grad = grad if entry.grad is None else self.joined(entry.grad, grad)
         entry.pending -= 1
-        if entry.pending == 0 and entry.grad is not None:
-            grad = entry.grad
-            entry.grad = None
-            self.finish_leaf(<Tensor>target, grad)
+        if grad is None:
+            return 0
+        if entry.grad is None:
+            entry.grad = grad
+        elif not self.add_in_place(<PyObject*>entry.grad, grad):
+            entry.grad = add_gradients(entry.grad, grad)
         return 0
 
-    cdef object joined(self, object held, object grad):
-        """Their sum, in the memory of ``held`` where it may be."""
-        if not self.create_graph and MODES[0] == NULL and is_ours(held) and type(grad) is Tensor \
-                and same_sizes(<Tensor>held, <Tensor>grad) and (<Tensor>held).code == (<Tensor>grad).code:
-            add_into(held, grad)
-            return held
-        return add_gradients(held, grad)
+    cdef bint add_in_place(self, PyObject* held, object grad) except -1:
+        """Add ``grad`` into the memory of ``held``, borrowed from where it waits, if that may be written; whether it
+        was."""
+        if self.create_graph or MODES[0] != NULL or not is_plain(<PyObject*>grad) or not is_sole(held) \
+                or not same_sizes(<Tensor>held, <Tensor>grad) or (<Tensor>held).code != (<Tensor>grad).code:
+            return False
+        add_into(<object>held, grad)
+        return True
 
-    cdef int finish_leaf(self, Tensor leaf, object grad) except -1:
+    cdef int settle(self, object target) except -1:
+        """Finish a leaf to which all gradients have come. Called when its entry alone holds their sum."""
+        cdef LeafEntry entry
+        if not isinstance(target, Node):
+            entry = <LeafEntry>self.leaves[target]
+            if entry.pending == 0 and entry.grad is not None:
+                self.finish_leaf(<Tensor>target, entry)
+                entry.grad = None
+        return 0
+
+    cdef int finish_leaf(self, Tensor leaf, LeafEntry entry) except -1:
         cdef bint captured = self.captures is not None and leaf in self.captures
         if not captured and self.wanted is not None and leaf not in self.wanted:
             return 0
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.values()):
-                grad = hooked(hook, grad)
+                entry.grad = hooked(hook, entry.grad)
         if captured:
-            self.capture(leaf, 0, grad)
+            self.capture(leaf, 0, entry.grad)
             return 0
         if self.into_leaves and (self.wanted is None or leaf in self.wanted):
             watcher = WATCHER
             if watcher is not None:
                 place = watcher.enter(ACCUMULATE, -1)
-            accumulate(leaf, grad, self.create_graph)
+            accumulate(leaf, entry, self.create_graph)
             if watcher is not None:
                 watcher.leave(place)
         return 0
@@ -387,6 +390,7 @@ cdef class GraphTask:
         for i in range(len(node.targets)):
             if node.targets[i] is not None:
                 self.deliver(node.targets[i], node.nrs[i], None)
+                self.settle(node.targets[i])
         return 0
 
     cdef int run_node(self, Node node, bint execute) except -1:
@@ -428,6 +432,7 @@ cdef class GraphTask:
                 made[i] = None
                 self.deliver(node.targets[i], node.nrs[i], grad)
                 grad = None
+                self.settle(node.targets[i])
         return 0
 
 
@@ -547,6 +552,7 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     try:
         for i in range(len(roots)):
             task.deliver(roots[i], numbers[i], grads[i])
+            task.settle(roots[i])
         grads = None
         for i in range(len(nodes)):
             node = <Node>nodes[i]
@@ -626,8 +632,13 @@ def leaf_node(Tensor t):
 
 cdef object find_edge(object x, int* nr):
     """The edge of a tensor, or a pair (node, number of its output) as it is."""
+    cdef object target
     if isinstance(x, Tensor):
-        return edge_of(<Tensor>x, nr)
+        target = edge_of(<Tensor>x, nr)
+        if target is None:
+            raise RuntimeError(f"a {type(x).__name__} of sizes {list(x.shape)} is not part of a graph and does not "
+                               f"require grad")
+        return target
     node, number = x[0], x[1]
     nr[0] = number
     if isinstance(node, AccumulateGrad):

@@ -9,6 +9,7 @@ from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from cpython.bytes cimport PyBytes_Check
+from cpython.pycapsule cimport PyCapsule_CheckExact
 from cpython.complex cimport PyComplex_Check, PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.list cimport PyList_Check, PyList_GET_ITEM, PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
@@ -21,7 +22,8 @@ from libc.string cimport memcpy
 
 from .memory cimport Storage, foreign_storage, new_storage
 from .tensor cimport (
-    BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK, Tensor,
+    BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
+    Tensor, address_of, is_flipped,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
@@ -38,7 +40,7 @@ cdef extern from "Python.h":
 
 #: Dtypes that NumPy does not have, by PyTorch's name for them.
 cdef dict NOT_NUMPY = {"bfloat16": "BFloat16", "complex32": "ComplexHalf", **{
-    d.name: d.name.capitalize() for d in ALL_DTYPES if d.name.startswith("float8")}}
+    d.name: d.name.capitalize() for d in ALL_DTYPES if d.name.startswith(("float8", "float4"))}}
 cdef dict CODE_BY_NAME = {d.name: (<dtype>d).code for d in ALL_DTYPES if d.name not in NOT_NUMPY}
 cdef list NUMPY = []             # NumPy dtypes by code; None for those above; filled when first needed
 cdef dict NUMPY_CODES = {}       # dtype.name is slow
@@ -92,7 +94,8 @@ cdef int code_of_numpy(object described) except -1:
 
 # ---- Python numbers and sequences ------------------------------------------------------------------------------------
 cdef int out_of_range(int code, object x) except -1:
-    kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError  # as PyTorch reads its arguments
+    # as PyTorch reads its arguments
+    kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError
     raise kind(f"value cannot be converted to type {ALL_DTYPES[code].name} without overflow: {x!r}")
 
 
@@ -253,7 +256,8 @@ cdef int element_code(object x) except -1:
     if hasattr(x, "__float__"):
         return scalar_code(0.0)
     if nested(x):
-        raise TypeError(f"tensor: '{type(x).__name__}' object cannot be interpreted as a number; its siblings are numbers")
+        raise TypeError(f"tensor: '{type(x).__name__}' object cannot be interpreted as a number; its siblings are "
+                        f"numbers")
     raise RuntimeError(f"Could not infer dtype of {type(x).__name__}: expected numbers, nested sequences or arrays")
 
 
@@ -340,7 +344,7 @@ cdef Tensor from_sequence(object data, int code):
     if nd and sizes[nd - 1] == 0:
         check_empty(data, 0, nd, sizes)
     else:
-        fill(data, 0, nd, sizes, code, t.ptr)
+        fill(data, 0, nd, sizes, code, address_of(t))
     return t
 
 
@@ -384,7 +388,7 @@ cdef Tensor shared_array(object data):
             return array_tensor(data, False)
         if isinstance(data, generic):
             return array_tensor(data.reshape(()), False)
-    if hasattr(data, "__dlpack__"):
+    if PyCapsule_CheckExact(data) or hasattr(data, "__dlpack__"):
         from .dlpack import from_dlpack
 
         return from_dlpack(data)
@@ -467,7 +471,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """``obj`` as a tensor, sharing memory where that is possible.
 
     Args:
-        obj: a tensor, a NumPy array, an object with DLPack or the buffer protocol, a number or nested sequences.
+        obj: a tensor, a NumPy array, a DLPack capsule, an object with DLPack or the buffer protocol, a number or nested
+            sequences.
         dtype: of the result. Default: that of the data.
         device: of the result.
         copy: True always copies, False never does (and raises where it must), None copies only where it must.
@@ -487,7 +492,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         t = None
     else:
         t = shared_array(obj)
-        if t is None and PyObject_CheckBuffer(obj):
+        if t is None and PyObject_CheckBuffer(obj) and len(memoryview(obj)):
             t = frombuffer(obj, dtype=ALL_DTYPES[code if code >= 0 else scalar_code(0.0)])
     if t is None or (code >= 0 and code != t.code):
         if copy is False:
@@ -605,7 +610,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             UserWarning,
             stacklevel=2,
         )
-    cdef Tensor t = from_storage(foreign_storage(<char*>held.view.buf + skip, n * item, held), ALL_DTYPES[code], (n,), (1,))
+    cdef Tensor t = from_storage(foreign_storage(<char*>held.view.buf + skip, n * item, held), ALL_DTYPES[code], (n,),
+                                 (1,))
     if requires_grad:
         t.requires_grad = True
     return t
@@ -639,14 +645,15 @@ cdef object make_array(Tensor t):
     cdef int i, item = ITEMSIZE[t.code]
     need_numpy()
     if NUMPY[t.code] is None:
-        raise TypeError(f"Got unsupported ScalarType {NOT_NUMPY[ALL_DTYPES[t.code].name]}: NumPy has no such type; convert "
+        raise TypeError(f"Got unsupported ScalarType {NOT_NUMPY[ALL_DTYPES[t.code].name]}: NumPy has no such type; "
+                        f"convert "
                         f"with .to({ALL_DTYPES[WORK[t.code]]}) first")
     shape = tuple([t.sizes[i] for i in range(t.nd)])
+    offset = address_of(t) - t.storage.data
     if t.count == 0:
         import numpy
 
         return numpy.empty(shape, NUMPY[t.code])
-    offset = t.ptr - t.storage.data
     if t.contiguous:
         return ndarray(shape, NUMPY[t.code], t.storage, offset)
     return ndarray(shape, NUMPY[t.code], t.storage, offset, tuple([t.strides[i] * item for i in range(t.nd)]))
@@ -656,19 +663,22 @@ def numpy_(self, *, force=False):
     """A NumPy array over the same memory: writing to either changes both.
 
     Args:
-        force: also give an array (possibly of a copy) where the tensor is part of a graph or a conjugated or negated view.
+        force: also give an array (possibly of a copy) where the tensor is part of a graph or a conjugated or negated
+            view.
     Raises:
-        RuntimeError: the tensor requires a gradient, which is recorded, or is a conjugated or negated view, and ``force`` is false.
+        RuntimeError: the tensor requires a gradient, which is recorded, or is a conjugated or negated view, and
+            ``force`` is false.
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
     """
     if self.requires_grad:
         if not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         self = self.detach()
-    if (<Tensor>self).flipped:
+    if is_flipped(<Tensor>self):
         if not force:
             kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
-            raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{how}().numpy() "
+            raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use "
+                               f"tensor.resolve_{how}().numpy() "
                                "instead.")
         self = cast(<Tensor>self, -1)
     return make_array(self)
@@ -704,15 +714,16 @@ def tolist(Tensor self):
     """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
     if self.nd == 0:
         return self.item()
-    if self.code >= C32 or self.flipped:
+    if self.code >= C32 or is_flipped(self):
         self = cast(self, WORK[self.code])
-    return listed(self, 0, self.ptr)
+    return listed(self, 0, address_of(self))
 
 
 def from_array(array):
     """What NumPy computed from tensors as a tensor again: over the memory of an array, of a scalar a copy."""
     need_numpy()
-    return array_tensor(array if isinstance(array, ndarray) else ndarray((), array.dtype, array.tobytes()).copy(), False)
+    return array_tensor(array if isinstance(array, ndarray) else ndarray((), array.dtype, array.tobytes()).copy(),
+                        False)
 
 
 HELPERS.update(array=to_array, from_array=from_array, tensor=tensor, from_numpy=from_numpy)

@@ -7,10 +7,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
-from .pool cimport kernel_t, parallel_for
+from .pool cimport kernel_t, launch_range
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
-    REAL_OF, U8, U16, U32, U64, WORK, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor, make_size,
+    REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
+    make_size,
 )
 
 from .tensor import DTYPE_NAMES
@@ -125,12 +126,7 @@ cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept:
-    """Launch; the GIL is given up where that pays."""
-    if work < FREE_GIL:
-        fn(ptr, arg, 0, total)
-        return
-    with nogil:
-        parallel_for(fn, ptr, arg, total, grain)
+    launch_range(fn, ptr, arg, total, grain, work < FREE_GIL)
 
 
 cdef int multiply(Product* p) except -1:
@@ -206,7 +202,8 @@ cdef int along_memory(Product* p, bint turned) except -1:
     if turned:
         swap(p)
     few, many = p.m, p.n
-    # The rows of a task: as many as make the work of one. Fetching an item of them takes as long as READ multiplications.
+    # The rows of a task: as many as make the work of one. Fetching an item of them takes as long as READ
+    # multiplications.
     block = TASK // (max(few, <int64_t>READ) * p.k) // 8 * 8
     block = many if block >= many else (8 if block < 8 else block)
     tasks = ceil_div(many, block)
@@ -224,7 +221,8 @@ cdef bint reads_rows(Product* p) noexcept:
         return False
     if p.code == BF16:
         return p.m <= FEW_SHORT_ROWS
-    # Rows that are far apart, as channels of images are, are read better as streams than by tiles, a line here and there.
+    # Rows that are far apart, as channels of images are, are read better as streams than by tiles, a line here and
+    # there.
     return (p.code == F32 or p.code == F64) and (p.m <= 1 or p.m <= FEW_SHORT_ROWS and p.b.rows >= FAR)
 
 
@@ -386,7 +384,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
 include "short_gemm.pxi"
 
 
-# ---- tensors ------------------------------------------------------------------------------------------------------------
+# ---- tensors ---------------------------------------------------------------------------------------------------------
 
 cdef int compute_code(int code) noexcept:
     """The dtype in which products are computed: integers wrap all the same, shorter floats are summed in float32."""
@@ -523,13 +521,13 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
     if c.count == 0:
         return c if kept == code else empty_tensor(code, nd, sizes)  # cast() takes integers of one width for the same
     p.c.rows, p.c.columns = p.n * size, size
-    p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = a.ptr, b.ptr, c.ptr, c.ptr, 0
+    p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = address_of(a), address_of(b), address_of(c), address_of(c), 0
     p.d.rows = p.d.columns = 0
     if d is not None:
         d = cast(d, inner)
         if d.nd and d.sizes[d.nd - 1] != 1 and d.strides[d.nd - 1] != 1:
             d = contiguous_tensor(d)
-        p.init, p.d.ptr = 1, d.ptr
+        p.init, p.d.ptr = 1, address_of(d)
         p.d.columns = step(d, 1, p.n)
         p.d.rows = step(d, 2, p.m)
     batch_stride = p.m * p.n * size
@@ -583,14 +581,14 @@ cdef Tensor few_complex_rows(Tensor a, Tensor b):
     shape_out[a.nd - 1] = n
     out = empty_tensor(a.code, a.nd, shape_out)
     if ITEMSIZE[a.code] == 8:
-        take_apart(<float*>a.ptr, <float*>parts.ptr, m * k)
+        take_apart(<float*>address_of(a), <float*>address_of(parts), m * k)
     else:
-        take_apart(<double*>a.ptr, <double*>parts.ptr, m * k)
+        take_apart(<double*>address_of(a), <double*>address_of(parts), m * k)
     both = product(parts, real_view(b), None, False)
     if ITEMSIZE[a.code] == 8:
-        join_parts(<float*>both.ptr, <float*>out.ptr, m * n)
+        join_parts(<float*>address_of(both), <float*>address_of(out), m * n)
     else:
-        join_parts(<double*>both.ptr, <double*>out.ptr, m * n)
+        join_parts(<double*>address_of(both), <double*>address_of(out), m * n)
     return out
 
 
@@ -631,7 +629,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     fn = _widen[wide.code]
     if fn == NULL:
         fn = find(_widen, wide.code, "widen")
-    ptr[0], ptr[1], arg[0] = wide.ptr, b.ptr, 2 * n
+    ptr[0], ptr[1], arg[0] = address_of(wide), address_of(b), 2 * n
     run(fn, ptr, arg, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)), <double>batch * k * n)
     out = product(real_view(a), wide, None, False)
     # Back to complex: half as many columns; the one column of a vector goes.
@@ -665,7 +663,7 @@ cdef void join_parts(real* both, real* out, int64_t count) noexcept nogil:
         out[2 * i], out[2 * i + 1] = both[2 * i] - y[2 * i + 1], both[2 * i + 1] + y[2 * i]
 
 
-# ---- checks -------------------------------------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 cdef str shape(Tensor t):
     return "x".join([str(t.sizes[i]) for i in range(t.nd)])
@@ -686,7 +684,8 @@ cdef int same_dtype(str name, Tensor a, Tensor b) except -1:
 
 cdef int no_match(str name, Tensor a, Tensor b, int64_t got, int64_t want) except -1:
     if b.nd == 1:
-        raise RuntimeError(f"{name}: size mismatch, got input ({a.sizes[a.nd - 2] if a.nd > 1 else 1}), mat ({shape(a)}), "
+        raise RuntimeError(f"{name}: size mismatch, got input ({a.sizes[a.nd - 2] if a.nd > 1 else 1}), mat "
+                           f"({shape(a)}), "
                            f"vec ({shape(b)}): the matrix has {got} columns, the vector {want} elements")
     raise RuntimeError(f"{name}: mat1 and mat2 shapes cannot be multiplied ({shape(a)} and {shape(b)}): "
                        f"mat1 has {got} columns, mat2 {want} rows")
@@ -705,8 +704,10 @@ cdef int check_product(str name, Tensor a, Tensor b) except -1:
     for i in range(3, min(a.nd, b.nd) + 1):
         x, y = a.sizes[a.nd - i], b.sizes[b.nd - i]
         if x != y and x != 1 and y != 1:
-            raise RuntimeError(f"{name}: the batch sizes {make_size(a.nd - 2, a.sizes)} and {make_size(b.nd - 2, b.sizes)} "
-                               f"cannot be broadcast: The size of tensor a ({x}) must match the size of tensor b ({y}) at "
+            raise RuntimeError(f"{name}: the batch sizes {make_size(a.nd - 2, a.sizes)} and "
+                               f"{make_size(b.nd - 2, b.sizes)} "
+                               f"cannot be broadcast: The size of tensor a ({x}) must match the size of tensor b ({y}) "
+                               f"at "
                                f"non-singleton dimension {max(a.nd, b.nd) - i}")
     return 0
 
@@ -749,18 +750,21 @@ def linear(Tensor input, Tensor weight, Tensor bias=None):
     if bias is not None:
         if bias.code != input.code:
             raise RuntimeError(f"linear: expected bias of dtype {kind(input)} like the input, got {kind(bias)}")
-        if weight.nd == 2 and (bias.nd > 1 or (bias.nd == 1 and bias.sizes[0] != weight.sizes[0] and bias.sizes[0] != 1)):
+        if weight.nd == 2 and (bias.nd > 1 or (bias.nd == 1 and bias.sizes[0] != weight.sizes[0]
+                                               and bias.sizes[0] != 1)):
             raise RuntimeError(f"linear: bias of shape ({shape(bias)}) does not fit {weight.sizes[0]} output features; "
                                f"expected ({weight.sizes[0]})")
         if weight.nd == 1 and bias.nd > 0:
-            raise RuntimeError(f"linear: expected a bias without dimensions beside a weight of one, got ({shape(bias)})")
+            raise RuntimeError(f"linear: expected a bias without dimensions beside a weight of one, got "
+                               f"({shape(bias)})")
     if bias is not None and KIND[input.code] == 3:
         return product(input, weight, None, weight.nd == 2) + bias
     return product(input, weight, bias, weight.nd == 2)
 
 
 def dot(Tensor a, Tensor b, bint conjugated=False):
-    """The sums of chunks of the inner product of two vectors of one dtype and length; ``conjugated``: of complex ``a``."""
+    """The sums of chunks of the inner product of two vectors of one dtype and length; ``conjugated``: of complex
+    ``a``."""
     cdef bint parts = KIND[a.code] == 3
     cdef int inner = compute_code(a.code)
     cdef int64_t n = a.count, chunks
@@ -776,7 +780,7 @@ def dot(Tensor a, Tensor b, bint conjugated=False):
     arg[0] = 2 * n if parts else n
     chunks = ceil_div(arg[0], _chunk)
     cdef Tensor out = empty_tensor(inner, 0 if chunks == 1 else 1, &chunks)
-    ptr[0], ptr[1], ptr[2] = out.ptr, a.ptr, b.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(a), address_of(b)
     run(fn, ptr, arg, chunks, 4, arg[0])
     return out
 

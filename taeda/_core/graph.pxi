@@ -20,13 +20,15 @@ cdef class Saved:
     cdef object packed
     cdef object unpack
     cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
-    cdef object written          # of an output that was written in place through a view: a weak reference to its CopySlices
+    # of an output that was written in place through a view: a weak reference to its CopySlices
+    cdef object written
 
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version):
     cdef Saved s = <Saved>Saved.__new__(Saved)
     if t.inference:
-        raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get a "
+        raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get "
+                           "a "
                            "normal tensor and use it in autograd.")
     s.version = version
     s.is_output = is_output
@@ -52,7 +54,8 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
     finally:
         swap_no_grad(previous)
     if s.tensor.storage.version != version:
-        raise RuntimeError("A saved tensor pack hook is modifying its input in place, which would change the forward pass. "
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place, which would change the forward "
+                           "pass. "
                            "Clone the input first.")
     if not s.is_output and s.made_by is None and s.tensor.leaf_grad:
         s.leaf = s.tensor
@@ -61,7 +64,8 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
 
 
 cdef Node output_maker(Saved s, Node node):
-    """What made a saved output of ``node``: itself, or where the op wrote through a view, the base and the view of it."""
+    """What made a saved output of ``node``: itself, or where the op wrote through a view, the base and the view of
+    it."""
     cdef Node outer = s.written() if s.written is not None else None
     return node if outer is None else view_node((<CopySlices>outer.custom).base, (<CopySlices>outer.custom).view, outer)
 
@@ -168,7 +172,8 @@ cdef object dtype_of(object x):
 @cython.freelist(256)
 @cython.trashcan(True)
 cdef class Node:
-    """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input gradients."""
+    """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input
+    gradients."""
 
     def __cinit__(self):
         self.nrs = self.nr_inline
@@ -217,6 +222,13 @@ cdef class Node:
 
     def __call__(self, *grads):
         """The gradients of the inputs for gradients of the outputs."""
+        if len(grads) != self.noutputs:
+            raise TypeError(f"{self.name()}: expected {self.noutputs} arguments, got {len(grads)} instead")
+        for i, g in enumerate(grads):
+            if g is not None and not isinstance(g, Tensor):
+                raise TypeError(f"{self.name()}: argument {i} is not a Tensor")
+        if self.op is None and self.custom is None or all([g is None for g in grads]):
+            return None if len(self.targets) == 1 else (None,) * len(self.targets)
         result = apply_node(self, list(grads), None)
         return result[0] if len(result) == 1 else tuple(result)
 
@@ -354,7 +366,8 @@ cdef inline int make_room(Node node, int n) except -1:
 
 
 cdef inline int number_node(Node node) except -1:
-    """Place the node in the order of recording: after everything its edges lead to, which may have been made just now."""
+    """Place the node in the order of recording: after everything its edges lead to, which may have been made just
+    now."""
     global SEQUENCE
     SEQUENCE += 1
     node.seq = SEQUENCE
@@ -402,22 +415,14 @@ cdef Saved save_as_it_was(Tensor t, Tensor before):
     return s
 
 
-cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
-    """A node for ``op`` on its inputs, with what their derivatives need of the arguments.
-
-    Args:
-        before: of an in-place op whose derivative needs its first argument, a copy of that from before the op.
-    """
-    cdef Node node = <Node>Node.__new__(Node)
-    cdef int i, j, nr, position, n = op.ndiff
-    cdef uint64_t args = 0, shapes = 0
+cdef int set_op_edges(Node node, PyObject** bound, uint64_t* args, uint64_t* shapes) except -1:
+    """Point the node at what made its op's differentiable arguments; tells which arguments and sizes must be saved for
+    them."""
+    cdef Op op = node.op
+    cdef int i, nr, n = op.ndiff
     cdef object x, target
     cdef tuple targets
     cdef bint has_list = False
-    cdef Storage written = (<Tensor>bound[0]).storage if inplace else None
-    node.op = op
-    if written is not None:
-        written.version -= 1  # the edges are those from before the write: another view of what was written is not yet stale
     for i in range(n):
         x = <object>bound[op.diff_pos[i]]
         if PyList_Check(x) or PyTuple_Check(x):
@@ -433,27 +438,46 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
             else:
                 flat.append(x)
                 counts.append(-1)
-            args |= op.save_args[i]
-            shapes |= op.save_shapes[i]
+            args[0] |= op.save_args[i]
+            shapes[0] |= op.save_shapes[i]
         node.counts = tuple(counts)
-        set_edges(node, flat)
+        return set_edges(node, flat)
+    targets = PyTuple_New(n)
+    make_room(node, n)
+    for i in range(n):
+        x = <object>bound[op.diff_pos[i]]
+        nr = 0
+        target = edge_of(<Tensor>x, &nr) if isinstance(x, Tensor) else None
+        if target is not None:
+            args[0] |= op.save_args[i]
+            shapes[0] |= op.save_shapes[i]
+        Py_INCREF(target)
+        PyTuple_SET_ITEM(targets, i, target)
+        node.nrs[i] = nr
+    node.targets = targets
+    return number_node(node)
+
+
+cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
+    """A node for ``op`` on its inputs, with what their derivatives need of the arguments.
+
+    Args:
+        before: of an in-place op whose derivative needs its first argument, a copy of that from before the op.
+    """
+    cdef Node node = <Node>Node.__new__(Node)
+    cdef int i
+    cdef uint64_t args = 0, shapes = 0
+    cdef Storage written = (<Tensor>bound[0]).storage if inplace else None
+    node.op = op
+    if written is None:
+        set_op_edges(node, bound, &args, &shapes)
     else:
-        targets = PyTuple_New(n)
-        make_room(node, n)
-        for i in range(n):
-            x = <object>bound[op.diff_pos[i]]
-            nr = 0
-            target = edge_of(<Tensor>x, &nr) if isinstance(x, Tensor) else None
-            if target is not None:
-                args |= op.save_args[i]
-                shapes |= op.save_shapes[i]
-            Py_INCREF(target)
-            PyTuple_SET_ITEM(targets, i, target)
-            node.nrs[i] = nr
-        node.targets = targets
-        number_node(node)
-    if written is not None:
-        written.version += 1
+        # the edges are those from before the write: another view of what was written is not yet stale
+        written.version -= 1
+        try:
+            set_op_edges(node, bound, &args, &shapes)
+        finally:
+            written.version += 1
     if args:
         node.args = [None] * op.nparams
         for i in range(op.nparams):
@@ -527,12 +551,13 @@ cdef int own_outputs(Node node, object result) except -1:
     return 0
 
 
-# ---- in-place ----------------------------------------------------------------------------------------------------------
+# ---- in-place --------------------------------------------------------------------------------------------------------
 
 cdef int check_inplace(Tensor t, bint record) except -1:
     """Raise where the graph forbids writing to ``t``; ``record``: the op is about to be recorded."""
     if t.inference and not INFERENCE[0]:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
+                           "clone "
                            "to get a normal tensor before doing inplace update.")
     if NO_GRAD[0]:
         return 0
@@ -552,10 +577,12 @@ cdef int raise_unrecordable(Tensor t, bint base_written) except -1:
     cdef str what = "its base or another view of its base has been modified inplace" if base_written else \
         "is being modified inplace"
     if t.creation == IN_FUNCTION:
-        raise RuntimeError(f"a view that a custom Function returned (or an input that it returned as it is) and {what}, which "
+        raise RuntimeError(f"a view that a custom Function returned (or an input that it returned as it is) and "
+                           f"{what}, which "
                            f"would bypass the Function's backward. Clone the output of the Function.")
     where = "no_grad mode" if t.creation == IN_NO_GRAD else "inference mode"
-    raise RuntimeError(f"A view was created in {where} and {what} with grad mode enabled, which cannot be recorded. Make the "
+    raise RuntimeError(f"A view was created in {where} and {what} with grad mode enabled, which cannot be recorded. "
+                       f"Make the "
                        f"view where grad mode is enabled, write in no_grad mode, or use the out-of-place form.")
 
 
@@ -571,23 +598,26 @@ cdef inline int tie_view(Tensor t, Tensor source) noexcept:
 
 
 cdef object geometry(Tensor t, Tensor base):
-    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it is flipped."""
+    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it is
+    flipped."""
     cdef int i
     return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
-            (t.ptr - base.ptr) // ITEMSIZE[t.code], DTYPES[t.code], flipped_against(t, base))
+            (t.raw - base.raw) // ITEMSIZE[t.code], DTYPES[t.code], flipped_against(t, base))
 
 
 cdef object flipped_against(Tensor t, Tensor base):
-    """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None where it is neither or both."""
+    """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None where it is neither or
+    both."""
     cdef int d
-    if KIND[t.code] == KIND[base.code] or not base.flipped:
-        return bool(t.flipped != base.flipped)
+    if KIND[t.code] == KIND[base.code] or not is_flipped(base):
+        return bool(is_flipped(t) != is_flipped(base))
     if KIND[t.code] == 3:
         return None
     for d in range(t.nd):
         if t.sizes[d] > 1 and t.strides[d] % 2:  # real parts and imaginary ones
             return None
-    return bool(t.flipped != <bint>((t.ptr - base.ptr) // ITEMSIZE[t.code] % 2))  # of a real part the base's sign is none
+    # of a real part the base's sign is none
+    return bool(is_flipped(t) != <bint>((t.raw - base.raw) // ITEMSIZE[t.code] % 2))
 
 
 cdef class ViewBackward:
@@ -719,7 +749,8 @@ def _no_gradient(grads):
 
 
 cdef int move_retained(Tensor t, Node node) except -1:
-    """``retain_grad`` is about the tensor as it is now: follow it to the node of the in-place op (None: not made yet)."""
+    """``retain_grad`` is about the tensor as it is now: follow it to the node of the in-place op (None: not made
+    yet)."""
     if t.grad_fn_ is not None and t.grad_fn_.retained is not None:
         t.grad_fn_.retained.pop(t.nr, None)
     if node is not None:

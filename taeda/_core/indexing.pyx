@@ -1,13 +1,13 @@
 """Launchers of reads and writes by index: rows, elements along a dimension, masks.
 
-An index out of range raises before anything is written. What the indices mean (slices, masks, broadcasting) is settled in
-:mod:`taeda.ops.indexing`; here an indexed tensor has its indexed dimensions next to each other.
+An index out of range raises before anything is written. What the indices mean (slices, masks, broadcasting) is settled
+in :mod:`taeda.ops.indexing`; here an indexed tensor has its indexed dimensions next to each other.
 """
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from .pool cimport kernel_t, parallel_for
+from .pool cimport kernel_t, launch_range
 from .tensor cimport (
     I64,
     ITEMSIZE,
@@ -15,7 +15,7 @@ from .tensor cimport (
     MAXDIM,
     NDTYPES,
     REAL_OF,
-    Tensor,
+    Tensor, address_of,
     alias_tensor,
     contiguous_tensor,
     copy_into,
@@ -64,11 +64,7 @@ cdef int launch(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int6
     if unit_bytes < 16:
         unit_bytes = 16
     grain = PIECE // unit_bytes if unit_bytes < PIECE else 1
-    if total <= grain * 2:
-        fn(ptr, arg, 0, total)
-    else:
-        with nogil:
-            parallel_for(fn, ptr, arg, total, grain)
+    launch_range(fn, ptr, arg, total, grain, total <= grain * 2)
     return 0
 
 
@@ -93,7 +89,7 @@ cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
     cdef char* ptr[2]
     if CHECK[wrap] == NULL:
         CHECK[wrap] = build("check_bounds", (bool(wrap),))
-    ptr[0], ptr[1] = <char*>&bad, index.ptr
+    ptr[0], ptr[1] = <char*>&bad, address_of(index)
     launch(CHECK[wrap], ptr, &size, index.count, 8)
     return bad == 0
 
@@ -112,8 +108,9 @@ cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
         t = <Tensor>indices[k]
         n = source.sizes[first + k]
         for i in range(t.count):
-            if (<int64_t*>t.ptr)[i] < -n or (<int64_t*>t.ptr)[i] >= n:
-                raise IndexError(f"index {(<int64_t*>t.ptr)[i]} is out of bounds for dimension {first + k} with size {n}")
+            if (<int64_t*>address_of(t))[i] < -n or (<int64_t*>address_of(t))[i] >= n:
+                raise IndexError(f"index {(<int64_t*>address_of(t))[i]} is out of bounds for dimension {first + k} "
+                                 f"with size {n}")
     raise IndexError("index out of range")
 
 
@@ -151,10 +148,10 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
         fn = OFFSETS[n]
     else:
         fn = build("offsets", (n,))
-    ptr[0], ptr[1] = out.ptr, <char*>&bad
+    ptr[0], ptr[1] = address_of(out), <char*>&bad
     for k in range(n):
         t = <Tensor>indices[k]
-        ptr[2 + k] = t.ptr
+        ptr[2 + k] = address_of(t)
         arg[2 * k] = source.sizes[first + k]
         arg[2 * k + 1] = source.strides[first + k] * ITEMSIZE[source.code]
     launch(fn, ptr, arg, out.count, 8 * n)
@@ -242,8 +239,8 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     else:
         inner = STRIDED
     ptr[1] = <char*>&bad
-    ptr[3] = index.ptr
-    ptr[0], ptr[2] = (near.ptr, far.ptr) if action == GET else (far.ptr, near.ptr)
+    ptr[3] = address_of(index)
+    ptr[0], ptr[2] = (address_of(near), address_of(far)) if action == GET else (address_of(far), address_of(near))
     work = arg[1] * arg[2] * item
     if action <= PUT:
         k = log2_item(item)
@@ -286,31 +283,29 @@ cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t units, int64_t work, int64_t low,
                         int64_t extent) except -1:
-    """Writes to one place happen in the order of the index: a thread takes all of it, for the outer positions or for the rows
-    of the indexed side that it owns.
+    """Writes to one place happen in the order of the index: a thread takes all of it, for the outer positions or for
+    the rows of the indexed side that it owns.
 
-    There are ``p`` outer positions, ``units`` of the kernel for each, ``work`` bytes of each row, and byte offsets of rows
-    within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the processor asks
-    ahead for lines of the other's part.
+    There are ``p`` outer positions, ``units`` of the kernel for each, ``work`` bytes of each row, and byte offsets of
+    rows within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the
+    processor asks ahead for lines of the other's part.
     """
     cdef int64_t total = arg[0] * work, parts = 8 if work >= 1024 else 4
     cdef Ranges r
     arg[15], arg[16] = low, low + extent
-    if p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128):
-        fn(ptr, arg, 0, p * units)
-    elif p >= 8 or work < 128:
-        with nogil:
-            parallel_for(fn, ptr, arg, p * units, (PIECE // total + 1 if total < PIECE else 1) * units)
+    cdef bint small = p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128)
+    if small or p >= 8 or work < 128:
+        launch_range(fn, ptr, arg, p * units, (PIECE // total + 1 if total < PIECE else 1) * units, small)
     else:
         memcpy(r.ptr, ptr, sizeof(r.ptr))
         memcpy(r.arg, arg, sizeof(r.arg))
         r.fn, r.units, r.low, r.width = fn, p * units, low, (extent + parts - 1) // parts
-        with nogil:
-            parallel_for(write_range, <char**>&r, NULL, parts, 1)
+        launch_range(write_range, <char**>&r, NULL, parts, 1, False)
     return 0
 
 
-cdef int move_rows_slowly(Tensor far, Tensor near, list indices, int first, int action, bint wrap, bint far_too) except -1:
+cdef int move_rows_slowly(Tensor far, Tensor near, list indices, int first, int action, bint wrap,
+                          bint far_too) except -1:
     """Layouts that the kernel has no arguments for: through contiguous copies."""
     cdef Tensor f = contiguous_tensor(far) if far_too else far
     cdef Tensor n
@@ -350,14 +345,16 @@ cdef Tensor take_rows(Tensor source, list indices, int first, bint wrap):
 
 
 def index_get(Tensor source, list indices, int first, bint wrap=True):
-    """``source[:, ..., index 0, index 1, ..., :]``: the indices, of one shape, are for dimensions ``first`` and after."""
+    """``source[:, ..., index 0, index 1, ..., :]``: the indices, of one shape, are for dimensions ``first`` and
+    after."""
     return take_rows(source, [as_index(<Tensor>t) for t in indices], first, wrap)
 
 
 def index_set(Tensor target, list indices, int first, Tensor values, int action=PUT, bint wrap=True):
     """Write ``values``, of the shape that :func:`index_get` gives, or accumulate them (``action``).
 
-    ``action`` is 1 to write, then 2 add, 3 multiply, 4 minimum, 5 maximum. Of several writes to one place the last counts.
+    ``action`` is 1 to write, then 2 add, 3 multiply, 4 minimum, 5 maximum. Of several writes to one place the last
+    counts.
     """
     cdef list ready = [as_index(<Tensor>t) for t in indices]
     move_rows(target, values, ready, first, action, wrap)
@@ -368,8 +365,8 @@ def index_set(Tensor target, list indices, int first, Tensor values, int action=
 def along(Tensor far, Tensor near, Tensor index, int dim, int action):
     """Gather from (``action`` 0) or scatter to ``far`` along ``dim``, at all positions of ``index``.
 
-    ``near`` has at least the sizes of ``index``, in other dimensions than ``dim`` so has ``far``. False where an index is out
-    of range: then nothing was written.
+    ``near`` has at least the sizes of ``index``, in other dimensions than ``dim`` so has ``far``. False where an index
+    is out of range: then nothing was written.
     """
     return move_along(far, near, index, dim, action)
 
@@ -418,7 +415,8 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
 
 
 cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
-    """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range (``trusted``)."""
+    """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range
+    (``trusted``)."""
     cdef int d, k, nd = at.nd, inner, outer = 0, what, parts, kind
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef int64_t arg[10 + 4 * MAXDIM]
@@ -462,8 +460,8 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
             arg[k - 3], arg[k - 2], arg[k - 1] = arg[k + 1], arg[k + 2], arg[k + 3]
         else:
             outer += 1
-    # Units: outer positions, times parts of the inner dimension: of so much that the indexed side of a part stays near, and
-    # of at least 256 items (of 64, 1024 x 1024 float32 took 5.8 ms, so 3.1).
+    # Units: outer positions, times parts of the inner dimension: of so much that the indexed side of a part stays near,
+    # and of at least 256 items (of 64, 1024 x 1024 float32 took 5.8 ms, so 3.1).
     arg[2] = arg[1]
     if not last and at.count >= 16384:
         size_bytes = size * item
@@ -483,9 +481,9 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
         if outer < 8:
             ALONG[what][action][kind][outer] = fn
-    ptr[0], ptr[2] = (near.ptr, far.ptr) if action == GET else (far.ptr, near.ptr)
+    ptr[0], ptr[2] = (address_of(near), address_of(far)) if action == GET else (address_of(far), address_of(near))
     ptr[1] = <char*>&bad
-    ptr[3] = at.ptr
+    ptr[3] = address_of(at)
     launch(fn, ptr, arg, units, at.count // units * 16)
     return bad == 0
 
@@ -535,15 +533,15 @@ cdef Tensor count_true(Tensor mask):
     if COUNT_MASK == NULL:
         TOTAL = build("running_total", ())
         COUNT_MASK = build("count_mask", ())
-    ptr[0], ptr[1] = counts.ptr, mask.ptr
+    ptr[0], ptr[1] = address_of(counts), address_of(mask)
     launch(COUNT_MASK, ptr, &n, blocks, BLOCK)
-    ptr[0], ptr[1] = starts.ptr, counts.ptr
+    ptr[0], ptr[1] = address_of(starts), address_of(counts)
     TOTAL(ptr, &blocks, 0, 1)
     return starts
 
 
-cdef inline int64_t last_of(Tensor starts) noexcept:
-    return (<int64_t*>starts.ptr)[starts.count - 1]
+cdef inline int64_t last_of(Tensor starts) except -1:
+    return (<int64_t*>address_of(starts))[starts.count - 1]
 
 
 def mask_starts(Tensor mask):
@@ -583,7 +581,7 @@ cdef Tensor positions_of(Tensor mask, Tensor starts=None):
         fn = POSITIONS[nd]
     else:
         fn = build("mask_positions", (nd,))
-    ptr[0], ptr[1], ptr[2] = out.ptr, m.ptr, starts.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(m), address_of(starts)
     arg[0] = m.count
     for d in range(1, nd):
         arg[d] = m.sizes[d]
@@ -593,7 +591,8 @@ cdef Tensor positions_of(Tensor mask, Tensor starts=None):
 
 
 def mask_get(Tensor source, Tensor mask, Tensor starts=None):
-    """The elements of ``source`` where ``mask``, of the same shape, is true; ``starts`` as for :func:`true_positions`."""
+    """The elements of ``source`` where ``mask``, of the same shape, is true; ``starts`` as for
+    :func:`true_positions`."""
     return select_where(source, mask, starts)
 
 
@@ -608,7 +607,7 @@ cdef Tensor select_where(Tensor source, Tensor mask, Tensor starts=None):
     cdef char* ptr[4]
     if SELECT[k] == NULL:
         SELECT[k] = build("mask_select", (ITEMSIZE[s.code],))
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, s.ptr, m.ptr, starts.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(s), address_of(m), address_of(starts)
     if n:
         launch(SELECT[k], ptr, &m.count, starts.count - 1, BLOCK * 8)
     return out
@@ -626,7 +625,7 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
         return False
     if SCATTER[k] == NULL:
         SCATTER[k] = build("mask_scatter", (ITEMSIZE[t.code],))
-    ptr[0], ptr[1], ptr[2], ptr[3] = t.ptr, s.ptr, m.ptr, starts.ptr
+    ptr[0], ptr[1], ptr[2], ptr[3] = address_of(t), address_of(s), address_of(m), address_of(starts)
     launch(SCATTER[k], ptr, &m.count, starts.count - 1, BLOCK * 8)
     if t is not target:
         copy_into(target, t)

@@ -1,10 +1,10 @@
 """Calls of a LAPACK routine for every matrix of a batch, with the lock released; and factorisations of small matrices.
 
-LAPACK takes every argument by address, so one caller serves all routines: it is given an address and a step in bytes per
-argument. The library is found by ``ops/linalg/lapack.py``; this module knows no routine.
+LAPACK takes every argument by address, so one caller serves all routines: it is given an address and a step in bytes
+per argument. The library is found by ``ops/linalg/lapack.py``; this module knows no routine.
 
-For matrices up to ``SMALL`` rows the library's own preparations cost more than the arithmetic, so that LU, QR, Cholesky and the
-substitutions are also written here, on rows.
+For matrices up to ``SMALL`` rows the library's own preparations cost more than the arithmetic, so that LU, QR, Cholesky
+and the substitutions are also written here, on rows.
 """
 
 cimport cython
@@ -14,12 +14,16 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from .pool import get_num_threads
-from .tensor cimport C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor
+from .tensor cimport (
+    C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype,
+    empty_tensor,
+)
 
 cdef enum:
     MAXIMUM = 26  # arguments, with the lengths that Fortran passes behind them for its character arguments
 
-ctypedef void (*routine_t)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
+ctypedef void (*routine_t)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
+                           void*,
                            void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
                            void*) noexcept nogil
 ctypedef void (*set_threads_t)(int) noexcept nogil
@@ -49,10 +53,10 @@ def call(size_t routine, int64_t count, *arguments):
     Args:
         routine: address of a Fortran routine.
         count: how many times to call it.
-        arguments: an int (a Fortran integer), a one-letter str, None (a null address), or a Tensor of which each call gets
-            the next ``numel / count`` elements; ``(tensor,)`` gives all calls the whole of it. Tensors are read and
-            written as they lie in memory. ``...`` stands for two arguments, a work space and its size: the routine is
-            asked first how much it wants, in elements of the first Tensor's dtype.
+        arguments: an int (a Fortran integer), a one-letter str, None (a null address), or a Tensor of which each call
+            gets the next ``numel / count`` elements; ``(tensor,)`` gives all calls the whole of it. Tensors are read
+            and written as they lie in memory. ``...`` stands for two arguments, a work space and its size: the routine
+            is asked first how much it wants, in elements of the first Tensor's dtype.
     """
     cdef int n = 0, i, work = -1, code = -1
     cdef int64_t k, wanted
@@ -66,13 +70,14 @@ def call(size_t routine, int64_t count, *arguments):
     cdef size_t one = 1
     if len(arguments) + 5 > MAXIMUM:
         raise ValueError(f"lapack: at most {MAXIMUM - 5} arguments, got {len(arguments)}")
-    for i in range(MAXIMUM):  # behind the arguments: lengths of strings. A callee that expects fewer does not look at them.
+    # behind the arguments: lengths of strings. A callee that expects fewer does not look at them.
+    for i in range(MAXIMUM):
         at[i] = <char*>one
         step[i] = 0
     for item in arguments:
         if isinstance(item, Tensor):
             t = <Tensor>item
-            at[n] = t.ptr
+            at[n] = address_of(t)
             if count > 0:
                 step[n] = t.count // count * ITEMSIZE[t.code]
             if code < 0:
@@ -92,7 +97,7 @@ def call(size_t routine, int64_t count, *arguments):
             n += 1
         else:
             t = <Tensor?>item[0]
-            at[n] = t.ptr
+            at[n] = address_of(t)
         n += 1
     follow_threads()
     cdef routine_t f = <routine_t>routine
@@ -118,7 +123,7 @@ cdef inline void invoke(routine_t f, char** at) noexcept nogil:
       at[15], at[16], at[17], at[18], at[19], at[20], at[21], at[22], at[23], at[24], at[25])
 
 
-# ---- memory -------------------------------------------------------------------------------------------------------------
+# ---- memory ----------------------------------------------------------------------------------------------------------
 
 
 def zero_ints(*sizes):
@@ -128,7 +133,7 @@ def zero_ints(*sizes):
     for i in range(len(sizes)):
         shape[i] = sizes[i]
     cdef Tensor made = empty_tensor(I32, len(sizes), shape)
-    memset(made.ptr, 0, made.count * 4)
+    memset(address_of(made), 0, made.count * 4)
     return made
 
 
@@ -177,12 +182,12 @@ def any_nonzero(Tensor info):
     """Whether an int32 tensor as this module's callers make it (dense) has an element other than 0."""
     cdef int64_t i
     for i in range(info.count):
-        if (<int32_t*>info.ptr)[i]:
+        if (<int32_t*>address_of(info))[i]:
             return True
     return False
 
 
-# ---- small matrices -----------------------------------------------------------------------------------------------------
+# ---- small matrices --------------------------------------------------------------------------------------------------
 
 cdef enum:
     LIMIT = 32
@@ -314,7 +319,8 @@ cdef void substitute_triangle(scalar* a, scalar* x, int64_t n, int64_t width, bi
 
 
 cdef int32_t factor_cholesky(scalar* a, int64_t n) noexcept nogil:
-    """The lower factor in place of the lower triangle of the rows ``a``, zeros above; the first minor that is not positive."""
+    """The lower factor in place of the lower triangle of the rows ``a``, zeros above; the first minor that is not
+    positive."""
     cdef int64_t i, j, k
     cdef double d
     cdef scalar x
@@ -373,7 +379,8 @@ cdef double largest_of(scalar* x, int64_t step, int64_t n) noexcept nogil:
     return largest
 
 
-cdef void reflect(scalar* v, int64_t step, scalar tau, scalar* rows, int64_t width, int64_t m, int64_t n, scalar* w) noexcept nogil:
+cdef void reflect(scalar* v, int64_t step, scalar tau, scalar* rows, int64_t width, int64_t m, int64_t n,
+                  scalar* w) noexcept nogil:
     """``rows -= tau v (v^H rows)`` for ``m`` rows, ``width`` apart, of ``n``; ``v[0]`` counts as 1."""
     cdef int64_t i, j
     cdef scalar x
@@ -394,7 +401,8 @@ cdef void reflect(scalar* v, int64_t step, scalar tau, scalar* rows, int64_t wid
 
 
 cdef void factor_qr(scalar* a, int64_t m, int64_t n, scalar* tau, scalar* w) noexcept nogil:
-    """``R`` on and above the diagonal of the rows ``a``, below it the reflectors, with the signs that LAPACK gives them."""
+    """``R`` on and above the diagonal of the rows ``a``, below it the reflectors, with the signs that LAPACK gives
+    them."""
     cdef int64_t j
     cdef int64_t i
     cdef double whole, beta
@@ -474,7 +482,8 @@ cdef void run_lu(scalar* a, int64_t count, int64_t m, int64_t n, int32_t* pivots
         info[b] = factor_lu(a + b * m * n, m, n, pivots + b * min(m, n))
 
 
-cdef void run_substitution(scalar* a, int64_t a_step, int32_t* pivots, int64_t p_step, scalar* x, int64_t count, int64_t n,
+cdef void run_substitution(scalar* a, int64_t a_step, int32_t* pivots, int64_t p_step, scalar* x, int64_t count,
+                           int64_t n,
                            int64_t width, int form) noexcept nogil:
     cdef int64_t b
     for b in range(count):
@@ -500,7 +509,7 @@ cdef Tensor fresh(Tensor x):
     if not made.count:
         return made
     if x.contiguous:
-        memcpy(made.ptr, x.ptr, made.count * ITEMSIZE[x.code])
+        memcpy(address_of(made), address_of(x), made.count * ITEMSIZE[x.code])
     else:
         copy_into(made, x)
     return made
@@ -518,17 +527,17 @@ def small_lu(Tensor x):
     cdef Tensor info = empty_tensor(I32, nd - 2, sizes)
     sizes[nd - 2] = min(m, n)
     cdef Tensor pivots = empty_tensor(I32, nd - 1, sizes)
-    cdef int32_t* p = <int32_t*>pivots.ptr
-    cdef int32_t* codes = <int32_t*>info.ptr
+    cdef int32_t* p = <int32_t*>address_of(pivots)
+    cdef int32_t* codes = <int32_t*>address_of(info)
     with nogil:
         if x.code == F32:
-            run_lu[float](<float*>LU.ptr, count, m, n, p, codes)
+            run_lu[float](<float*>address_of(LU), count, m, n, p, codes)
         elif x.code == F64:
-            run_lu[double](<double*>LU.ptr, count, m, n, p, codes)
+            run_lu[double](<double*>address_of(LU), count, m, n, p, codes)
         elif x.code == C64:
-            run_lu[cython.floatcomplex](<float complex*>LU.ptr, count, m, n, p, codes)
+            run_lu[cython.floatcomplex](<float complex*>address_of(LU), count, m, n, p, codes)
         else:
-            run_lu[cython.doublecomplex](<double complex*>LU.ptr, count, m, n, p, codes)
+            run_lu[cython.doublecomplex](<double complex*>address_of(LU), count, m, n, p, codes)
     return LU, pivots, info
 
 
@@ -538,17 +547,21 @@ def small_substitution(Tensor LU, Tensor pivots, Tensor B, int form):
     cdef Tensor X = fresh(B)
     cdef int64_t count = X.count // (n * width) if n * width else 0
     cdef int64_t a_step = n * n if LU.count > n * n else 0, p_step = n if a_step else 0
-    cdef int32_t* p = <int32_t*>pivots.ptr
+    cdef int32_t* p = <int32_t*>address_of(pivots)
     with nogil:
         if LU.code == F32:
-            run_substitution[float](<float*>LU.ptr, a_step, p, p_step, <float*>X.ptr, count, n, width, form)
+            run_substitution[float](<float*>address_of(LU), a_step, p, p_step, <float*>address_of(X), count, n, width,
+                                    form)
         elif LU.code == F64:
-            run_substitution[double](<double*>LU.ptr, a_step, p, p_step, <double*>X.ptr, count, n, width, form)
+            run_substitution[double](<double*>address_of(LU), a_step, p, p_step, <double*>address_of(X), count, n,
+                                     width, form)
         elif LU.code == C64:
-            run_substitution[cython.floatcomplex](<float complex*>LU.ptr, a_step, p, p_step, <float complex*>X.ptr, count, n,
+            run_substitution[cython.floatcomplex](<float complex*>address_of(LU), a_step, p, p_step,
+                                                  <float complex*>address_of(X), count, n,
                                                   width, form)
         else:
-            run_substitution[cython.doublecomplex](<double complex*>LU.ptr, a_step, p, p_step, <double complex*>X.ptr, count,
+            run_substitution[cython.doublecomplex](<double complex*>address_of(LU), a_step, p, p_step,
+                                                   <double complex*>address_of(X), count,
                                                    n, width, form)
     return X
 
@@ -560,13 +573,15 @@ def small_triangle(Tensor A, Tensor B, bint upper, bint unit):
     cdef int64_t count = X.count // (n * width) if n * width else 0, a_step = n * n if A.count > n * n else 0
     with nogil:
         if A.code == F32:
-            run_triangle[float](<float*>A.ptr, a_step, <float*>X.ptr, count, n, width, upper, unit)
+            run_triangle[float](<float*>address_of(A), a_step, <float*>address_of(X), count, n, width, upper, unit)
         elif A.code == F64:
-            run_triangle[double](<double*>A.ptr, a_step, <double*>X.ptr, count, n, width, upper, unit)
+            run_triangle[double](<double*>address_of(A), a_step, <double*>address_of(X), count, n, width, upper, unit)
         elif A.code == C64:
-            run_triangle[cython.floatcomplex](<float complex*>A.ptr, a_step, <float complex*>X.ptr, count, n, width, upper, unit)
+            run_triangle[cython.floatcomplex](<float complex*>address_of(A), a_step, <float complex*>address_of(X),
+                                              count, n, width, upper, unit)
         else:
-            run_triangle[cython.doublecomplex](<double complex*>A.ptr, a_step, <double complex*>X.ptr, count, n, width, upper,
+            run_triangle[cython.doublecomplex](<double complex*>address_of(A), a_step, <double complex*>address_of(X),
+                                               count, n, width, upper,
                                                unit)
     return X
 
@@ -579,16 +594,16 @@ def small_cholesky(Tensor x):
         count *= x.sizes[i]
     cdef Tensor L = fresh(x)
     cdef Tensor info = empty_tensor(I32, nd - 2, x.sizes)
-    cdef int32_t* codes = <int32_t*>info.ptr
+    cdef int32_t* codes = <int32_t*>address_of(info)
     with nogil:
         if x.code == F32:
-            run_cholesky[float](<float*>L.ptr, count, n, codes)
+            run_cholesky[float](<float*>address_of(L), count, n, codes)
         elif x.code == F64:
-            run_cholesky[double](<double*>L.ptr, count, n, codes)
+            run_cholesky[double](<double*>address_of(L), count, n, codes)
         elif x.code == C64:
-            run_cholesky[cython.floatcomplex](<float complex*>L.ptr, count, n, codes)
+            run_cholesky[cython.floatcomplex](<float complex*>address_of(L), count, n, codes)
         else:
-            run_cholesky[cython.doublecomplex](<double complex*>L.ptr, count, n, codes)
+            run_cholesky[cython.doublecomplex](<double complex*>address_of(L), count, n, codes)
     return L, info
 
 
@@ -610,36 +625,43 @@ def small_qr(Tensor x, bint complete, bint wanted):
     if wanted:
         sizes[nd - 2], sizes[nd - 1] = m, width
         Q = empty_tensor(x.code, nd, sizes)
-        q = Q.ptr
+        q = address_of(Q)
     with nogil:
         if x.code == F32:
-            run_qr[float](<float*>x.ptr, <float*>q, <float*>R.ptr, count, m, n, width, width, <float*>room)
+            run_qr[float](<float*>address_of(x), <float*>q, <float*>address_of(R), count, m, n, width, width,
+                          <float*>room)
         elif x.code == F64:
-            run_qr[double](<double*>x.ptr, <double*>q, <double*>R.ptr, count, m, n, width, width, <double*>room)
+            run_qr[double](<double*>address_of(x), <double*>q, <double*>address_of(R), count, m, n, width, width,
+                           <double*>room)
         elif x.code == C64:
-            run_qr[cython.floatcomplex](<float complex*>x.ptr, <float complex*>q, <float complex*>R.ptr, count, m, n, width,
+            run_qr[cython.floatcomplex](<float complex*>address_of(x), <float complex*>q,
+                                        <float complex*>address_of(R), count, m, n, width,
                                         width, <float complex*>room)
         else:
-            run_qr[cython.doublecomplex](<double complex*>x.ptr, <double complex*>q, <double complex*>R.ptr, count, m, n, width,
+            run_qr[cython.doublecomplex](<double complex*>address_of(x), <double complex*>q,
+                                         <double complex*>address_of(R), count, m, n, width,
                                          width, <double complex*>room)
     return Q, R
 
 
 def determinant(Tensor LU, Tensor pivots):
-    """The product of the diagonal, with the sign of the row exchanges; matrices that lie one after the other, either way."""
+    """The product of the diagonal, with the sign of the row exchanges; matrices that lie one after the other, either
+    way."""
     cdef int64_t n = LU.sizes[LU.nd - 1], count = 1
     cdef int i
     for i in range(LU.nd - 2):
         count *= LU.sizes[i]
     cdef Tensor out = empty_tensor(LU.code, LU.nd - 2, LU.sizes)
-    cdef int32_t* p = <int32_t*>pivots.ptr
+    cdef int32_t* p = <int32_t*>address_of(pivots)
     with nogil:
         if LU.code == F32:
-            run_determinant[float](<float*>LU.ptr, count, n, p, <float*>out.ptr)
+            run_determinant[float](<float*>address_of(LU), count, n, p, <float*>address_of(out))
         elif LU.code == F64:
-            run_determinant[double](<double*>LU.ptr, count, n, p, <double*>out.ptr)
+            run_determinant[double](<double*>address_of(LU), count, n, p, <double*>address_of(out))
         elif LU.code == C64:
-            run_determinant[cython.floatcomplex](<float complex*>LU.ptr, count, n, p, <float complex*>out.ptr)
+            run_determinant[cython.floatcomplex](<float complex*>address_of(LU), count, n, p,
+                                                 <float complex*>address_of(out))
         else:
-            run_determinant[cython.doublecomplex](<double complex*>LU.ptr, count, n, p, <double complex*>out.ptr)
+            run_determinant[cython.doublecomplex](<double complex*>address_of(LU), count, n, p,
+                                                  <double complex*>address_of(out))
     return out

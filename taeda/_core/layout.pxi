@@ -1,4 +1,5 @@
-# Where the operands of pointwise kernels lie: broadcasting, the order of dimensions, the layout of outputs, shared memory.
+# Where the operands of pointwise kernels lie: broadcasting, the order of dimensions, the layout of outputs, shared
+# memory.
 
 
 cdef list turn_crossing(PyObject** inputs, int nin, Tensor out):
@@ -124,7 +125,8 @@ cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) exce
                               if isinstance(<object>inputs[k], Tensor)]
                     raise RuntimeError(
                         f"{op.name}: The size of tensor a ({shape[at]}) must match the size of tensor b ({t.sizes[d]}) "
-                        f"at non-singleton dimension {at}; shapes {', '.join([str(list(s)) for s in shapes])} do not broadcast")
+                        f"at non-singleton dimension {at}; shapes {', '.join([str(list(s)) for s in shapes])} do not "
+                        f"broadcast")
                 shape[at] = t.sizes[d]
     return nd
 
@@ -178,7 +180,8 @@ cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64
 
 
 cdef int compare_dims(PyObject** inputs, int nin, int nd, const int64_t* shape, int a, int b) noexcept:
-    """Positive where dimension ``a`` should lie outside ``b``: the first input whose strides tell them apart decides."""
+    """Positive where dimension ``a`` should lie outside ``b``: the first input whose strides tell them apart
+    decides."""
     cdef Tensor t
     cdef int i
     cdef int64_t x, y
@@ -240,39 +243,39 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
             t = <Tensor>inputs[i]
             if t is target or t.storage.data != target.storage.data or t.count == 0:
                 continue
-            if t.ptr == target.ptr and same_window(t, target):
+            if t.raw == target.raw and same_window(t, target):
                 continue
             if overlaps(t, target):
                 raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
-                                   f"written-to tensor refer to a single memory location. Please clone() the tensor before "
+                                   f"written-to tensor refer to a single memory location. Please clone() the tensor "
+                                   f"before "
                                    f"performing the operation.")
     return 0
 
 
-cdef int keep_apart(Op op, PyObject** bound, object out) except -1:
-    """Raise where an ``out`` shares memory with an argument other than element for element.
-
-    An op with the trait ``out_apart`` reads its input in another order than it writes: there it may not share at all.
-    """
-    cdef object target, x
-    cdef Tensor t
+cdef int work_in_dtype_of(Op op, PyObject** bound, object out) except -1:
+    """An op with the trait ``dtype_of_out`` computes in the dtype of ``out`` where its argument ``dtype`` is None."""
     cdef int i
-    cdef bint apart = "out_apart" in op.traits
-    for target in (out if PyTuple_Check(out) or PyList_Check(out) else (out,)):
-        if not isinstance(target, Tensor):
-            continue
-        for i in range(op.nparams):
-            for x in (<object>bound[i] if PyTuple_Check(<object>bound[i]) or PyList_Check(<object>bound[i])
-                      else (<object>bound[i],)):
-                if not isinstance(x, Tensor):
-                    continue
-                t = <Tensor>x
-                if apart and t.storage is (<Tensor>target).storage and overlaps(t, <Tensor>target):
-                    raise RuntimeError(f"{op.name}: unsupported operation: some elements of the input tensor and the "
-                                       f"written-to tensor refer to a single memory location. Please clone() the tensor "
-                                       f"before performing the operation.")
-                refuse_overlap(op, <Tensor>target, t)
+    if "dtype_of_out" in op.traits and isinstance(out, Tensor):
+        i = op.param_index["dtype"]
+        if <object>bound[i] is None:
+            bound[i] = <PyObject*>DTYPES[(<Tensor>out).code]
     return 0
+
+
+def memory_overlap(Tensor a, Tensor b):
+    """Which memory two tensors share: 0 none, 1 the same elements in the same places, 2 other elements.
+
+    Two different tensors of which one has holes are taken to share none, as in PyTorch.
+    """
+    cdef char* first = a.raw
+    if a is b:
+        return 1
+    if first == NULL or a.count == 0 or a.storage.data != b.storage.data:
+        return 0
+    if first == b.raw and same_window(a, b):
+        return 1
+    return 2 if overlaps(a, b) else 0
 
 
 def refuse_overlap(Op op, Tensor target, Tensor source):
@@ -284,8 +287,8 @@ def refuse_overlap(Op op, Tensor target, Tensor source):
 
 cdef bint overlaps(Tensor a, Tensor b) noexcept:
     """Whether the two dense tensors share memory; tensors with holes are taken not to."""
-    cdef char* alo = a.ptr
-    cdef char* blo = b.ptr
+    cdef char* alo = a.raw
+    cdef char* blo = b.raw
     if not is_dense(a) or not is_dense(b):
         return False
     return alo < blo + b.count * ITEMSIZE[b.code] and blo < alo + a.count * ITEMSIZE[a.code]

@@ -73,7 +73,8 @@ cdef int64_t checked_count(int n, const int64_t* sizes) except -1:
     return count
 
 
-cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, const int64_t* strides, int64_t offset) except -1:
+cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, const int64_t* strides,
+                      int64_t offset) except -1:
     """Refuse a window of memory that does not lie in its storage."""
     cdef double low = offset, high = offset
     cdef int d
@@ -85,8 +86,10 @@ cdef int check_window(Storage storage, int item, int n, const int64_t* sizes, co
         else:
             low += <double>(sizes[d] - 1) * strides[d]
     if low < 0 or (high + 1) * item > storage.capacity:
-        raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides {[strides[d] for d in range(n)]}, "
-                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} are out "
+        raise RuntimeError(f"setStorage: sizes {[sizes[d] for d in range(n)]}, strides "
+                           f"{[strides[d] for d in range(n)]}, "
+                           f"storage offset {offset}, and itemsize {item} requiring elements {low:.0f} to {high:.0f} "
+                           f"are out "
                            f"of bounds for storage of size {storage.capacity}")
     return 0
 
@@ -122,7 +125,7 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
     return <int>n
 
 
-cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
+cdef int wrap_dim(object dim, int ndim, str name) except -1:
     """A dimension in ``[0, ndim)``; a 0-d tensor takes 0 and -1 as well."""
     cdef long d
     if not PyLong_Check(dim):
@@ -132,7 +135,7 @@ cdef inline int wrap_dim(object dim, int ndim, str name) except -1:
     d = dim
     cdef int n = ndim if ndim > 0 else 1
     if d < -n or d >= n:
-        raise IndexError(f"{name}: dimension out of range (expected to be in [{-n}, {n - 1}], got {d})")
+        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
     return d + n if d < 0 else d
 
 
@@ -158,7 +161,7 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
     t.code = dtype
     t.contiguous = True
     t.storage = new_storage(n * ITEMSIZE[dtype])
-    t.ptr = t.storage.data
+    t.raw = t.storage.data
     if INFERENCE[0]:
         t.inference = True
     return t
@@ -188,15 +191,15 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
     t.count = n
     t.code = source.code
     t.storage = source.storage
-    t.ptr = source.ptr + offset * ITEMSIZE[source.code]
+    t.raw = source.raw + offset * ITEMSIZE[source.code]
     t.contiguous = compute_contiguous(t)
     t.inference = source.inference
-    if source.flipped:
-        mark_flipped(t)
+    if source.holds != VALUES:
+        t.holds = source.holds
     return t
 
 
-# ---- what Python calls ------------------------------------------------------------------------------------------------
+# ---- what Python calls -----------------------------------------------------------------------------------------------
 
 def empty(sizes, dtype d=None):
     """An uninitialised contiguous tensor. Low level: no argument forms beyond a sequence of sizes and a dtype."""
@@ -232,7 +235,7 @@ def empty_like(Tensor like, dtype d=None):
     """An uninitialised tensor with the sizes of ``like`` and its dimensions in the same order in memory."""
     cdef int code = like.code if d is None else d.code
     cdef PyObject* inputs[1]
-    if MODES[0] != NULL and type(like) is not Tensor and hasattr(like, "_empty_like"):
+    if like.holds == NOTHING and hasattr(like, "_empty_like"):
         return like._empty_like(d)
     if like.contiguous:
         return empty_tensor(code, like.nd, like.sizes)
@@ -258,10 +261,10 @@ def reinterpret(Tensor t, dtype d, sizes, strides, int64_t byte_offset=0):
     cdef int n = parse_sizes(sizes, shape)
     parse_sizes(strides, steps)
     cdef Tensor r = alias_tensor(t, n, shape, steps, 0)
-    if t.flipped:
+    if is_flipped(t):
         raise RuntimeError("reinterpret: the bytes of a conjugated or negated view are not those of what it shows")
     r.code = d.code
-    r.ptr = t.ptr + byte_offset
+    r.raw = t.raw + byte_offset
     refresh(r)
     return r
 
@@ -282,6 +285,6 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
         t.strides[i] = steps[i]
     t.code = d.code
     t.storage = storage
-    t.ptr = storage.data + offset * d.itemsize
+    t.raw = storage.data + offset * d.itemsize
     refresh(t)
     return t

@@ -14,11 +14,12 @@ cdef class Storage:
     cdef int64_t capacity       # bytes, as they were asked for
     cdef int64_t block          # bytes, as the allocator was asked for `data`: no less than `capacity`
     cdef readonly int64_t version       # counts in-place writes; shared by every view
-    cdef int device            # 0 is the CPU
+    cdef int device            # 0 is the CPU, 1 meta
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # Python buffers on it: it must not move while there are any
     cdef object __weakref__
+    cdef int need_bytes(self) except -1
 
 # Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.
 cdef Storage new_storage(int64_t nbytes)

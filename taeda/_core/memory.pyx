@@ -21,7 +21,7 @@ nanoseconds, except while the system is asked for more.
 """
 
 cimport cython
-from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy, memset
@@ -136,7 +136,6 @@ cdef struct Block:            # a free block holds the link to the next one
 cdef struct Slab:             # the first 64 bytes of a slab
     Slab* next
     int64_t free              # counted only while the cache is emptied
-    int64_t carved
 
 
 cdef struct Bin:
@@ -317,6 +316,12 @@ cdef void trim(int64_t wanted) noexcept nogil:
         give_back_class(oldest, excess)
 
 
+cdef inline int64_t carved(Bin* bin, Slab* slab) noexcept nogil:
+    """How many blocks of a slab were ever handed out: all but for the newest, which may not be carved to its end."""
+    cdef char* end = bin.fresh if slab == bin.slabs and bin.fresh != NULL else <char*>slab + SLAB
+    return (end - <char*>slab - 64) // bin.size
+
+
 cdef void empty_slabs(int index) noexcept nogil:
     """Free the slabs of a small class in which every block is free."""
     cdef Bin* bin = &bins[index]
@@ -328,18 +333,16 @@ cdef void empty_slabs(int index) noexcept nogil:
         slab = <Slab*>(<uintptr_t>block & ~<uintptr_t>(SLAB - 1))
         slab.free += 1
         block = block.next
-    if bin.slabs != NULL and bin.fresh != NULL:  # the newest slab is the only one that is not carved to its end
-        bin.slabs.carved = (bin.fresh - <char*>bin.slabs - 64) // bin.size
     while link[0] != NULL:
         slab = <Slab*>(<uintptr_t>link[0] & ~<uintptr_t>(SLAB - 1))
-        if slab.free == slab.carved:
+        if slab.free == carved(bin, slab):
             link[0] = link[0].next
             bin.cached -= 1
         else:
             link = &link[0].next
     while chain[0] != NULL:
         slab = chain[0]
-        if slab.free == slab.carved:
+        if slab.free == carved(bin, slab):
             if slab == bin.slabs and bin.fresh != NULL:
                 bin.fresh = bin.end = NULL
             chain[0] = slab.next
@@ -406,7 +409,6 @@ cdef void* carve(Bin* bin) noexcept nogil:
             return NULL
         slab.next = bin.slabs
         slab.free = 0
-        slab.carved = (SLAB - 64) // bin.size
         bin.slabs = slab
         bin.fresh = <char*>slab + 64
         bin.end = <char*>slab + SLAB
@@ -582,8 +584,8 @@ def set_memory_limit(nbytes):
 
 
 def unbacked(bint now):
-    """Give this thread memory that reads as zeros and, where it is large, counts for nothing until it is written to; whether
-    that was so before. For ops of which the form alone is wanted (see ``pool.rest``)."""
+    """Give this thread memory that reads as zeros and, where it is large, counts for nothing until it is written to;
+    whether that was so before. For ops of which the form alone is wanted (see ``pool.rest``)."""
     global wants_unbacked
     cdef bint before = wants_unbacked
     wants_unbacked = now

@@ -1,8 +1,8 @@
 """The fast half of ``nn.Module``: attribute access and calls at C speed.
 
-The truth is in the instance's ``__dict__``, as in PyTorch: ``_parameters``, ``_buffers`` and ``_modules`` are plain dicts
-that anybody may change. This class has no fields of its own, so a subclass may inherit from other classes, be copied and
-be pickled as any Python object.
+The truth is in the instance's ``__dict__``, as in PyTorch: ``_parameters``, ``_buffers`` and ``_modules`` are plain
+dicts that anybody may change. This class has no fields of its own, so a subclass may inherit from other classes, be
+copied and be pickled as any Python object.
 """
 
 cimport cython
@@ -106,7 +106,8 @@ cdef object run_forward(object self, dict d, tuple args, dict kwargs):
     cdef PyObject* stack[MAX_ARGS + 1]
     cdef Py_ssize_t n = PyTuple_GET_SIZE(args), i
     cdef PyObject* keywords = <PyObject*>kwargs if kwargs is not None and PyDict_Size(kwargs) else NULL
-    if n > MAX_ARGS or function == NULL or TYPE_OF(function) != &PyFunction_Type or PyDict_GetItemWithError(d, FORWARD) != NULL:
+    if (n > MAX_ARGS or function == NULL or TYPE_OF(function) != &PyFunction_Type
+            or PyDict_GetItemWithError(d, FORWARD) != NULL):
         return PyObject_Call(self.forward, args, keywords)
     stack[0] = <PyObject*>self
     for i in range(n):
@@ -205,8 +206,8 @@ cdef extern from *:
     static PyObject *taeda_module_getattribute, *taeda_module_getattr;
 
     /* Make object.__new__ the constructor, as for a class written in Python: there are no fields to set up, and a
-       mixin that stands before or behind Module among the bases decides which constructor making, copying and unpickling
-       call. */
+       mixin that stands before or behind Module among the bases decides which constructor making, copying and
+       unpickling call. */
     static void taeda_prepare(PyTypeObject *base, PyObject *getattribute, PyObject *getattr) {
         base->tp_new = PyBaseObject_Type.tp_new;
         if (PyDict_DelItemString(base->tp_dict, "__new__") < 0)
@@ -234,8 +235,8 @@ taeda_prepare(<PyTypeObject*>ModuleBase, <PyObject*>_own_getattribute, <PyObject
 
 
 def quicken(cls):
-    """Give a new subclass of Module its fast attribute access; one with a ``__getattr__`` of its own is asked by that for
-    parameters, buffers and children, as in PyTorch."""
+    """Give a new subclass of Module its fast attribute access; one with a ``__getattr__`` of its own is asked by that
+    for parameters, buffers and children, as in PyTorch."""
     if cls.__getattr__ is not _own_getattr and cls.__getattribute__ is _own_getattribute:
         cls.__getattribute__ = object.__getattribute__
     taeda_quicken(<PyTypeObject*>cls, <PyObject*>GETATTRIBUTE, <PyObject*>GETATTR)

@@ -7,8 +7,10 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .pool cimport kernel_t, parallel_for
-from .tensor cimport ITEMSIZE, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor
+from .pool cimport kernel_t, launch_range
+from .tensor cimport (
+    ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
+)
 
 include "formats.pxi"
 
@@ -76,7 +78,8 @@ cdef void turn_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 
 cdef int pair_with(int n, int few, int along, const int64_t* sizes, const int64_t* strides) noexcept:
-    """The dimension of two that makes four items side by side of the two along ``few``, of which ``along`` has many; or -1."""
+    """The dimension of two that makes four items side by side of the two along ``few``, of which ``along`` has many; or
+    -1."""
     cdef int d
     if sizes[few] == 2 and strides[along] == 4:
         for d in range(n):
@@ -159,12 +162,8 @@ def copy_transposed(Tensor target, Tensor source):
         total *= (t.arg[0] + STRIP[d] - 1) // STRIP[d]
         rest = min(STRIP[d], t.arg[0]) * t.arg[1] * item
         rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
-    t.target, t.source, t.units = target.ptr, source.ptr, total
-    if target.count * item < PARALLEL_BYTES:
-        turn_piece(<char**>&t, NULL, 0, outer * total)
-    else:
-        with nogil:
-            parallel_for(turn_piece, <char**>&t, NULL, outer * total, rest)
+    t.target, t.source, t.units = address_of(target), address_of(source), total
+    launch_range(turn_piece, <char**>&t, NULL, outer * total, rest, target.count * item < PARALLEL_BYTES)
     return True
 
 
@@ -188,7 +187,8 @@ cdef void copy_block(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
         row = i // b.chunks
         start = (i - row * b.chunks) * b.chunk
         n = b.nbytes - start
-        memcpy(b.target + row * b.target_row + start, b.source + row * b.source_row + start, n if n < b.chunk else b.chunk)
+        memcpy(b.target + row * b.target_row + start, b.source + row * b.source_row + start, n if n < b.chunk
+               else b.chunk)
 
 
 cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, int64_t target_row) noexcept:
@@ -211,8 +211,7 @@ cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, in
     b.chunks = (nbytes + b.chunk - 1) // b.chunk
     n = PARALLEL_BYTES // b.chunk
     total = rows * b.chunks
-    with nogil:
-        parallel_for(copy_block, <char**>&b, NULL, total, n if n > 1 else 1)
+    launch_range(copy_block, <char**>&b, NULL, total, n if n > 1 else 1, False)
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:
@@ -234,16 +233,6 @@ cdef object as_sequence(object tensors, str name):
     if isinstance(tensors, Tensor):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     return tuple(tensors)
-
-
-cdef int wrap(object dim, int nd) except -1:
-    cdef int n = nd if nd else 1
-    if PyFloat_Check(dim):
-        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-    cdef int64_t d = dim
-    if d < -n or d >= n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-    return d + n if d < 0 else d
 
 
 cdef int common_code(object tensors, Py_ssize_t n, str name) except -1:
@@ -310,7 +299,7 @@ def cat(tensors, dim=0):
             first = t
     if first is None:
         first = item_of(tensors, 0, "cat")
-    at = wrap(dim, first.nd)
+    at = wrap_dim(dim, first.nd, "cat")
     for i in range(n):
         t = item_of(tensors, i, "cat")
         if t.nd == 1 and t.count == 0 and first.nd != 1:  # a long-standing exception: joins with anything
@@ -320,7 +309,8 @@ def cat(tensors, dim=0):
                                f"(cat of shapes {list(first.shape)} and {list(t.shape)})")
         for d in range(t.nd):
             if d != at and t.sizes[d] != first.sizes[d]:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size {first.sizes[d]} "
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size "
+                                   f"{first.sizes[d]} "
                                    f"but got size {t.sizes[d]} for tensor number {i} in the list "
                                    f"(shapes {list(first.shape)} and {list(t.shape)}).")
         along += t.sizes[at]
@@ -342,7 +332,7 @@ def cat(tensors, dim=0):
         if t.count == 0:
             continue
         if out.contiguous and by_rows(t, code, rows, t.sizes[at] * inner):
-            put_block(out.ptr + place * inner, t.ptr, rows, t.sizes[at] * inner, along * inner)
+            put_block(address_of(out) + place * inner, address_of(t), rows, t.sizes[at] * inner, along * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, out.strides, place * out.strides[at]), t)
         place += t.sizes[at]
@@ -363,7 +353,7 @@ def stack(tensors, dim=0):
         raise RuntimeError("stack expects a non-empty TensorList")
     code = common_code(tensors, n, "stack")
     first = item_of(tensors, 0, "stack")
-    at = wrap(dim, first.nd + 1)
+    at = wrap_dim(dim, first.nd + 1, "stack")
     for i in range(1, n):
         t = item_of(tensors, i, "stack")
         for d in range(t.nd if t.nd == first.nd else -1):
@@ -394,7 +384,7 @@ def stack(tensors, dim=0):
     for i in range(n):
         t = item_of(tensors, i, "stack")
         if out.contiguous and by_rows(t, code, rows, inner):
-            put_block(out.ptr + i * inner, t.ptr, rows, inner, n * inner)
+            put_block(address_of(out) + i * inner, address_of(t), rows, inner, n * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, strides, i * out.strides[at]), t)
     return out
@@ -416,7 +406,7 @@ def adjoining(tensors, int dim, bint stacked):
     first, t = <Tensor>tensors[0], <Tensor>tensors[1]
     nd = first.nd
     at = dim + nd + stacked if dim < 0 else dim
-    distance = t.ptr - first.ptr
+    distance = address_of(t) - address_of(first)
     if distance <= 0 or distance % ITEMSIZE[first.code] or nd + stacked > MAXDIM:
         return None
     step = 0
@@ -430,7 +420,8 @@ def adjoining(tensors, int dim, bint stacked):
         for d in range(nd):
             if t.strides[d] != first.strides[d] or t.sizes[d] != first.sizes[d] and (stacked or d != at):
                 return None
-        if i and t.ptr - before.ptr != (distance if stacked else before.sizes[at] * first.strides[at] * ITEMSIZE[t.code]):
+        if i and address_of(t) - address_of(before) != (distance if stacked
+                                                        else before.sizes[at] * first.strides[at] * ITEMSIZE[t.code]):
             return None
         step += 1 if stacked else t.sizes[at]
         before = t
@@ -447,11 +438,7 @@ def adjoining(tensors, int dim, bint stacked):
 cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t rows, int64_t row_bytes) except -1:
     """Run a kernel whose units are rows."""
     cdef int64_t grain = PIECE_BYTES // row_bytes if 0 < row_bytes < PIECE_BYTES else 1
-    if rows * row_bytes < PARALLEL_BYTES:
-        fn(ptr, arg, 0, rows)
-    else:
-        with nogil:
-            parallel_for(fn, ptr, arg, rows, grain)
+    launch_range(fn, ptr, arg, rows, grain, rows * row_bytes < PARALLEL_BYTES)
     return 0
 
 
@@ -469,7 +456,7 @@ cdef Tensor triangle(Tensor input, object diagonal, bint upper, str name):
     if TRIANGLE[k][upper] == NULL:
         from taeda.kernels import copy
         TRIANGLE[k][upper] = <kernel_t><size_t>copy.triangle(item, bool(upper))
-    ptr[0], ptr[1] = out.ptr, source.ptr
+    ptr[0], ptr[1] = address_of(out), address_of(source)
     arg[0], arg[1], arg[2] = input.sizes[input.nd - 2], input.sizes[input.nd - 1], diagonal
     run(TRIANGLE[k][upper], ptr, arg, out.count // arg[1], arg[1] * item)
     return out
@@ -495,7 +482,7 @@ def flip(Tensor input, dims):
     cdef int d, tail = input.nd, item = ITEMSIZE[input.code], k = log2_item(item)
     cdef Tensor source, out
     for x in dims if PyTuple_Check(dims) or PyList_Check(dims) else (dims,):
-        d = wrap(x, input.nd)
+        d = wrap_dim(x, input.nd, "flip")
         if turned >> d & 1:
             raise RuntimeError(f"flip: dim {d} appears multiple times in the list of dims {dims}")
         turned |= <unsigned long long>1 << d
@@ -519,17 +506,17 @@ def flip(Tensor input, dims):
         from taeda.kernels import copy
         REVERSE[k] = <kernel_t><size_t>copy.reverse_rows(item)
     if length * item < 4 * PIECE_BYTES:
-        ptr[0], ptr[1] = out.ptr, source.ptr
+        ptr[0], ptr[1] = address_of(out), address_of(source)
         arg[0], arg[1], arg[2] = length, length * item, length * item
         run(REVERSE[k], ptr, arg, out.count // length, length * item)
         return out
     for row in range(out.count // length):  # by pieces of a run: the last becomes the first
         piece = PIECE_BYTES // item
         rest = length % piece
-        ptr[0], ptr[1] = out.ptr + row * length * item, source.ptr + ((row + 1) * length - piece) * item
+        ptr[0], ptr[1] = address_of(out) + row * length * item, address_of(source) + ((row + 1) * length - piece) * item
         arg[0], arg[1], arg[2] = piece, piece * item, -piece * item
         run(REVERSE[k], ptr, arg, length // piece, piece * item)
-        ptr[0], ptr[1] = out.ptr + ((row + 1) * length - rest) * item, source.ptr + row * length * item
+        ptr[0], ptr[1] = address_of(out) + ((row + 1) * length - rest) * item, address_of(source) + row * length * item
         arg[0] = rest
         REVERSE[k](ptr, arg, 0, 1)
     return out
@@ -543,7 +530,8 @@ def pad_constant(Tensor input, pad, value=0):
     cdef int d, n = len(pad), i
     cdef Tensor out
     if n % 2 or n // 2 > input.nd:
-        raise RuntimeError(f"Length of pad should be even and no more than twice the number of dimensions of the input: got "
+        raise RuntimeError(f"Length of pad should be even and no more than twice the number of dimensions of the "
+                           f"input: got "
                            f"{list(pad)} for shape {list(input.shape)}")
     for d in range(input.nd):
         sizes[d] = inner[d] = input.sizes[d]
@@ -552,7 +540,8 @@ def pad_constant(Tensor input, pad, value=0):
         before, after = pad[2 * i], pad[2 * i + 1]
         sizes[d] += before + after
         if sizes[d] < 0:
-            raise RuntimeError(f"The input size {input.sizes[d]}, plus negative padding {before} and {after}, resulted in a "
+            raise RuntimeError(f"The input size {input.sizes[d]}, plus negative padding {before} and {after}, resulted "
+                               f"in a "
                                f"negative output size, which is invalid. Check dimension {d} of your input.")
         inner[d] += (before if before < 0 else 0) + (after if after < 0 else 0)
         inner[d] = inner[d] if inner[d] > 0 else 0
@@ -662,7 +651,7 @@ def roll(Tensor input, shifts, dims=None):
     for d in range(input.nd):
         turn[d] = 0
     for x, shift in zip(dims, shifts):
-        d = wrap(x, input.nd)
+        d = wrap_dim(x, input.nd, "roll")
         turn[d] = (turn[d] + <int64_t>shift) % input.sizes[d]
         if turn[d] < 0:
             turn[d] += input.sizes[d]
@@ -694,7 +683,7 @@ def repeat_each(Tensor input, int64_t repeats, dim):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int64_t source[MAXDIM]
-    cdef int d, at = wrap(dim, input.nd), n = input.nd
+    cdef int d, at = wrap_dim(dim, input.nd, "repeat_interleave"), n = input.nd
     cdef Tensor out
     if repeats < 0:
         raise RuntimeError(f"Repeats must be non-negative, got {repeats}")

@@ -11,8 +11,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
-from .pool cimport kernel_t, parallel_for
-from .tensor cimport F32, F64, ITEMSIZE, KIND, Tensor, contiguous_tensor
+from .pool cimport kernel_t, launch_range
+from .tensor cimport F32, F64, ITEMSIZE, KIND, VALUES, Tensor, address_of, contiguous_tensor
 
 cdef enum:
     MAXCOUNTERS = 8
@@ -56,7 +56,8 @@ cdef class Plan:
     cdef kernel_t kernel
     cdef int code
 
-    def __cinit__(self, size_t kernel, list params, list states, tuple names, tuple counters, int nscalars, int64_t chunk):
+    def __cinit__(self, size_t kernel, list params, list states, tuple names, tuple counters, int nscalars,
+                  int64_t chunk):
         cdef Py_ssize_t i, c = 0
         cdef int64_t at, count, total = 0
         cdef Tensor p
@@ -109,10 +110,11 @@ cdef class Plan:
         self.held = None
         for i in range(self.n):
             p = <Tensor>self.params[i]
-            if p.grad_ is None or p.code != self.code:
+            if p.grad_ is None or p.code != self.code or p.holds != VALUES:
                 return False
             g = <Tensor>p.grad_
-            if g.code != p.code or g.nd != p.nd or memcmp(g.sizes, p.sizes, p.nd * sizeof(int64_t)) != 0:
+            if g.holds != VALUES or g.code != p.code or g.nd != p.nd or \
+                    memcmp(g.sizes, p.sizes, p.nd * sizeof(int64_t)) != 0:
                 return False
             if not same_layout(g, p):
                 if not p.contiguous:
@@ -121,8 +123,8 @@ cdef class Plan:
                 if self.held is None:
                     self.held = []
                 self.held.append(g)
-            row[0] = <int64_t>p.ptr
-            row[1] = <int64_t>g.ptr
+            row[0] = <int64_t>address_of(p)
+            row[1] = <int64_t>address_of(g)
             if self.nstates or self.ncounters:
                 entry = PyDict_GetItem(state, p)
                 if entry == NULL or not isinstance(<object>entry, dict):
@@ -135,7 +137,7 @@ cdef class Plan:
                     s = <Tensor>own[j]
                     if s.code != p.code or not same_layout(s, p):
                         return False
-                    row[2 + j] = <int64_t>s.ptr
+                    row[2 + j] = <int64_t>address_of(s)
                 for j in range(self.ncounters):
                     found = PyDict_GetItem(<dict>entry, self.counters[j])
                     if found == NULL or not isinstance(<object>found, Tensor):
@@ -166,7 +168,7 @@ cdef class Plan:
                 entry = <dict>PyDict_GetItem(state, self.params[i])
                 for j in range(self.ncounters):
                     t = <Tensor>PyDict_GetItem(entry, self.counters[j])
-                    now[j] = (<float*>t.ptr)[0] if t.code == F32 else (<double*>t.ptr)[0]
+                    now[j] = (<float*>address_of(t))[0] if t.code == F32 else (<double*>address_of(t))[0]
             if not known or memcmp(now, last, self.ncounters * sizeof(double)) != 0:
                 known = True
                 memcpy(last, now, self.ncounters * sizeof(double))
@@ -178,20 +180,15 @@ cdef class Plan:
             for j in range(self.ncounters):
                 t = <Tensor>PyDict_GetItem(entry, self.counters[j])
                 if t.code == F32:
-                    (<float*>t.ptr)[0] = <float>after[j]
+                    (<float*>address_of(t))[0] = <float>after[j]
                 else:
-                    (<double*>t.ptr)[0] = after[j]
+                    (<double*>address_of(t))[0] = after[j]
                 t.storage.version += 1
             memcpy(row + 2 + self.nstates, values, self.nscalars * sizeof(double))
             row += self.width
         pointers[0] = <char*>self.table
         pointers[1] = <char*>self.chunks
-        if self.nchunks:
-            if self.nchunks <= self.grain:
-                self.kernel(pointers, NULL, 0, self.nchunks)
-            else:
-                with nogil:
-                    parallel_for(self.kernel, pointers, NULL, self.nchunks, self.grain)
+        launch_range(self.kernel, pointers, NULL, self.nchunks, self.grain, False)
         for i in range(self.n):
             (<Tensor>self.params[i]).storage.version += 1
             for j in range(self.nstates):
@@ -244,7 +241,7 @@ cdef class _Chunks:
         c = 0
         for i in range(count):
             t = <Tensor>tensors[i]
-            self.addresses[i] = <int64_t>t.ptr
+            self.addresses[i] = <int64_t>address_of(t)
             at = 0
             while at < t.count:
                 self.chunks[3 * c] = i
@@ -267,17 +264,11 @@ cdef class _Chunks:
         if others is not None:
             pointers[3] = PyByteArray_AS_STRING(places)
             for i in range(len(others)):
-                (<int64_t*>pointers[3])[i] = <int64_t>(<Tensor>others[i]).ptr
+                (<int64_t*>pointers[3])[i] = <int64_t>address_of(<Tensor>others[i])
         pointers[0] = <char*>self.partial
         pointers[1] = <char*>self.addresses
         pointers[2] = <char*>self.chunks
-        if self.n == 0:
-            return 0
-        if self.n <= self.grain:
-            kernel(pointers, NULL, 0, self.n)
-        else:
-            with nogil:
-                parallel_for(kernel, pointers, NULL, self.n, self.grain)
+        launch_range(kernel, pointers, NULL, self.n, self.grain, False)
         return 0
 
 

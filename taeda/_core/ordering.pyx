@@ -1,10 +1,14 @@
-"""Bodies of the ops that sort, select by rank and search: they bring the dimension to the end and run a kernel on rows."""
+"""Bodies of the ops that sort, select by rank and search: they bring the dimension to the end and run a kernel on
+rows."""
 
 from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t
 
-from .pool cimport kernel_t, parallel_for
-from .tensor cimport I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, alias_tensor, contiguous_tensor, copy_into, empty_tensor
+from .pool cimport kernel_t, launch_range
+from .tensor cimport (
+    I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
+    wrap_dim,
+)
 
 from .tensor import DTYPE_NAMES
 
@@ -27,22 +31,8 @@ cdef kernel_t kernel(tuple key) except NULL:
 
 
 cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) except -1:
-    if total <= grain:
-        fn(ptr, arg, 0, total)
-    else:
-        with nogil:
-            parallel_for(fn, ptr, arg, total, grain)
+    launch_range(fn, ptr, arg, total, grain, False)
     return 0
-
-
-cdef inline int wrap(object dim, int nd, str name) except -1:
-    cdef int n = nd if nd else 1
-    if PyFloat_Check(dim):
-        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    cdef int64_t d = dim
-    if d < -n or d >= n:
-        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-    return d + n if d < 0 else d
 
 
 cdef int check_ordered(Tensor t, str name) except -1:
@@ -126,10 +116,10 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     cdef bint short = n <= RANK_LIMIT
     if rows.count == 0:
         return 0
-    ptr[0], ptr[1], ptr[2], ptr[3] = values.ptr, indices.ptr, rows.ptr, NULL
+    ptr[0], ptr[1], ptr[2], ptr[3] = address_of(values), address_of(indices), address_of(rows), NULL
     if not short:
         spare = spare_words(rows.count // n, grain, n * words_of(rows.code))
-        ptr[3] = spare.ptr
+        ptr[3] = address_of(spare)
     arg[0], arg[1], arg[2] = n, grain, k
     run(kernel(("sort_rows", NAMES[rows.code], bool(descending), bool(short))), ptr, arg, rows.count // n, grain)
     return 0
@@ -145,7 +135,7 @@ def sort_rows(Tensor rows, int64_t n, bint descending=False):
 
 def sort(Tensor input, dim=-1, descending=False, stable=None):
     """The body of ``taeda.sort``."""
-    cdef int at = wrap(dim, input.nd, "sort")
+    cdef int at = wrap_dim(dim, input.nd, "sort")
     check_ordered(input, "sort")
     cdef Tensor rows = as_rows(input, at)
     cdef Tensor values = empty_tensor(rows.code, rows.nd, rows.sizes)
@@ -166,7 +156,7 @@ cdef Tensor first_of(Tensor rows, int64_t k):
 
 def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     """The body of ``taeda.topk``."""
-    cdef int at = wrap(dim, input.nd, "topk")
+    cdef int at = wrap_dim(dim, input.nd, "topk")
     cdef int64_t n = extent(input, at), m = k, grain = grain_of(n)
     cdef int64_t arg[4]
     cdef char* ptr[4]
@@ -175,7 +165,8 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     if PyFloat_Check(k):
         raise TypeError(f"topk(): argument 'k' (position 2) must be int, not {type(k).__name__}")
     if m < 0 or m > n:
-        raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape {list(input.shape)})")
+        raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape "
+                           f"{list(input.shape)})")
     if input.nd == 0:  # a scalar has no dimension to take none of: its top is itself
         m = 1
     rows = as_rows(input, at)
@@ -189,7 +180,8 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
         else:
             arg[0], arg[1], arg[2], arg[3] = n, m, (2 * m if m > 256 else m + 256), grain
             spare = spare_words(rows.count // n, grain, (arg[2] + 64) * 2 * words_of(rows.code))
-            ptr[0], ptr[1], ptr[2], ptr[3] = values.ptr, indices.ptr, rows.ptr, spare.ptr
+            ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(rows),
+                                              address_of(spare))
             run(kernel(("top_rows", NAMES[rows.code], bool(largest))), ptr, arg, rows.count // n, grain)
     return from_rows(values, at), from_rows(indices, at)
 
@@ -198,7 +190,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
 
 cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, int how):
     """The item of rank ``k`` of each row (``how`` 0), the median (1) or the median of what is not NaN (2)."""
-    cdef int at = wrap(dim, input.nd, name)
+    cdef int at = wrap_dim(dim, input.nd, name)
     cdef int64_t n = extent(input, at), grain = grain_of(n), count, i
     cdef int64_t arg[2]
     cdef char* ptr[5]
@@ -216,15 +208,16 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         places = empty_tensor(I64, 1, &count)
         arg[0], arg[1] = n, grain
         if how:
-            ptr[0], ptr[1] = places.ptr, rows.ptr
+            ptr[0], ptr[1] = address_of(places), address_of(rows)
             run(kernel(("median_places", NAMES[rows.code], how == 2)), ptr, arg, count, grain)
         else:
             for i in range(count):
-                (<int64_t*>places.ptr)[i] = k - 1
-        ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = values.ptr, indices.ptr, rows.ptr, places.ptr, NULL
+                (<int64_t*>address_of(places))[i] = k - 1
+        ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = (address_of(values), address_of(indices), address_of(rows),
+                                                  address_of(places), NULL)
         if not short:
             spare = spare_words(count, grain, n * words_of(rows.code))
-            ptr[4] = spare.ptr
+            ptr[4] = address_of(spare)
         run(kernel(("kth_rows", NAMES[rows.code], bool(short))), ptr, arg, count, grain)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
@@ -268,7 +261,7 @@ def nanmedian_all(Tensor input):
 
 def mode(Tensor input, dim=-1, keepdim=False):
     """The body of ``taeda.mode``."""
-    cdef int at = wrap(dim, input.nd, "mode")
+    cdef int at = wrap_dim(dim, input.nd, "mode")
     cdef int64_t n = extent(input, at)
     cdef char* ptr[4]
     cdef Tensor rows, values, indices, ordered, places
@@ -279,7 +272,8 @@ def mode(Tensor input, dim=-1, keepdim=False):
     ordered, places = sort_rows(rows, n)
     values, indices = like_rows(rows, rows.code, 1), like_rows(rows, I64, 1)
     if values.count:
-        ptr[0], ptr[1], ptr[2], ptr[3] = values.ptr, indices.ptr, ordered.ptr, places.ptr
+        ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(ordered),
+                                          address_of(places))
         run(kernel(("mode_rows", NAMES[rows.code])), ptr, &n, values.count, grain_of(n))
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
@@ -309,8 +303,10 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     for d in range(sequence.nd - 1 if good else 0):
         good = good and sequence.sizes[d] == values.sizes[d]
     if not good:
-        raise RuntimeError(f"searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
-                           f"tensor and input value tensor must match, but we got boundaries tensor {list(sequence.shape)} and "
+        raise RuntimeError(f"searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                           f"boundaries "
+                           f"tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(sequence.shape)} and "
                            f"input value tensor {list(values.shape)}")
     check_ordered(values, "searchsorted")
     check_ordered(sequence, "searchsorted")
@@ -325,11 +321,11 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
         return out
     if arg[1] == 0:
         for i in range(out.count * ITEMSIZE[out.code]):
-            out.ptr[i] = 0
+            address_of(out)[i] = 0
         return out
     arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
     arg[2] = arg[1] * ITEMSIZE[code]
-    ptr[0], ptr[1], ptr[2] = out.ptr, values.ptr, sequence.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(values), address_of(sequence)
     run(kernel(("search_sorted", NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1)),
         ptr, arg, out.count, 4096)
     return out

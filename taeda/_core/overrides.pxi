@@ -1,29 +1,28 @@
 # Overrides: `__torch_function__` of subclasses and of other classes.
 #
-# A thread whose ops may be overridden has MODES set, so the call path tests for modes and overrides at once. It is set when
-# an object of an overriding subclass of Tensor is made, or a TorchFunctionMode entered. Other classes that override get in
-# where a call of theirs has failed.
+# A thread with a TorchFunctionMode has MODES set, so the call path tests for both kinds of modes at once. A tensor of a
+# subclass that overrides says so itself (`overrides`), and `unusual` finds it among the arguments, and objects of other
+# classes.
 
 cdef enum:
-    LIVE_OVERRIDES = 1   # an object of an overriding subclass was made on this thread
     FUNCTION_MODES = 2   # there is a TorchFunctionMode
     NO_SUBCLASSES = 4    # DisableTorchFunctionSubclass
     NO_OVERRIDES = 8     # DisableTorchFunction
 
 OVERRIDING = set()       # subclasses of Tensor with a __torch_function__ of their own, or the default one
-cdef set LIVING = set()  # weak references to the objects of them that there are
 
 
-cdef inline bint overrides_active() noexcept:
-    return not DOOR[0] & NO_OVERRIDES and (DOOR[0] & FUNCTION_MODES or DOOR[0] & (LIVE_OVERRIDES | NO_SUBCLASSES) == LIVE_OVERRIDES)
+cdef inline bint function_modes() noexcept:
+    """Whether a TorchFunctionMode sees this thread's calls."""
+    return DOOR[0] & (FUNCTION_MODES | NO_OVERRIDES) == FUNCTION_MODES
 
 
 cdef int update_modes() except -1:
-    """MODES is NULL where no mode and no override can be."""
+    """MODES is NULL where no mode is."""
     stack = getattr(_thread_modes, "stack", None)
     if stack is None:
         stack = _thread_modes.stack = []
-    MODES[0] = <PyObject*>stack if stack or overrides_active() else NULL
+    MODES[0] = <PyObject*>stack if stack or function_modes() else NULL
     return 0
 
 
@@ -33,51 +32,6 @@ def change_overrides(int on, int off):
     DOOR[0] = (before | on) & ~off
     update_modes()
     return before
-
-
-cdef int note_override(object t) except -1:
-    """An object of a subclass of Tensor is made."""
-    if type(t) in OVERRIDING:
-        LIVING.add(PyWeakref_NewRef(t, LIVING.discard))
-        if not DOOR[0] & LIVE_OVERRIDES:
-            DOOR[0] |= LIVE_OVERRIDES
-            update_modes()
-    return 0
-
-
-cdef bint may_override(PyObject** args, Py_ssize_t n, int depth) except -1:
-    """Whether one of ``args`` has a ``__torch_function__`` that counts."""
-    cdef Py_ssize_t i
-    cdef object x
-    for i in range(n):
-        x = <object>args[i]
-        if type(x) is Tensor or x is None or PyLong_Check(x) or PyFloat_CheckExact(x) or PyUnicode_Check(x):
-            continue
-        if isinstance(x, Tensor):
-            if type(x) in OVERRIDING:
-                return True
-        elif PyTuple_Check(x) or PyList_Check(x):
-            for item in x:
-                if type(item) is not Tensor and depth:
-                    args_item = <PyObject*>item
-                    if may_override(&args_item, 1, depth - 1):
-                        return True
-        elif hasattr(type(x), "__torch_function__"):
-            return True
-    return False
-
-
-cdef object try_override(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """The call as `__torch_function__` has it; NotImplemented where none is concerned."""
-    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
-    if not DOOR[0] & FUNCTION_MODES:
-        if not LIVING:
-            DOOR[0] &= ~LIVE_OVERRIDES
-            update_modes()
-            return NotImplemented
-        if not may_override(args, n + m, 2):
-            return NotImplemented
-    return hand_over(function, args, n, kwnames)
 
 
 cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames, str taker="overrides"):
@@ -90,91 +44,155 @@ cdef object hand_over(object function, PyObject** args, Py_ssize_t n, PyObject* 
 
 
 cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """The call with dtypes for Python's number types among its arguments; NotImplemented where there are none."""
-    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
-    cdef list values = [<object>args[i] for i in range(n + m)]
-    cdef bint found = False
+    """The call with dtypes for Python's number types among its arguments."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
+    cdef tuple values = tuple([
+        PYTHON_TYPES.get(<object>args[i], <object>args[i]) if PyType_Check(<object>args[i]) else <object>args[i]
+        for i in range(n + m)
+    ])
+    return PyObject_Vectorcall(function, PySequence_Fast_ITEMS(values), n, kwnames)
+
+
+# ---- arguments that an op does not take as they are ------------------------------------------------------------------
+
+cdef enum:  # in the order in which they are asked about
+    USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, FOREIGN
+
+
+cdef inline bint is_plain(PyObject* x) noexcept:
+    """Whether ``x`` is of the class Tensor itself, and its memory holds what it shows."""
+    return Py_TYPE(x) == <PyTypeObject*>Tensor and (<Tensor>x).holds == VALUES
+
+
+cdef inline bint is_usual(PyObject* x) noexcept:
+    """Whether ``x`` is of one of the kinds that nearly all arguments are of."""
+    return is_plain(x) or PyLong_Check(<object>x) or PyFloat_CheckExact(<object>x) or x == <PyObject*>None
+
+
+cdef int unusual_kind(object x, int depth) except -1:
+    """What is unusual about ``x``, or about what is in it if it is a list or a tuple."""
+    cdef Py_ssize_t i
+    cdef PyObject** items
+    cdef int found = USUAL
+    if PyTuple_Check(x) or PyList_Check(x):
+        items = PySequence_Fast_ITEMS(x)
+        for i in range(len(x)):
+            if depth and not is_usual(items[i]):
+                found = max(found, unusual_kind(<object>items[i], depth - 1))
+        return found if found >= CONJUGATED else USUAL  # dtypes and devices in a list are for the op to read
+    if isinstance(x, Tensor):
+        if (<Tensor>x).overrides and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES):
+            return FOREIGN
+        return CONJUGATED if is_flipped(<Tensor>x) else USUAL
+    if PyUnicode_Check(x) or isinstance(x, dtype):
+        return USUAL
+    if isinstance(x, device):
+        return META_DEVICE if (<device>x).type == "meta" else USUAL
+    if PyType_Check(x):
+        return PYTHON_TYPE if x in PYTHON_TYPES else USUAL
+    if _PyType_Lookup(Py_TYPE(<PyObject*>x), "__torch_function__") != NULL \
+            and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES) and HELPERS["overriding"](type(x)):
+        return FOREIGN
+    return USUAL
+
+
+cdef int unusual(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
+    """What is unusual about the arguments of a call: USUAL nearly always."""
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
+    cdef int found = USUAL
+    cdef object x
     for i in range(n + m):
-        if isinstance(values[i], type) and values[i] in PYTHON_TYPES:
-            values[i] = PYTHON_TYPES[values[i]]
-            found = True
-    if not found:
-        return NotImplemented
-    return function(*values[:n], **(dict(zip(<tuple>kwnames, values[n:])) if m else {}))
+        if not is_usual(args[i]):
+            x = <object>args[i]
+            if i < n or not PyUnicode_Check(x):
+                found = max(found, unusual_kind(x, 2))
+            elif PyTuple_GET_ITEM(<object>kwnames, i - n) == <PyObject*>DEVICE and (<str>x).startswith("meta"):
+                found = max(found, META_DEVICE)
+    return found
 
 
-cdef object read_again(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """A call that failed with TypeError, with its arguments in the order and by the names of today if they were in those of
-    old programs or of NumPy; NotImplemented where they were not."""
-    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
-    kwargs = {}
-    for i in range(m):
-        kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
-    read = HELPERS["read_again"](function, [<object>args[i] for i in range(n)], kwargs)
-    if read is None:
-        return NotImplemented
-    return function(*read[0], **read[1])
+DEVICE = __import__("sys").intern("device")
+
+
+cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with arguments of that kind; NotImplemented where they are taken as they are after all."""
+    if kind == FOREIGN:
+        return hand_over(function, args, n, kwnames)
+    if kind == CONJUGATED:
+        return call_conjugated(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
+    if kind == META_DEVICE:
+        return hand_over(function, args, n, kwnames, "on_meta")
+    return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
+
+
+#: NumPy's spelling of keyword arguments, and PyTorch's of the first one, taken as PyTorch takes them.
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "axis0": "dim0", "axis1": "dim1", "x2": "other"}
+FIRST = frozenset(("input", "self", "x", "x1", "a"))
+
+
+cdef object spelled(object name, dict known, tuple params, bint first_is_free, dict also):
+    """The parameter, of those ``known``, that a call names ``name``; ``name`` itself where there is none.
+
+    ``also`` has further names, those that PyTorch's own parser has for a parameter.
+    """
+    if name in known:
+        return name
+    found = ALIASES.get(name, name)
+    if also is not None:
+        found = also.get(found, found)
+    if found in FIRST:
+        found = "input" if "input" in known else params[0] if first_is_free and params else found
+    return found if found in known else name
+
+
+def parameter_named(Op op, str name):
+    """The parameter of ``op`` that a call names ``name``."""
+    return spelled(name, op.param_index, op.params, True, op.traits.get("also"))
+
+
+cdef tuple spelled_all(Composite composite, tuple names, bint first_is_free):
+    """The names of the arguments as ``composite`` has them; None where they are so."""
+    for name in names:
+        if name not in composite.positions and name != "out":
+            also = getattr(composite, "also", None)
+            return tuple([spelled(x, composite.positions, composite.params, first_is_free, also) for x in names])
+    return None
 
 
 cdef PyObject* op_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
-    """`op_call`, and where it failed a look for arguments that override it."""
     cdef PyObject* result = (<call_t><void*>op_call)(self, args, nargsf, kwnames)
-    if result == NULL:
-        return rescue(self, args, nargsf & VECTORCALL_COUNT, kwnames)
+    if result == NULL and PyErr_ExceptionMatches(AttributeError):
+        explain(self, args, nargsf & VECTORCALL_COUNT, kwnames)
     return result
 
 
 cdef PyObject* composite_entry(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
     cdef PyObject* result = (<call_t><void*>composite_call)(self, args, nargsf, kwnames)
-    if result == NULL:
-        return rescue(self, args, nargsf & VECTORCALL_COUNT, kwnames)
+    if result == NULL and PyErr_ExceptionMatches(AttributeError):
+        explain(self, args, nargsf & VECTORCALL_COUNT, kwnames)
     return result
 
 
-cdef PyObject* rescue(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
-    """The call failed. It asked for device meta; an argument of a class that overrides (not of a Tensor) is asked now; Python's `float`, `int`, `bool`
-    or `complex`, meant as a dtype, is made one; an order of arguments of old programs is put right; where it failed because an
-    argument has no attribute that tensors have, that is said."""
+cdef void explain(PyObject* function, PyObject** args, Py_ssize_t n, PyObject* kwnames) noexcept:
+    """The call failed for want of an attribute. Where an argument is no tensor and lacks what tensors have, say
+    that."""
     cdef PyObject *kind, *value, *trace
-    cdef object result, refused = None
-    cdef Py_ssize_t m = 0
-    cdef bint missing = PyErr_ExceptionMatches(AttributeError)
-    cdef bint on_meta = PyErr_ExceptionMatches(OnMeta)
-    if not on_meta and (DOOR[0] & NO_OVERRIDES or not (missing or PyErr_ExceptionMatches(TypeError))):
-        return NULL
+    cdef Py_ssize_t i, m = 0 if kwnames == NULL else len(<tuple>kwnames)
     PyErr_Fetch(&kind, &value, &trace)
     try:
-        if kwnames != NULL:
-            m = len(<tuple>kwnames)
-        if on_meta or may_override(args, n + m, 2):
-            result = hand_over(<object>function, args, n, kwnames, "on_meta" if on_meta else "overrides")
-            Py_INCREF(result)
-            Py_XDECREF(kind)
-            Py_XDECREF(value)
-            Py_XDECREF(trace)
-            return <PyObject*>result
-        result = with_dtypes(<object>function, args, n, kwnames)
-        if result is NotImplemented and not missing:
-            result = read_again(<object>function, args, n, kwnames)
-        if result is not NotImplemented:
-            Py_INCREF(result)
-            Py_XDECREF(kind)
-            Py_XDECREF(value)
-            Py_XDECREF(trace)
-            return <PyObject*>result
-        if missing and value != NULL:
-            refused = HELPERS["refused"](<object>function, tuple([<object>args[i] for i in range(n + m)]),
-                                         () if kwnames == NULL else <object>kwnames, <object>value)
-            if refused is not None:
-                raise refused
+        refused = None if value == NULL else HELPERS["refused"](
+            <object>function, tuple([<object>args[i] for i in range(n + m)]), () if kwnames == NULL
+            else <object>kwnames,
+            <object>value)
     except BaseException as error:
-        Py_XDECREF(kind)
-        Py_XDECREF(value)
-        Py_XDECREF(trace)
-        PyErr_SetObject(type(error), error)
-        return NULL
-    PyErr_Restore(kind, value, trace)
-    return NULL
+        refused = error
+    if refused is None:
+        PyErr_Restore(kind, value, trace)
+        return
+    Py_XDECREF(kind)
+    Py_XDECREF(value)
+    Py_XDECREF(trace)
+    PyErr_SetObject(type(refused), refused)
 
 
 _thread_modes = __import__("threading").local()
@@ -187,11 +205,6 @@ def push_mode(mode):
         stack = _thread_modes.stack = []
     stack.append(mode)
     update_modes()
-
-
-def is_any_mode_active():
-    """Whether this thread's ops go to a mode first."""
-    return mode_active()
 
 
 def is_mode_active():

@@ -127,9 +127,10 @@ cdef int add_kernel(Op op, uint64_t key, void* value) except -1:
 cdef double largest(int code) noexcept:
     """The largest finite number of a floating-point dtype, of each part where it is complex."""
     if DOMAIN[code] == FLOAT8:
-        return 448.0 if code == F8_E4M3FN else 240.0 if code == F8_E4M3FNUZ else 2.0 ** 127 if code == F8_E8M0FNU else 57344.0
-    return 65504.0 if code == F16 or code == C32 else 3.3895313892515355e38 if code == BF16 else 1.7976931348623157e308 \
-        if code == F64 or code == C128 else 3.4028234663852886e38
+        return (448.0 if code == F8_E4M3FN else 240.0 if code == F8_E4M3FNUZ else 2.0 ** 127 if code == F8_E8M0FNU
+                else 57344.0)
+    return (65504.0 if code == F16 or code == C32 else 3.3895313892515355e38 if code == BF16
+            else 1.7976931348623157e308 if code == F64 or code == C128 else 3.4028234663852886e38)
 
 
 cdef bint beyond(int code, int64_t x) noexcept:
@@ -143,15 +144,16 @@ cdef bint beyond(int code, int64_t x) noexcept:
 
 
 cdef int raise_overflow(object x, int code) except -1:
-    kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError  # as PyTorch reads its arguments
+    # as PyTorch reads its arguments
+    kind = OverflowError if isinstance(x, int) and not -2**63 <= x < 2**64 else RuntimeError
     raise kind(f"value cannot be converted to type {DTYPES[code]} without overflow: {x}")
 
 
 cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1:
     """A Python number as the two argument slots of a parameter.
 
-    What the computing dtype cannot hold wraps, or becomes infinite; an op that writes numbers as they are (trait ``fits``)
-    refuses it. An int that neither int64 nor uint64 holds is always refused.
+    What the computing dtype cannot hold wraps, or becomes infinite; an op that writes numbers as they are (trait
+    ``fits``) refuses it. An int that neither int64 nor uint64 holds is always refused.
     """
     cdef double real, imag
     cdef bint lost = False
@@ -210,10 +212,11 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
-            x = read_scalar((<Tensor>x).ptr, (<Tensor>x).code)
+            x = read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)
-        elif not (PyFloat_Check(x) or PyLong_Check(x) or x is None or isinstance(x, Tensor)) and hasattr(x, "__array__"):
+        elif not (PyFloat_Check(x) or PyLong_Check(x) or x is None or isinstance(x, Tensor)) and hasattr(x,
+                                                                                                         "__array__"):
             x = HELPERS["operand"](x)
             _numbers_alive.append(x)
         if bound[i] == <PyObject*>PyTuple_GET_ITEM(op.defaults, i):
@@ -253,7 +256,8 @@ cdef inline int class_bits(char layout) noexcept:
     return 0 if layout == b"n" else 1 if layout == b"c" else 2 if layout == b"s" else 3
 
 
-cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int nin, const int* codes, const int* outcodes,
+cdef kernel_t lookup(Op op, int variant, int compute, int nout, int nmem, int nin, const int* codes,
+                     const int* outcodes,
                      const char* classes) except NULL:
     """The kernel of these dtypes and layout classes, compiled if need be. Codes of inputs may be PARAM.
 
@@ -381,7 +385,8 @@ cdef int refuse_bools(Op op, PyObject** inputs) except -1:
     """A bool operand of an op that has no meaning for bools is refused, although another operand made it a number."""
     cdef int i
     for i in range(op.noperands):
-        if PyBool_Check(<object>inputs[i]) or (isinstance(<object>inputs[i], Tensor) and (<Tensor>inputs[i]).code == BOOL):
+        if PyBool_Check(<object>inputs[i]) or (isinstance(<object>inputs[i], Tensor)
+                                               and (<Tensor>inputs[i]).code == BOOL):
             raise_bad_dtype(op, BOOL)
     return 0
 
@@ -445,13 +450,13 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     # 2. outputs
     if flat:
         out = target if target is not None else empty_strided_like(outcodes[0], first)
-        L.ptr[0] = out.ptr
+        L.ptr[0] = address_of(out)
         if nout > 1:
             outs = [out]
             for k in range(1, nout):
                 t = empty_strided_like(outcodes[k], first)
                 outs.append(t)
-                L.ptr[k] = t.ptr
+                L.ptr[k] = address_of(t)
         count = out.count
         if target is not None:
             check_overlap(op, target, inputs, nin)
@@ -460,7 +465,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         k = nout
         for i in range(nin):
             if codes[i] != PARAM:
-                L.ptr[k] = (<Tensor>inputs[i]).ptr
+                L.ptr[k] = address_of(<Tensor>inputs[i])
                 L.strides[k][0] = ITEMSIZE[codes[i]]
                 k += 1
         for i in range(nout):
@@ -490,7 +495,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         L.nmem = nout
         for k in range(nout):
             t = out if k == 0 else <Tensor>outs[k]
-            L.ptr[k] = t.ptr
+            L.ptr[k] = address_of(t)
             for d in range(nd):
                 L.strides[k][d] = t.strides[d] * ITEMSIZE[t.code]
         for i in range(nin):
@@ -498,7 +503,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
                 continue
             t = <Tensor>inputs[i]
             k = L.nmem
-            L.ptr[k] = t.ptr
+            L.ptr[k] = address_of(t)
             for d in range(nd):
                 if d < nd - t.nd or t.sizes[d - (nd - t.nd)] == 1:
                     L.strides[k][d] = 0
@@ -536,16 +541,12 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
             nslots += 2
     L.narg = nslots
     # 4. run
-    if count < PARALLEL_ELEMENTS:
-        if L.nd <= 2:
-            if L.nd == 2:
-                L.arg[1] = L.sizes[0]
-            L.kernel(L.ptr, L.arg, 0, L.arg[1])
-        else:
-            run_piece(<char**>&L, NULL, 0, count)
+    if count < PARALLEL_ELEMENTS and L.nd <= 2:
+        if L.nd == 2:
+            L.arg[1] = L.sizes[0]
+        L.kernel(L.ptr, L.arg, 0, L.arg[1])
     else:
-        with nogil:
-            parallel_for(run_piece, <char**>&L, NULL, count, grain)
+        launch_range(run_piece, <char**>&L, NULL, count, grain, count < PARALLEL_ELEMENTS)
     return out if outs is None else tuple(outs) if op.result_type is None else tuple.__new__(op.result_type, outs)
 
 
@@ -554,7 +555,7 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
     cdef Tensor t
     cdef object result
     cdef PyObject* inputs[MAXARGS]
-    cdef int nparams = op.noperands, i, compute, variant
+    cdef int nparams = op.noperands, i, compute, variant, code
     cdef bint simple = op.nouts == 1 and isinstance(out, Tensor)
     if simple:
         t = <Tensor>out
@@ -567,7 +568,9 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
                 simple = False
     if simple:
         compute = result_code(op, inputs)
-        if KIND[out_code(op, compute)] <= KIND[t.code] and (op.kinds >> DOMAIN[compute]) & 1:
+        code = out_code(op, compute)
+        simple = code == t.code or KIND[code] <= KIND[t.code] and "out_dtype" not in op.traits
+        if simple and (op.kinds >> DOMAIN[compute]) & 1:
             check_inplace(t, False)
             if op.body_check is not None:
                 run_check(op, bound)
@@ -575,9 +578,8 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
             result = launch_pointwise(op, inputs, nparams, compute, variant, t, None)
             t.storage.version += 1
             return result
-    if isinstance(out, Tensor):
-        check_overlap(op, <Tensor>out, bound, op.noperands)
-    return HELPERS["write_out"](op, out, pointwise_call(op, bound, None))
+    result = pointwise_call(op, bound, None)
+    return HELPERS["write_out"](op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
 
 
 cdef int pointwise_metas(Node node, Op op, PyObject** bound, object result) except -1:

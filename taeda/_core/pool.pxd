@@ -6,9 +6,22 @@ from libc.stdint cimport int64_t
 ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 
 # Run `fn` over [0, total) in pieces of `grain` (a multiple of it never crosses a piece), on the pool where that pays.
-# The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one thread,
-# or the caller is itself a piece. Must be called without needing the GIL; never raises.
+# The pieces depend on total and grain alone, never on the number of threads. Serial when there is one piece, one
+# thread, or the caller is itself a piece. Must be called without needing the GIL; never raises.
 cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil
+
+
+cdef inline void launch_range(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
+                              bint small) noexcept:
+    """`parallel_for` for a caller that holds the GIL. It is given up while the kernel runs, unless the work is
+    ``small`` or one piece: then giving it up would cost more."""
+    if small or total <= grain:
+        if total > 0:
+            fn(ptr, arg, 0, total)
+    else:
+        with nogil:
+            parallel_for(fn, ptr, arg, total, grain)
+
 
 # Whether this thread's launches are left undone (`rest`): what is no kernel and takes long should be left undone, too.
 cdef bint is_resting() noexcept nogil

@@ -1,16 +1,16 @@
 """The thread pool: one function that runs a kernel over a range.
 
-A launch publishes one job; the calling thread and the workers take its pieces from atomic counters until none is left. There
-is a counter for each thread, of neighbouring pieces, so that what one op writes is read by the next on the same processor;
-who has done with its own helps the others.
-Workers are started by the first launch that has something for them, spin for some hundreds of microseconds after each job
-(only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they need
-no GIL and do not matter at interpreter exit. A second Python thread that launches while a job runs does its pieces
+A launch publishes one job; the calling thread and the workers take its pieces from atomic counters until none is left.
+There is a counter for each thread, of neighbouring pieces, so that what one op writes is read by the next on the same
+processor; who has done with its own helps the others.
+Workers are started by the first launch that has something for them, spin for some hundreds of microseconds after each
+job (only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they
+need no GIL and do not matter at interpreter exit. A second Python thread that launches while a job runs does its pieces
 itself; so does a piece that launches.
 
-How a worker and a launch agree that the job is over: a worker first adds itself to `active` and then looks at `open`; the
-launch first clears `open` and then waits for `active` to fall to zero. Either the worker sees that the job is closed, or
-the launch sees that the worker is in it.
+How a worker and a launch agree that the job is over: a worker first adds itself to `active` and then looks at `open`;
+the launch first clears `open` and then waits for `active` to fall to zero. Either the worker sees that the job is
+closed, or the launch sees that the worker is in it.
 """
 
 from libc.stdint cimport int64_t
@@ -84,10 +84,12 @@ cdef extern from *:
       static void taeda_elsewhere(taeda_place *p) {
           cpu_set_t others;
           int here = sched_getcpu();
-          if (p->thread == 0 || here < 0 || here >= CPU_SETSIZE || sched_getaffinity(p->thread, sizeof p->allowed, &p->allowed)) return;
+          if (p->thread == 0 || here < 0 || here >= CPU_SETSIZE) return;
+          if (sched_getaffinity(p->thread, sizeof p->allowed, &p->allowed)) return;
           others = p->allowed;
           CPU_CLR(here, &others);
-          if (CPU_COUNT(&others) && !CPU_EQUAL(&others, &p->allowed)) p->moved = !sched_setaffinity(p->thread, sizeof others, &others);
+          if (CPU_COUNT(&others) && !CPU_EQUAL(&others, &p->allowed))
+              p->moved = !sched_setaffinity(p->thread, sizeof others, &others);
       }
       static void taeda_anywhere(taeda_place *p) {
           if (p->moved) sched_setaffinity(0, sizeof p->allowed, &p->allowed);

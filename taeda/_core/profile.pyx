@@ -1,8 +1,9 @@
 """What a profile is made of while the program runs: ops, nodes and ranges, and below them runs of kernels.
 
 A :class:`Recorder` is a mode: it sees every op of the threads that have it, and writes one event of 80 bytes into a
-buffer. Runs of kernels come through the doors of the kernels (``taeda/kernels/build.py``) from every thread, the workers of
-the pool too. Nothing here costs anything while no recorder is on. ``taeda/profiler`` makes sense of what is written.
+buffer. Runs of kernels come through the doors of the kernels (``taeda/kernels/build.py``) from every thread, the
+workers of the pool too. Nothing here costs anything while no recorder is on. ``taeda/profiler`` makes sense of what is
+written.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -16,7 +17,7 @@ from . cimport atomics
 from .memory cimport bytes_in_use
 from .pool cimport kernel_t
 from .tensor cimport ITEMSIZE, Composite, Op, Tensor, make_size
-from .tensor import is_any_mode_active, pass_through
+from .tensor import is_mode_active, pass_through
 
 import sys as _sys
 
@@ -322,7 +323,7 @@ cdef class Recorder:
         cdef Tensor t
         if not self.active:
             return function(*args, **kwargs)
-        if is_any_mode_active():  # it is recorded when they have handed it on
+        if is_mode_active():  # it is recorded when they have handed it on
             return pass_through(self, function, args, kwargs)
         name = (<Op>function).name if type(function) is Op else function.name
         place = new_event(OP, self.name_number(with_product(name, args, kwargs) if name in PRODUCTS else name), -1)
@@ -400,7 +401,8 @@ cdef class Recorder:
     def read_runs(self):
         """The runs of kernels: tuples (kernel's number, start, end, busy, event, thread, pieces)."""
         cdef int64_t i
-        return [(runs[i].kernel, runs[i].start, runs[i].end, runs[i].busy, runs[i].event, runs[i].thread, runs[i].pieces)
+        return [(runs[i].kernel, runs[i].start, runs[i].end, runs[i].busy, runs[i].event, runs[i].thread,
+                 runs[i].pieces)
                 for i in range(n_runs)]
 
     def lost_runs(self):

@@ -43,9 +43,9 @@ cdef enum Distribution:
 
 # The kernel of a distribution and a dtype, compiled at its first use; with it those of the generator.
 cdef kernel_t find(int distribution, int code) except NULL
-# `steps` steps of a kernel of `count` pointers, which advance by `strides` bytes a step; the second is set to the next words, of
-# which each step takes `words`. `buffer` has room for SOME + BLOCKS. Long
-# fills go by parts of at least `least` words, side by side. The caller holds the generator.
+# `steps` steps of a kernel of `count` pointers, which advance by `strides` bytes a step; the second is set to the next
+# words, of which each step takes `words`. `buffer` has room for SOME + BLOCKS. Long fills go by parts of at least
+# `least` words, side by side. The caller holds the generator.
 cdef int run_steps(Generator g, kernel_t fn, char** base, int64_t* strides, int count, int64_t steps, int64_t* arg,
                    int64_t words, int64_t least, uint32_t* buffer) except -1 nogil
 # `n` elements of a distribution at `out`; `a` and `b` are the kernel's arguments, floats as the bits of a double.

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, release
 from .pool cimport kernel_t, parallel_for
-from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, empty_tensor
+from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, address_of, empty_tensor
 
 from .pool import get_num_threads
 from .tensor import DTYPE_NAMES, device
@@ -112,7 +112,8 @@ cdef double next_unit(Generator g) noexcept nogil:
 
 
 cdef uint32_t* next_raw(uint32_t* state, int64_t* position, uint32_t* buffer, int64_t count) noexcept nogil:
-    """The next words, not yet tempered: where they begin, in ``buffer``, which has room for BLOCKS more, or in the state.
+    """The next words, not yet tempered: where they begin, in ``buffer``, which has room for BLOCKS more, or in the
+    state.
 
     The sequence goes on from the block in the state, whole blocks at a time, of which the last is the new state.
     """
@@ -269,7 +270,7 @@ cdef class Generator:
         cdef bytes data = self.state_bytes()
         cdef int64_t n = len(data)
         cdef Tensor t = empty_tensor(U8, 1, &n)
-        memcpy(t.ptr, PyBytes_AS_STRING(data), n)
+        memcpy(address_of(t), PyBytes_AS_STRING(data), n)
         return t
 
     def set_state(self, state):
@@ -279,7 +280,7 @@ cdef class Generator:
             got = f"{state.dtype} tensor" if isinstance(state, Tensor) else type(state).__name__
             raise TypeError(f"set_state: expected a uint8 tensor, got a {got}")
         t = state.contiguous()
-        self.set_state_bytes(PyBytes_FromStringAndSize(t.ptr, t.count))
+        self.set_state_bytes(PyBytes_FromStringAndSize(address_of(t), t.count))
         return self
 
     def clone_state(self):
@@ -357,7 +358,8 @@ cdef dict _jumps = {}
 
 
 cdef void reduce_square(uint64_t* p, uint64_t* square) noexcept nogil:
-    """``p * p`` modulo the characteristic polynomial, over GF(2): bits move apart, then what is too high is put back."""
+    """``p * p`` modulo the characteristic polynomial, over GF(2): bits move apart, then what is too high is put
+    back."""
     cdef int64_t i, j, at
     cdef uint64_t x, half
     for i in range(2 * WIDTH):
@@ -391,7 +393,8 @@ cdef void put_back(uint64_t* p) noexcept nogil:
 
 
 cdef void find_terms(Jump* found, int64_t distance) noexcept:
-    """The terms of ``t ** (distance - 1)``, each one higher: the first word of a state is no sum of others' first words."""
+    """The terms of ``t ** (distance - 1)``, each one higher: the first word of a state is no sum of others' first
+    words."""
     cdef uint64_t p[WIDTH]
     cdef uint64_t square[2 * WIDTH]
     cdef uint64_t carry, x
@@ -545,7 +548,8 @@ cdef kernel_t find(int distribution, int code) except NULL:
     if fn != NULL:
         return fn
     if code >= <int>len(DTYPE_NAMES):
-        raise NotImplementedError(f"\"{NAMES[distribution]}\" not implemented for complex dtypes; draw the parts and join them "
+        raise NotImplementedError(f"\"{NAMES[distribution]}\" not implemented for complex dtypes; draw the parts and "
+                                  f"join them "
                                   f"with taeda.complex")
     from ..kernels import random as source
 

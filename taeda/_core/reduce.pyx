@@ -1,7 +1,7 @@
 """Launchers of the row-wise kernels: reductions over any dimensions, and kernels that keep the shape.
 
-What is here runs once per call and decides, from sizes and strides alone, how a reduction is laid out: which kernel, how
-rows and columns map to memory, and where a long reduction is cut into chunks.
+What is here runs once per call and decides, from sizes and strides alone, how a reduction is laid out: which kernel,
+how rows and columns map to memory, and where a long reduction is cut into chunks.
 """
 
 import importlib
@@ -17,10 +17,10 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from .memory cimport allocate, release
-from .pool cimport kernel_t, parallel_for
+from .pool cimport kernel_t, launch_range
 from .tensor cimport (
-    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, NO_COMMON, WORK, Tensor, alias_tensor, contiguous_tensor,
-    copy_into, dtype, empty_tensor,
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, NO_COMMON, WORK, Tensor, address_of, alias_tensor,
+    contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
 )
 
 cdef enum:
@@ -66,26 +66,12 @@ cdef uint64_t dim_mask(object dim, int nd, str name) except? 0:
         if not len(dim):
             return (<uint64_t>1 << n) - 1 if n < 64 else ~<uint64_t>0
         for item in dim:
-            d = one_dim(item, n, name)
+            d = wrap_dim(item, n, name)
             if (mask >> d) & 1:
                 raise RuntimeError(f"{name}(): dim {d} appears multiple times in the list of dims {tuple(dim)}")
             mask |= <uint64_t>1 << d
         return mask
-    return <uint64_t>1 << one_dim(dim, n, name)
-
-
-cdef long one_dim(object dim, int n, str name) except -1:
-    cdef long d
-    try:
-        if PyFloat_Check(dim):
-            raise TypeError
-        d = dim
-    except (TypeError, OverflowError):
-        raise TypeError(f"{name}(): argument 'dim' must be an int or a tuple of ints, "
-                        f"not {type(dim).__name__}") from None
-    if d < -n or d >= n:
-        raise IndexError(f"{name}(): dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-    return d + n if d < 0 else d
+    return <uint64_t>1 << wrap_dim(dim, n, name)
 
 
 cdef inline int64_t distance(int64_t stride) noexcept:
@@ -303,7 +289,8 @@ cdef class Reducer:
         """A reduction of nothing that has no identity."""
         if dim is None or isinstance(dim, (tuple, list)) and not dim:
             raise (IndexError if self.op in ("argmax", "argmin") else RuntimeError)(
-                f"{self.name}(): expected a tensor with elements, got shape {tuple(x.shape)}: {self.name} of nothing has no "
+                f"{self.name}(): expected a tensor with elements, got shape {tuple(x.shape)}: {self.name} of nothing "
+                f"has no "
                 f"value. Give the dimensions to reduce as 'dim' if those have elements")
         raise IndexError(f"{self.name}(): expected the reduced dimensions (dim={dim}) to have elements, got shape "
                          f"{tuple(x.shape)}: {self.name} of nothing has no value")
@@ -312,14 +299,16 @@ cdef class Reducer:
         raise RuntimeError(f"{self.name}(): expected dtype to be one of {self.allowed()}, got dtype={NAMES[out.code]}")
 
     cdef str allowed(self):
-        return ", ".join([name for name, code in zip(NAMES, [self.rules[0][k] for k in range(len(NAMES))]) if code >= 0])
+        return ", ".join([name for name, code in zip(NAMES, [self.rules[0][k] for k in range(len(NAMES))])
+                          if code >= 0])
 
     cdef int raise_dtype(self, Tensor x) except -1:
         kind = NotImplementedError if KIND[x.code] == 3 else RuntimeError
-        raise kind(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); expected one "
+        raise kind(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
+                   f"expected one "
                    f"of {self.allowed()}. Convert it first, as in x.to(float32)")
 
-    # ---- kernels ------------------------------------------------------------------------------------------------------
+    # ---- kernels -----------------------------------------------------------------------------------------------------
     cdef int key(self, int code, int out) noexcept:
         return code * NDTYPES + out
 
@@ -356,7 +345,7 @@ cdef class Reducer:
             self.joins[key] = <kernel_t><size_t>address
         return self.joins[key]
 
-    # ---- launching ----------------------------------------------------------------------------------------------------
+    # ---- launching ---------------------------------------------------------------------------------------------------
     cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params) except -1:
         cdef int64_t count = l.n0 * l.n1
         cdef int64_t limit = ROW_CHUNK
@@ -370,12 +359,12 @@ cdef class Reducer:
         cdef int64_t args[32]
         cdef int n = 3, outs = self.nouts
         args[0], args[1], args[2] = l.n0, l.n1, l.b
-        pointers[0] = first.ptr
+        pointers[0] = address_of(first)
         n = out_strides(args, n, l.b * ITEMSIZE[first.code], ITEMSIZE[first.code])
         if second is not None:
-            pointers[1] = second.ptr
+            pointers[1] = address_of(second)
             n = out_strides(args, n, l.b * ITEMSIZE[second.code], ITEMSIZE[second.code])
-        pointers[outs] = x.ptr
+        pointers[outs] = address_of(x)
         args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, l.sa, l.sb
         args[n + 4], args[n + 5], args[n + 6] = 0, 0, count
         args[n + 7], args[n + 8] = params[0], params[1]
@@ -424,19 +413,18 @@ cdef class Reducer:
                 for i in range(self.nstates):
                     pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
                     n = out_strides(args, n, m * widths[i], widths[i])
-                pointers[self.nstates] = x.ptr + a * l.sa + (whole * jump if rest else 0)
+                pointers[self.nstates] = address_of(x) + a * l.sa + (whole * jump if rest else 0)
                 args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
                 args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
                 args[n + 7], args[n + 8] = params[0], params[1]
                 go(kernel, pointers, args, 1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
-        pointers[0] = first.ptr
+        pointers[0] = address_of(first)
         if second is not None:
-            pointers[1] = second.ptr
+            pointers[1] = address_of(second)
         for i in range(self.nstates):
             pointers[self.nouts + i] = states[i]
-        with nogil:
-            parallel_for(join, pointers, args, m, 1 + 16384 // chunks)
+        launch_range(join, pointers, args, m, 1 + 16384 // chunks, False)
         release(block, total)
         return 0
 
@@ -492,7 +480,8 @@ cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item,
 
 cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t count, bint columns,
              bint fully) noexcept:
-    """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode hold all ``b`` if they can."""
+    """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode hold all ``b`` if they
+    can."""
     cdef int64_t units, total, grain, work = a * b * count
     if columns:
         units = (b + kernel.lanes - 1) // kernel.lanes
@@ -505,11 +494,7 @@ cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b
     else:
         total = a * b
         grain = 1 + PIECE // (count + 1)
-    if total <= grain or work < FREE_GIL:
-        kernel.fn(pointers, args, 0, total)
-        return
-    with nogil:
-        parallel_for(kernel.fn, pointers, args, total, grain)
+    launch_range(kernel.fn, pointers, args, total, grain, work < FREE_GIL)
 
 
 include "rowwise.pxi"

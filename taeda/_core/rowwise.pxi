@@ -15,19 +15,20 @@ cdef class Rowwise:
 
     Args:
         name: of the op, for messages.
-        kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes, columns)``
-            gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was left out.
-        outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row, ``R``
-            the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input, ``a`` what it is computed
-            in, ``s`` what its sum is (int64 for integers), ``i`` int64.
+        kernel: ``"module.function"`` under ``taeda.kernels``, imported on first use; ``function(*key, dtypes,
+            columns)`` gives the address, where ``dtypes`` has a name per operand, outputs first, None for one that was
+            left out.
+        outs: per output a letter for its shape and one for its dtype: ``f`` as the input, ``r`` one value per row,
+            ``R`` the same with the row's dimensions kept as 1, ``w`` one row, ``s`` a single value; ``x`` as the input,
+            ``a`` what it is computed in, ``s`` what its sum is (int64 for integers), ``i`` int64.
         ins: per input its shape in the same letters; the first is the input itself. A last ``n`` is not passed: it is
             where the kernel reports a class that is out of range.
         floating: whether integers are refused.
         wide: whether float32 is computed in float64.
         key: what the kernel's key starts with.
         real: whether complex numbers are refused.
-        stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long rows
-            may begin anywhere.
+        stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long
+            rows may begin anywhere.
     """
 
     cdef readonly str name
@@ -120,7 +121,7 @@ cdef class Rowwise:
         if not isinstance(x, Tensor):
             self.raise_not_tensor(x)
         nd = (<Tensor>x).nd if (<Tensor>x).nd else 1
-        return one_dim(dim, nd, self.name)
+        return wrap_dim(dim, nd, self.name)
 
     cdef int raise_not_tensor(self, object x) except -1:
         raise TypeError(f"{self.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
@@ -128,7 +129,8 @@ cdef class Rowwise:
     cdef object run(self, Tensor x, int first, int last, tuple more, dtype out, double p, double q):
         """Rows made of dimensions ``[first, last)`` of ``x``; gives the output or a tuple of them.
 
-        ``more`` are the other inputs (None where one is left out); ``out`` is the dtype of outputs that are as the input.
+        ``more`` are the other inputs (None where one is left out); ``out`` is the dtype of outputs that are as the
+        input.
         """
         cdef Tensor source
         cdef Tensor t
@@ -141,7 +143,8 @@ cdef class Rowwise:
         cdef uint64_t key = 0
         cdef char shape, kind
         if self.floating and KIND[x.code] != 2:
-            raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape {tuple(x.shape)}); "
+            raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape "
+                                      f"{tuple(x.shape)}); "
                                f"expected a floating-point one. Convert it first, as in x.float()")
         if self.real and KIND[x.code] == 3:
             raise NotImplementedError(f"{self.name}(): not defined for a tensor of dtype {NAMES[x.code]} (shape "
@@ -163,7 +166,7 @@ cdef class Rowwise:
                 code = I64
             t = make_output(source, shape, code, first, last)
             alive.append(t)
-            pointers[i] = t.ptr
+            pointers[i] = address_of(t)
             key |= <uint64_t>code << (5 * i)
             fill_strides(args + 3 + 4 * i, shape, ITEMSIZE[code], n, b)
         for i in range(self.nins):
@@ -192,29 +195,33 @@ cdef class Rowwise:
                 if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else 1 if shape == b"s" else a * b):
                     raise RuntimeError(f"{self.name}(): operand {i} of shape {tuple(t.shape)} does not fit rows of {n} "
                                        f"elements in a tensor of shape {tuple(x.shape)}")
-            pointers[at] = t.ptr
+            pointers[at] = address_of(t)
             key |= <uint64_t>t.code << (5 * at)
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
             key |= <uint64_t>(2 + columns) << 60
-            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n, columns):
+            if self.stream and x.count >= STREAM_LEAST and self.streams(x.code, <Tensor>alive[0], b if columns else n,
+                                                                        columns):
                 key |= <uint64_t>1 << STREAM_BIT
             args[0], args[1], args[2] = n, 1, b
             i = 3 + 4 * (self.nouts + self.nins)
             memcpy(&args[i], &p, 8)
             memcpy(&args[i + 1], &q, 8)
             code = acc if out is None else out.code
-            self.launch(key, pointers, args, a, b, n, 8 if self.wide or ITEMSIZE[acc] == 8 or ITEMSIZE[code] == 8 else 4,
+            self.launch(key, pointers, args, a, b, n, 8 if self.wide or ITEMSIZE[acc] == 8 or ITEMSIZE[code] == 8
+                        else 4,
                         columns)
             if self.ins[self.nins - 1] == b"n" and report[1]:
-                raise IndexError(f"{self.name}(): target {report[0]} is out of bounds: expected a class in [0, {n - 1}], "
+                raise IndexError(f"{self.name}(): target {report[0]} is out of bounds: expected a class in [0, "
+                                 f"{n - 1}], "
                                  f"since the input of shape {tuple(x.shape)} has {n} classes")
         if self.nouts == 1:
             return alive[0]
         return tuple(alive[: self.nouts])
 
     cdef bint streams(self, int code, Tensor out, int64_t n, bint columns) except -1:
-        """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of it."""
+        """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of
+        it."""
         cdef int i
         cdef int64_t item = ITEMSIZE[out.code], moved = item
         for i in range(self.nins):
@@ -222,7 +229,7 @@ cdef class Rowwise:
                 moved += ITEMSIZE[code]
         if n * item % 64 and (columns or self.stream < 2 or n * item < ANYWHERE):
             return False
-        return item >= 4 and <size_t>out.ptr % 64 == 0 and out.count * moved >= STREAM_BYTES
+        return item >= 4 and <size_t>address_of(out) % 64 == 0 and out.count * moved >= STREAM_BYTES
 
     cdef int launch(self, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t n, int width,
                     bint columns) except -1:
@@ -234,8 +241,8 @@ cdef class Rowwise:
 
                 self.vector_bytes = host().vector_bytes
             kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
-        # Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come several to a
-        # piece, as one is read while the one before is written.
+        # Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come
+        # several to a piece, as one is read while the one before is written.
         cdef int64_t count = n // 2 if key >> STREAM_BIT else n * 4
         if not columns and key >> STREAM_BIT:
             count = min(count, PIECE // max(1, min(8, a * b // 16)))
@@ -321,7 +328,8 @@ cdef class ClassLoss:
         if not fits:
             HELPERS["class_loss_error"](self.rows.name, input, target, weight)
         if x.sizes[d] == 0 and t.count:
-            raise IndexError(f"{self.rows.name}(): targets are out of bounds: the input of shape {tuple(x.shape)} has no "
+            raise IndexError(f"{self.rows.name}(): targets are out of bounds: the input of shape {tuple(x.shape)} has "
+                             f"no "
                              f"classes")
         cdef tuple made = self.rows.run(x, d, d + 1, (target, weight), None, <double>ignore_index, 0.0)
         loss, weights = <Tensor>made[0], <Tensor>made[1]
@@ -331,9 +339,9 @@ cdef class ClassLoss:
             if reduction == "mean":
                 count = <Tensor>self.total.reduce(weights, None, False, None, 0.0, 0.0)
                 if loss.code == F32:
-                    (<float*>loss.ptr)[0] /= (<float*>count.ptr)[0]
+                    (<float*>address_of(loss))[0] /= (<float*>address_of(count))[0]
                 else:
-                    (<double*>loss.ptr)[0] /= (<double*>count.ptr)[0]
+                    (<double*>address_of(loss))[0] /= (<double*>address_of(count))[0]
         if loss.code != x.code:
             loss = <Tensor>HELPERS["grad_cast"](loss, x.dtype)
         return (loss, *made[1:], count)

@@ -14,7 +14,10 @@ from .random cimport (
     BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find, leave,
     next_normal, next_unit, run_steps, shuffle, which,
 )
-from .tensor cimport DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, alias_tensor, copy_into, dtype, empty_tensor, scalar_code
+from .tensor cimport (
+    DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, address_of, alias_tensor, copy_into, dtype,
+    empty_tensor, scalar_code,
+)
 
 from .machine import stream_bytes
 from .random import DISTRIBUTIONS
@@ -59,11 +62,11 @@ cdef inline int64_t bits_of(double x) noexcept:
 cdef int fill_tensor(Tensor t, int distribution, int64_t a, int64_t b, object generator) except -1:
     cdef Tensor view, block
     if t.contiguous:
-        fill_memory(which(generator), distribution, t.code, t.ptr, t.count, a, b)
+        fill_memory(which(generator), distribution, t.code, address_of(t), t.count, a, b)
         return 0
     view = in_memory_order(t)
     block = view if view.contiguous else empty_tensor(t.code, view.nd, view.sizes)
-    fill_memory(which(generator), distribution, t.code, block.ptr, block.count, a, b)
+    fill_memory(which(generator), distribution, t.code, address_of(block), block.count, a, b)
     if block is not view:
         copy_into(view, block)
     return 0
@@ -89,12 +92,12 @@ def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent
     if DOMAIN[t.code] == FLOAT8:
         raise NotImplementedError(f"normal_: not implemented for {t.dtype}; fill a float32 tensor and convert it")
     if not exponent and t.contiguous and t.count >= 16:
-        fill_memory(g, NORMAL, t.code, t.ptr, t.count, bits_of(mean), bits_of(std))
+        fill_memory(g, NORMAL, t.code, address_of(t), t.count, bits_of(mean), bits_of(std))
         return
     view = in_memory_order(t)
     code = F64 if t.code == F64 else F32
     block = view if view.contiguous and t.code == code else empty_tensor(code, view.nd, view.sizes)
-    fill_pairs(g, code, block.ptr, block.count, mean, std, exponent)
+    fill_pairs(g, code, address_of(block), block.count, mean, std, exponent)
     if block is not view:
         copy_into(view, block)
 
@@ -114,7 +117,8 @@ def uniform_(Tensor input, from_, to, *, generator=None):
     if plain_float(input) and PyFloat_CheckExact(from_) and PyFloat_CheckExact(to):
         low, high = PyFloat_AS_DOUBLE(from_), PyFloat_AS_DOUBLE(to)
         if low <= high and high - low < 1e38:
-            fill_memory(which(generator), UNIFORM, input.code, input.ptr, input.count, bits_of(low), bits_of(high))
+            fill_memory(which(generator), UNIFORM, input.code, address_of(input), input.count, bits_of(low),
+                        bits_of(high))
             return
     SLOW["uniform_"](input, from_, to, generator=generator)
 
@@ -130,7 +134,7 @@ def normal_(Tensor input, mean, std, *, generator=None):
 def bernoulli_(Tensor input, p, *, generator=None):
     """The common case of ``bernoulli_``."""
     if plain_float(input) and PyFloat_CheckExact(p) and 0 <= PyFloat_AS_DOUBLE(p) <= 1:
-        fill_memory(which(generator), BERNOULLI, input.code, input.ptr, input.count, bits_of(p), bits_of(1.0))
+        fill_memory(which(generator), BERNOULLI, input.code, address_of(input), input.count, bits_of(p), bits_of(1.0))
     else:
         SLOW["bernoulli_"](input, p, generator=generator)
 
@@ -144,7 +148,7 @@ def random_(Tensor input, from_, to, *, generator=None):
         if not overflow:
             high = PyLong_AsLongLongAndOverflow(to, &overflow)
         if not overflow and low < high and low > -NARROW and high < NARROW and high - low < NARROW:
-            fill_memory(which(generator), INTEGERS, I64, input.ptr, input.count, low, high - low)
+            fill_memory(which(generator), INTEGERS, I64, address_of(input), input.count, low, high - low)
             return
     SLOW["random_"](input, from_, to, generator=generator)
 
@@ -186,13 +190,13 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     cdef str name = "float64" if p.code == F64 else "float32"
     cdef int64_t i, words = 2 if p.code == F64 else 1
     cdef double x
-    cdef char** base = [t.ptr, NULL, p.ptr]
+    cdef char** base = [address_of(t), NULL, address_of(p)]
     cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
     cdef uint32_t* buffer
     key = (t.dtype.name, name)
     for i in range(p.count):
-        x = (<double*>p.ptr)[i] if p.code == F64 else (<float*>p.ptr)[i]
+        x = (<double*>address_of(p))[i] if p.code == F64 else (<float*>address_of(p))[i]
         if not (x >= 0 and x <= 1):
             raise RuntimeError(f"bernoulli: expected every probability to be in [0, 1], got {x}; clamp or sigmoid them")
     if key not in BERNOULLI_EACH:
@@ -220,12 +224,13 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
     cdef Generator g = which(None)
     cdef int64_t size = ITEMSIZE[source.code]
     cdef int64_t[2] arg
-    cdef char** base = [out.ptr, NULL, mask.ptr, source.ptr]
+    cdef char** base = [address_of(out), NULL, address_of(mask), address_of(source)]
     cdef int64_t* strides = [size, 0, 1, size]
     cdef uint32_t* buffer
     cdef kernel_t fn
     # past the cache where it would not stay, by whole lines from a line on
-    cdef bint stream = size >= 4 and source.count >= LIGHT and 2 * size * source.count >= STREAM_BYTES and <size_t>out.ptr % 64 == 0
+    cdef bint stream = (size >= 4 and source.count >= LIGHT and 2 * size * source.count >= STREAM_BYTES
+                        and <size_t>address_of(out) % 64 == 0)
     if DROPOUT[stream][source.code] == NULL:
         from ..kernels import random as kernels
 
@@ -249,7 +254,7 @@ def permutation(int64_t n, generator=None):
     """A random permutation of ``[0, n)`` as an int64 tensor."""
     cdef Tensor t = empty_tensor(I64, 1, &n)
     if n > 0:
-        shuffle(which(generator), <int64_t*>t.ptr, n)
+        shuffle(which(generator), <int64_t*>address_of(t), n)
     return t
 
 
@@ -337,12 +342,12 @@ def choose(Tensor p, Tensor out, generator=None):
     enter(g)
     try:
         for r in range(rows):
-            places = <int64_t*>out.ptr + r * draws
+            places = <int64_t*>address_of(out) + r * draws
             if p.code == F32:
-                total = cumulate(<float*>p.ptr + r * n, NULL, n, sums)
+                total = cumulate(<float*>address_of(p) + r * n, NULL, n, sums)
                 find_places[float](<float*>sums, n, <float>total, g, places, draws)
             else:
-                total = cumulate(NULL, <double*>p.ptr + r * n, n, sums)
+                total = cumulate(NULL, <double*>address_of(p) + r * n, n, sums)
                 find_places[double](<double*>sums, n, total, g, places, draws)
     finally:
         leave(g)
@@ -386,14 +391,14 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
     """
     cdef Generator g = which(generator)
     cdef int64_t i
-    cdef const double* rate = <double*>rates.ptr
+    cdef const double* rate = <double*>address_of(rates)
     for i in range(out.count):
         if not rate[i] >= 0:
             raise RuntimeError(f"poisson: invalid Poisson rate, expected rate to be non-negative, got {rate[i]}")
     enter(g)
     with nogil:
         for i in range(out.count):
-            (<double*>out.ptr)[i] = poisson(g, rate[i])
+            (<double*>address_of(out))[i] = poisson(g, rate[i])
     leave(g)
 
 
@@ -432,8 +437,8 @@ def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
     enter(g)
     with nogil:
         for i in range(out.count):
-            x = gamma(g, (<double*>shapes.ptr)[i])
-            (<double*>out.ptr)[i] = least if x < least else x
+            x = gamma(g, (<double*>address_of(shapes))[i])
+            (<double*>address_of(out))[i] = least if x < least else x
     leave(g)
 
 
@@ -490,7 +495,7 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
     enter(g)
     with nogil:
         for i in range(out.count):
-            n, p = (<double*>counts.ptr)[i], (<double*>chances.ptr)[i]
+            n, p = (<double*>address_of(counts))[i], (<double*>address_of(chances))[i]
             if n <= 0 or p <= 0:
                 n = 0
             elif n != n or n == INFINITY:  # no number of trials: the samplers would search for ever
@@ -501,5 +506,5 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
                 n -= binomial(g, n, 1 - p)
             elif p != p:
                 n = p
-            (<double*>out.ptr)[i] = n
+            (<double*>address_of(out))[i] = n
     leave(g)

@@ -12,7 +12,9 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from .indexing cimport ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows
+from .indexing cimport (
+    ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
+)
 from .tensor cimport (
     BOOL,
     I8,
@@ -21,28 +23,20 @@ from .tensor cimport (
     I64,
     KIND,
     MAXDIM,
+    NOTHING,
     U8,
-    Tensor,
+    Tensor, address_of,
     alias_tensor,
     contiguous_tensor,
     copy_into,
     empty_tensor,
+    wrap_dim,
 )
 
 #: Functions that raise, by what went wrong.
 EXPLAIN = {}
 #: Ops and functions that indexing comes down to: index, index_put_, masked_select, masked_fill_, assign, tensor.
 OPS = {}
-
-
-cdef inline int wrap(object dim, int nd, str name) except -1:
-    cdef int n = nd if nd else 1
-    if PyFloat_Check(dim):
-        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    cdef int64_t d = dim
-    if d < -n or d >= n:
-        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
-    return d + n if d < 0 else d
 
 
 cdef inline bint is_mask(Tensor t) noexcept:
@@ -95,7 +89,7 @@ cdef bint fits(Tensor input, int at, Tensor index, Tensor src) noexcept:
 
 def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     """The body of ``taeda.gather``."""
-    cdef int at = wrap(dim, input.nd, "gather")
+    cdef int at = wrap_dim(dim, input.nd, "gather")
     cdef Tensor out
     if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
@@ -106,7 +100,7 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
 
 
 cdef int write_along(str name, Tensor input, object dim, Tensor index, object src, int action) except -1:
-    cdef int at = wrap(dim, input.nd, name)
+    cdef int at = wrap_dim(dim, input.nd, name)
     cdef Tensor near = <Tensor>src if isinstance(src, Tensor) else None
     if index.count == 0:
         return 0
@@ -119,7 +113,8 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
 
 
 def write(str name, Tensor input, dim, Tensor index, src, int action):
-    """Write or accumulate ``src``, a tensor or a number, along a dimension; the actions are those of ``_core.indexing``."""
+    """Write or accumulate ``src``, a tensor or a number, along a dimension; the actions are those of
+    ``_core.indexing``."""
     write_along(name, input, dim, index, src, action)
 
 
@@ -160,7 +155,7 @@ cdef Tensor slice_index(str name, Tensor index):
 
 def index_select(Tensor input, dim, Tensor index):
     """The body of ``taeda.index_select``."""
-    cdef int at = wrap(dim, input.nd, "index_select")
+    cdef int at = wrap_dim(dim, input.nd, "index_select")
     cdef Tensor i = slice_index("index_select", index)
     cdef Tensor out
     if input.nd == 0:
@@ -184,7 +179,7 @@ def index_add(Tensor input, dim, Tensor index, Tensor source, alpha=1):
 
 def add_slices(str name, Tensor input, dim, Tensor index, Tensor source, int action):
     """Accumulate slices of ``source`` along a dimension."""
-    cdef int at = wrap(dim, input.nd, name), d
+    cdef int at = wrap_dim(dim, input.nd, name), d
     cdef Tensor i = slice_index(name, index)
     cdef Tensor target = as_vector(input)
     cdef bint good = source.code == target.code
@@ -207,7 +202,8 @@ def embedding(Tensor weight, Tensor indices, padding_idx=-1, scale_grad_by_freq=
     if weight.nd != 2:
         raise RuntimeError(f"'weight' must be 2-D, got shape {list(weight.shape)}")
     if indices.code != I64 and indices.code != I32:
-        raise RuntimeError(f"embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+        raise RuntimeError(f"embedding: Expected tensor for argument #1 'indices' to have one of the following scalar "
+                           f"types: "
                            f"Long, Int; but got {indices.dtype} instead")
     try:
         return take_rows(weight, [as_index(indices)], 0, False)
@@ -351,7 +347,8 @@ def index_put(Tensor input, indices, Tensor values, accumulate=False):
     cdef list tensors = []
     cdef Tensor view, at
     if values.code != input.code:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination "
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {input.dtype} for the "
+                           f"destination "
                            f"and {values.dtype} for the source.")
     view = plan(input, indices, tensors, &first)
     if not tensors:
@@ -439,7 +436,7 @@ cdef Tensor one_mask(bint value):
     """A mask of one element, for a bool among the indices."""
     cdef int64_t one = 1
     cdef Tensor t = empty_tensor(BOOL, 1, &one)
-    t.ptr[0] = value
+    address_of(t)[0] = value
     return t
 
 
@@ -463,6 +460,10 @@ cdef Tensor split_index(Tensor t, object index, list places):
             if is_mask(x):
                 basic.append(None)  # a dimension of size 1, kept or dropped
                 places.append(one_mask(bool(item)))
+            elif x.holds == NOTHING and item._value_per_example:
+                basic.append(ALL)
+                places.append(as_index_tensor(item))
+                used += 1
             else:
                 as_index_tensor(item)
                 basic.append(int(item))
@@ -514,7 +515,8 @@ cdef Tensor split_index(Tensor t, object index, list places):
             used += 1
             continue
         else:
-            raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte tensors are valid indices "
+            raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte tensors are valid "
+                             f"indices "
                              f"(got {type(item).__name__})")
         at = x.nd if is_mask(x) else 1
         for k in range(at):

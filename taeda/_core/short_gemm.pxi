@@ -51,8 +51,8 @@ cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, in
 cdef int short_product(Product* p) except -1:
     """``c = a @ b + d`` for bfloat16 and int8, to ``p.out``. An operand without a batch is packed once.
 
-    The engine ``dot`` reads A in place where its rows are whole words. Tasks are wide for it: each sums its rows of A for
-    the signs of int8. The tile registers read B again for every 32 rows: square tasks.
+    The engine ``dot`` reads A in place where its rows are whole words. Tasks are wide for it: each sums its rows of A
+    for the signs of int8. The tile registers read B again for every 32 rows: square tasks.
     """
     cdef str engine = short_engine(p.code)
     cdef bint dots = engine == "dot", packs = not dots or p.a.columns != ITEMSIZE[p.code] or p.k * ITEMSIZE[p.code] % 4
@@ -61,7 +61,8 @@ cdef int short_product(Product* p) except -1:
     if dots:
         down, across = (64, 256) if size >= 1 << 18 else (32, 128)
     cdef int64_t batch_a = batch if p.a.outer or p.a.inner else 1, batch_b = batch if p.b.outer or p.b.inner else 1
-    cdef int64_t size_a = ceil_div(p.m, SIDE) * steps * BLOCK if packs else 0, size_b = ceil_div(p.n, SIDE) * steps * BLOCK
+    cdef int64_t size_a = ceil_div(p.m, SIDE) * steps * BLOCK if packs else 0, size_b = ceil_div(p.n,
+                                                                                                 SIDE) * steps * BLOCK
     cdef int64_t tasks = ceil_div(p.m, down) * ceil_div(p.n, across) * batch
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[SHORT_ARGS]
@@ -73,7 +74,8 @@ cdef int short_product(Product* p) except -1:
     cdef kernel_t fn
     try:
         if a == NULL or b == NULL:
-            raise MemoryError(f"matmul: cannot allocate {size_a * batch_a + size_b * batch_b} bytes to pack its operands")
+            raise MemoryError(f"matmul: cannot allocate {size_a * batch_a + size_b * batch_b} bytes to pack its "
+                              f"operands")
         left = p.a
         left.columns = 4 * SIDE  # from block to block along k
         if packs:
@@ -83,7 +85,8 @@ cdef int short_product(Product* p) except -1:
         short_pack(p, &p.b, b, False, p.n, batch_b)
         fn = short_kernel(("product", NAMES[p.code], NAMES[p.out], engine))
         ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, a, b, p.d.ptr
-        arg[:] = [p.m, p.n, steps, words, left.rows, left.columns, steps * BLOCK if packs else SIDE * left.rows, p.c.rows,
+        arg[:] = [p.m, p.n, steps, words, left.rows, left.columns, steps * BLOCK if packs else SIDE * left.rows,
+                  p.c.rows,
                   p.d.rows, p.d.columns, p.init != 0, down, across, p.n1, left.outer, left.inner, p.c.outer, p.c.inner,
                   p.d.outer, p.d.inner, size_b if batch_b > 1 else 0]
         run(fn, ptr, arg, tasks, grain_of(work / 16, tasks), work)

@@ -20,7 +20,7 @@ cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
     """Slots of ``size`` bytes for what runs at most ``tasks``; they live as long as the result."""
     s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
     cdef Tensor memory = working(s.count * (s.size + 64))
-    s.data = memory.ptr
+    s.data = address_of(memory)
     memset(s.data, 0, s.count * 64)
     return memory
 

@@ -36,6 +36,7 @@ cdef class Storage:
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
+        self.need_bytes()
         PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
         self.exports += 1
 
@@ -43,8 +44,8 @@ cdef class Storage:
         self.exports -= 1
 
     def data_ptr(self):
-        """The address of the first byte."""
-        return <uintptr_t>self.data
+        """The address of the first byte; 0 on device meta."""
+        return 0 if self.device else <uintptr_t>self.data
 
     def nbytes(self):
         """Size in bytes."""
@@ -64,7 +65,16 @@ cdef class Storage:
         """Where it is."""
         from .tensor import device
 
-        return device("cpu")
+        return device("meta" if self.device else "cpu")
+
+    def forget_bytes(self):
+        """From now on this storage is on device meta: it has a size, and its bytes cannot be reached."""
+        self.device = 1
+
+    cdef int need_bytes(self) except -1:
+        if self.device:
+            raise NotImplementedError("Not available for 'meta' device type: a storage there has a size and no bytes")
+        return 0
 
     def resize_(self, size):
         """Grow or shrink to ``size`` bytes, keeping the contents; gives the storage. Every tensor on it moves along."""
@@ -79,6 +89,7 @@ cdef class Storage:
             if step != 1:
                 raise RuntimeError(f"tried to slice with a step of {step}, but only a step of 1 is supported")
             first = start
+            self.need_bytes()
             return foreign_storage(self.data + first, max(stop - start, 0), self)
         return memoryview(self)[index]
 
@@ -98,12 +109,14 @@ cdef class Storage:
     def copy_(self, source, non_blocking=None):
         """Copy the bytes of ``source``, a storage of the same size; gives the storage."""
         if source.nbytes() != self.capacity:
-            raise RuntimeError(f"size mismatch: expected a storage of {self.capacity} bytes, got one of {source.nbytes()}")
+            raise RuntimeError(f"size mismatch: expected a storage of {self.capacity} bytes, got one of "
+                               f"{source.nbytes()}")
         memoryview(self)[:] = memoryview(source)
         return self
 
     def fill_(self, int value):
         """Every byte ``value``; gives the storage."""
+        self.need_bytes()
         memset(self.data, value, self.capacity)
         return self
 
@@ -113,6 +126,8 @@ cdef class Storage:
 
     def cpu(self):
         """The storage itself."""
+        if self.device:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self
 
     def untyped(self):
@@ -142,8 +157,8 @@ cdef class Storage:
 
         Args:
             filename: its path.
-            shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes
-                memory only.
+            shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing
+                changes memory only.
             nbytes: the size. Default: that of the file.
         """
         from mmap import ACCESS_COPY, ACCESS_WRITE, mmap
@@ -159,17 +174,57 @@ cdef class Storage:
                 size = nbytes
             nbytes = nbytes or size
             if nbytes > size:
-                raise RuntimeError(f"from_file: expected at least {nbytes} bytes in {filename!r}, it has {size}")
+                raise RuntimeError(f"file <{filename}> size <{size}> is smaller than the required mapping size "
+                                   f"<{nbytes}>")
             if nbytes == 0:
                 return Storage()
             return share_storage(mmap(fd, nbytes, access=ACCESS_WRITE if shared else ACCESS_COPY), 0, nbytes)
         finally:
             close(fd)
 
+    @staticmethod
+    def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype):
+        """A storage with a copy of elements in a buffer.
+
+        Args:
+            buffer: bytes, or what has them.
+            byte_order: ``"little"``, ``"big"`` or ``"native"``, in which the buffer is; needed for elements of several
+                bytes.
+            count: how many elements. Default: all.
+            offset: bytes of the buffer to leave out in front.
+            dtype: of the elements.
+        """
+        from sys import byteorder
+
+        from numpy import frombuffer
+
+        if byte_order not in (None, "little", "big", "native"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if byte_order is None and dtype.itemsize > 1:
+            raise RuntimeError("from_buffer: function missing required argument 'byte_order' (pos 2), for elements of "
+                               "several bytes")
+        data = memoryview(buffer).cast("B")
+        if not 0 <= offset <= len(data):
+            raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)}) , but got "
+                             f"{offset}")
+        if count < 0 and (len(data) - offset) % dtype.itemsize:
+            raise ValueError(f"buffer size ({len(data) - offset}) must be a multiple of element size "
+                             f"({dtype.itemsize})")
+        nbytes = (len(data) - offset if count < 0 else count * dtype.itemsize)
+        if nbytes > len(data) - offset:
+            raise ValueError(f"buffer has only {len(data) - offset} bytes after offset {offset}, but specified a size "
+                             f"of {nbytes}")
+        part = data[offset:offset + nbytes]
+        swapped = byte_order in ("little", "big") and byte_order != byteorder
+        width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        return _filled(frombuffer(part, f"u{width}").byteswap().tobytes() if swapped and width > 1 else bytes(part))
+
     def is_pinned(self, device=None):
         """Whether the memory is locked for transfers: no."""
         return False
 
+    filename = None
+    is_sparse_csr = False
     is_cuda = False
     is_sparse = False
     is_hpu = False
@@ -198,7 +253,9 @@ cdef class Storage:
 
     def __deepcopy__(self, memo):
         cdef Storage made = new_storage(self.capacity)
-        memcpy(made.data, self.data, self.capacity)
+        made.device = self.device
+        if not self.device:
+            memcpy(made.data, self.data, self.capacity)
         memo[id(self)] = made
         return made
 
@@ -208,10 +265,14 @@ cdef class Storage:
 
 def _filled(data):
     """A new Storage with a copy of ``data`` (for unpickling)."""
-    cdef const unsigned char[::1] view = data
-    cdef Storage made = new_storage(view.shape[0])
-    if view.shape[0]:
-        memcpy(made.data, &view[0], view.shape[0])
+    cdef Py_buffer view
+    cdef Storage made
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        made = new_storage(view.len)
+        memcpy(made.data, view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
     return made
 
 

@@ -15,10 +15,16 @@ cdef enum:
 
 cdef enum Creation:  # where a view was made: from all but the first, writing to it in place cannot be recorded
     RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
+    UNTIED       # the same bytes as another dtype: the graph knows nothing of it
+
+# what is in the memory of a tensor: what it shows, the conjugates (of a real dtype: negatives), nothing
+cdef enum Holding:
+    VALUES, CONJUGATES, NOTHING
 
 cdef enum Code:
     BOOL, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128, C32
     F8_E4M3FN, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F8_E8M0FNU
+    F4_E2M1FN_X2     # two numbers to a byte: stored, moved and viewed, but nothing computes with it
     NDTYPES
     NO_COMMON = 30   # what a float8 and another dtype promote to
     PARAM = 31       # a number, in the keys of kernels
@@ -26,7 +32,7 @@ cdef enum Code:
 
 cdef enum:           # DOMAIN of a dtype beside its kind
     FLOAT8 = 4
-    NOWHERE = 5
+    NOWHERE = 5      # no op takes it
 
 cdef class dtype:
     cdef readonly int code
@@ -44,7 +50,7 @@ cdef class device:
 @cython.trashcan(True)
 cdef class Tensor:
     cdef Storage storage
-    cdef char* ptr               # first element, offset included
+    cdef char* raw               # first element, offset included; what reads or writes elements asks `address_of`
     cdef int64_t count           # elements
     cdef int64_t* sizes          # points into `dims`, or to the heap above INLINE dimensions
     cdef int64_t* strides        # in elements
@@ -54,7 +60,8 @@ cdef class Tensor:
     cdef int8_t code             # dtype, a Code
     cdef int8_t where            # device; 0: CPU
     cdef int8_t creation         # of a view: where it was made, a Creation
-    cdef int8_t flipped          # shows the conjugates of what the memory holds; of a real dtype, the negatives
+    cdef int8_t holds            # what the memory holds, a Holding
+    cdef bint overrides          # of a class whose __torch_function__ is asked about calls
     cdef bint contiguous
     cdef bint leaf_grad          # requires_grad of a leaf
     cdef bint retains_grad_
@@ -81,7 +88,8 @@ cdef class Node:
     cdef list args               # saved arguments, by parameter
     cdef list outs               # saved outputs
     cdef dict shapes             # saved sizes, by parameter
-    cdef tuple counts            # per differentiable parameter: number of tensors of a list, or None where none is a list
+    # per differentiable parameter: number of tensors of a list, or None where none is a list
+    cdef tuple counts
     cdef tuple metas             # per differentiable parameter: (sizes, dtype code), where a cast or a sum may be due
     cdef tuple out_metas         # per output, where there are several: (sizes, dtype code)
     cdef object custom           # a function from gradients to gradients, in place of op
@@ -106,9 +114,11 @@ cdef class Composite:
     # what its first parameters take, see arguments.pxi
     cdef tuple params
     cdef tuple defaults
-    cdef dict positions          # of those parameters that do not take anything
+    cdef dict positions          # of its parameters, by name
     cdef int8_t takes[MAXARGS]
     cdef int ntakes              # of those given by position
+    cdef int npositional
+    cdef bint may_be_older       # whether calls of old programs differ from today's, see ops/older.py
 
 
 cdef class Op:
@@ -136,7 +146,7 @@ cdef class Op:
     # derivative
     cdef int ndiff
     cdef int diff_pos[16]
-    cdef tuple diff_fns
+    cdef readonly tuple diff_fns
     cdef tuple diff_plans
     cdef bint joint              # one derivative function gives every gradient
     cdef uint64_t save_args[16]  # per differentiable parameter: bit i is parameter i
@@ -174,3 +184,20 @@ cdef int refresh(Tensor t) except -1
 cdef object read_scalar(const char* p, int code)
 cdef int scalar_code(object x) except -1
 cdef int check_device(object where) except -1
+cdef int wrap_dim(object dim, int ndim, str name) except -1
+cdef char* refuse_address(Tensor t) except NULL with gil
+
+
+cdef inline char* address_of(Tensor t) except? NULL nogil:
+    """Where the elements of ``t`` lie. Raises where the memory does not hold what ``t`` shows."""
+    return t.raw if t.holds == VALUES else refuse_address(t)
+
+
+cdef inline bint is_flipped(Tensor t) noexcept:
+    """Whether ``t`` shows the conjugates, or of a real dtype the negatives, of what its memory holds."""
+    return t.holds == CONJUGATES
+
+
+cdef inline char* stored_at(Tensor t) except? NULL nogil:
+    """Where the elements of ``t`` lie, or their conjugates (negatives), which the caller minds."""
+    return t.raw if t.holds != NOTHING else refuse_address(t)

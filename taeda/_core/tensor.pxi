@@ -1,40 +1,34 @@
 # Tensor: one Python object over a Storage.
 
-# ---- flipped views -----------------------------------------------------------------------------------------------------
+# ---- flipped views ---------------------------------------------------------------------------------------------------
 #
-# A complex tensor whose `flipped` is set shows the conjugates of what its memory holds; a real one, the imaginary part of
-# such, the negatives. Views of it are such views again, and `copy_into` minds the sign between two tensors. Nothing else in
-# the core looks: while one is alive, ops are handed to `HELPERS["flipped"]` first where one is among their arguments
-# (`call_flipped`), and run on copies.
+# A complex tensor that holds CONJUGATES shows the conjugates of what its memory holds; a real one, the imaginary part
+# of such, the negatives. Views of it are such views again, and `copy_into` minds the sign between two tensors. Nothing
+# else in the core looks: an op that has one among its arguments is handed to `HELPERS["flipped"]` first, and runs on
+# copies.
 
-cdef bint FLIPPED = False             # whether one is alive, on whatever thread
-cdef dict LIVING_FLIPPED = {}         # weak references to them, by their own address
-
-
-def _forget_flipped(reference):
-    global FLIPPED
-    LIVING_FLIPPED.pop(id(reference), None)
-    FLIPPED = len(LIVING_FLIPPED) > 0
-
-
-cdef int mark_flipped(Tensor t) except -1:
-    global FLIPPED
-    reference = PyWeakref_NewRef(t, _forget_flipped)
-    LIVING_FLIPPED[id(reference)] = reference
-    t.flipped = True
-    FLIPPED = True
-    return 0
+cdef char* refuse_address(Tensor t) except NULL with gil:
+    if t.holds == CONJUGATES:
+        raise RuntimeError(f"this needs elements as they lie in memory, and a conjugated or negated view shows others; "
+                           f"resolve_conj() and resolve_neg() give a copy that holds them")
+    kind = getattr(type(t), "_without_memory", None)
+    if kind is None:
+        kind = "a view of a tensor that has no memory of its own (batched by vmap, sparse, nested, or on device meta)"
+    raise NotImplementedError(f"this needs elements in memory, which {kind} does not have")
 
 
-def is_any_flipped():
-    """Whether a flipped view is alive."""
-    return FLIPPED
+def form_of(Tensor t):
+    """A plain tensor of the sizes and strides of ``t``, for ops of which the form alone is wanted: what it holds is no
+    value."""
+    cdef Tensor made = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
+    made.holds = VALUES
+    return made
 
 
 cdef object resolved(object t):
     """``t``; of a flipped view, a copy that holds what it shows."""
     cdef Tensor copied
-    if not isinstance(t, Tensor) or not (<Tensor>t).flipped:
+    if not isinstance(t, Tensor) or not is_flipped(<Tensor>t):
         return t
     if not NO_GRAD[0] and wants_grad(<Tensor>t):
         return HELPERS["resolve"](t)
@@ -92,7 +86,7 @@ cdef class Tensor:
         self.sizes = self.dims
         self.strides = self.dims + INLINE
         if Py_TYPE(<PyObject*>self) != <PyTypeObject*>Tensor:
-            note_override(self)
+            self.overrides = type(self) in OVERRIDING
 
     def __init__(self, *args, **kwargs):
         if self.storage is not None:
@@ -105,17 +99,19 @@ cdef class Tensor:
         """The sizes of the dimensions."""
         return make_size(self.nd, self.sizes)
 
-    def size(self, dim=None):
-        """All sizes, or the size of one dimension."""
+    def size(self, dim=None, *, axis=None):
+        """All sizes, or the size of one dimension, which ``axis`` names as well."""
+        dim = axis if dim is None else dim
         if dim is None:
             return make_size(self.nd, self.sizes)
         if self.nd == 0:
             raise IndexError("size: dimension specified as 0 but tensor has no dimensions")
         return self.sizes[wrap_dim(dim, self.nd, "size")]
 
-    def stride(self, dim=None):
-        """All strides in elements, or one."""
+    def stride(self, dim=None, *, axis=None):
+        """All strides in elements, or that of one dimension, which ``axis`` names as well."""
         cdef int i
+        dim = axis if dim is None else dim
         if dim is None:
             return tuple([self.strides[i] for i in range(self.nd)])
         return self.strides[wrap_dim(dim, self.nd, "stride")]
@@ -162,11 +158,11 @@ cdef class Tensor:
 
     def storage_offset(self):
         """Elements between the start of the storage and the first element."""
-        return (self.ptr - self.storage.data) // ITEMSIZE[self.code]
+        return (self.raw - self.storage.data) // ITEMSIZE[self.code]
 
     def data_ptr(self):
         """The address of the first element."""
-        return <size_t>self.ptr if self.count else 0
+        return <size_t>stored_at(self) if self.count else 0
 
     def untyped_storage(self):
         """The memory that this tensor and its views share."""
@@ -196,11 +192,12 @@ cdef class Tensor:
 
     def is_conj(self):
         """Whether this is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
-        return bool(self.flipped) and KIND[self.code] == 3
+        return bool(is_flipped(self)) and KIND[self.code] == 3
 
     def is_neg(self):
-        """Whether this is a view that shows the negatives of what its memory holds, as the ``imag`` of a conjugated one."""
-        return bool(self.flipped) and KIND[self.code] != 3
+        """Whether this is a view that shows the negatives of what its memory holds, as the ``imag`` of a conjugated
+        one."""
+        return bool(is_flipped(self)) and KIND[self.code] != 3
 
     @property
     def is_sparse(self):
@@ -236,7 +233,8 @@ cdef class Tensor:
     @property
     def _version(self):
         if self.inference:
-            raise RuntimeError("Inference tensors do not track version counter: they have no history that a write could spoil")
+            raise RuntimeError("Inference tensors do not track version counter: they have no history that a write "
+                               "could spoil")
         return self.storage.version
 
     @property
@@ -257,7 +255,8 @@ cdef class Tensor:
     @property
     def requires_grad(self):
         """Whether operations on this tensor are recorded for differentiation."""
-        if self.creation != RECORDED:  # its place in the graph may be gone, which is an error only where it is asked for
+        # its place in the graph may be gone, which is an error only where it is asked for
+        if self.creation != RECORDED:
             return self.leaf_grad or self.grad_fn_ is not None
         return wants_grad(self)
 
@@ -310,14 +309,16 @@ cdef class Tensor:
     def grad(self, value):
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type "
+                                f"{type(value).__name__}")
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if (<Tensor>value).code != self.code:
                 raise RuntimeError(f"assigned grad has data of a different type: expected {DTYPES[self.code]}, "
                                    f"got {value.dtype}")
             if not same_sizes(self, value):
-                raise RuntimeError(f"assigned grad has data of a different size: expected {self.shape}, got {value.shape}")
+                raise RuntimeError(f"assigned grad has data of a different size: expected {self.shape}, got "
+                                   f"{value.shape}")
         self.grad_ = resolved(value)
 
     @grad.deleter
@@ -378,8 +379,9 @@ cdef class Tensor:
 
     def detach(self):
         """A view of the same memory that is not part of the graph."""
-        cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
-        return t
+        if self.holds == NOTHING and hasattr(self, "_detached"):
+            return self._detached()
+        return alias_tensor(self, self.nd, self.sizes, self.strides, 0)
 
     def detach_(self):
         """Take this tensor out of the graph."""
@@ -399,7 +401,7 @@ cdef class Tensor:
         return t
 
     @data.setter
-    def data(self, Tensor value):
+    def data(self, Tensor value not None):
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
             raise RuntimeError(f"data set to a tensor that requires gradients must be floating point or complex dtype, "
                                f"got {value.dtype}")
@@ -412,10 +414,10 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
-        if self.flipped:
-            number = read_scalar(self.ptr, self.code)
+        if is_flipped(self):
+            number = read_scalar(stored_at(self), self.code)
             return number.conjugate() if KIND[self.code] == 3 else -number
-        return read_scalar(self.ptr, self.code)
+        return read_scalar(address_of(self), self.code)
 
     def __bool__(self):
         if self.count != 1:
@@ -496,12 +498,20 @@ cdef class Tensor:
         free(view.internal)
 
     __array_priority__ = 1000
+    _without_memory = None
+    _value_per_example = False
 
     @staticmethod
-    def _make_subclass(cls, Tensor data, bint require_grad=False):
-        """An object of class ``cls`` over the memory of ``data``, outside the graph."""
+    def _make_subclass(cls, Tensor data not None, bint require_grad=False):
+        """An object of class ``cls`` over the memory of ``data``, outside the graph.
+
+        A class whose tensors show what is not in that memory says so: ``_without_memory`` is what errors call such a
+        tensor.
+        """
         cdef Tensor t = new_of_class(cls)
         _set_data(t, data)
+        if cls._without_memory is not None:
+            t.holds = NOTHING
         t.leaf_grad = require_grad
         return t
 
@@ -549,10 +559,10 @@ cdef class Tensor:
         return binary(RPOW, self, other)
 
     def __matmul__(self, other):
-        return binary(MATMUL, self, other)
+        return NotImplemented if isinstance(other, (int, float, complex)) else binary(MATMUL, self, other)
 
     def __rmatmul__(self, other):
-        return binary(RMATMUL, self, other)
+        return NotImplemented if isinstance(other, (int, float, complex)) else binary(RMATMUL, self, other)
 
     def __and__(self, other):
         return binary(AND, self, other)
@@ -718,6 +728,8 @@ cdef object read_scalar(const char* p, int code):
         return complex((<const double*>p)[0], (<const double*>p)[1])
     if code == C32:
         return complex(PyFloat_Unpack2(p, 1), PyFloat_Unpack2(p + 2, 1))
+    if code == F4_E2M1FN_X2:
+        raise NotImplementedError("item: float4_e2m1fn_x2 is only stored, two numbers to a byte; read .view(uint8)")
     return read_float8(p, code)
 
 
@@ -725,9 +737,9 @@ cdef object read_float8(const char* p, int code):
     """The float8 at ``p`` as a Python number, by the kernel that converts them."""
     cdef int64_t none = 0
     cdef Tensor number = empty_tensor(code, 0, &none), real = empty_tensor(F32, 0, &none)
-    number.ptr[0] = p[0]
+    address_of(number)[0] = p[0]
     copy_into(real, number)
-    return <double>(<float*>real.ptr)[0]
+    return <double>(<float*>address_of(real))[0]
 
 
 cdef int64_t HOOKS = 0           # hooks registered so far: the number of one is its key

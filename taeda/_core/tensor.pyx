@@ -1,9 +1,9 @@
 """Tensor, the graph and the call path. One compilation unit, in the order in which it is read:
 
-``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``tensor.pxi`` the object; ``becoming.pxi`` what gives it other
-contents; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the one path of every op; ``pointwise.pxi`` the launcher of
-pointwise kernels, ``layout.pxi`` where their operands lie; ``copying.pxi`` copies; ``views.pxi`` views and indexing;
-``engine.pxi`` the backward pass.
+``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``tensor.pxi`` the object; ``becoming.pxi`` what gives it
+other contents; ``graph.pxi`` what recording leaves behind; ``call.pxi`` the one path of every op; ``pointwise.pxi`` the
+launcher of pointwise kernels, ``layout.pxi`` where their operands lie; ``copying.pxi`` copies; ``views.pxi`` views and
+indexing; ``engine.pxi`` the backward pass.
 """
 
 cimport cython
@@ -29,7 +29,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 from .memory cimport Storage, foreign_storage, new_storage, resize_storage
 from .machine import stream_bytes
 from .memory import on_move
-from .pool cimport kernel_t, parallel_for
+from .pool cimport kernel_t, launch_range, parallel_for
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -51,10 +51,13 @@ cdef extern from "Python.h":
     object PyMethod_New(object, object)
     object PyObject_GenericGetDict(object, void*)
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
+    PyObject* PyList_GET_ITEM(object, Py_ssize_t)
     Py_ssize_t PyTuple_GET_SIZE(object)
     PyObject** PySequence_Fast_ITEMS(object)
     Py_ssize_t Py_REFCNT(PyObject*)
     PyTypeObject* Py_TYPE(PyObject*)
+    PyObject* _PyType_Lookup(PyTypeObject*, object)
+    bint PyType_Check(object)
     int PyErr_ExceptionMatches(object)
     void PyErr_Fetch(PyObject**, PyObject**, PyObject**)
     void PyErr_Restore(PyObject*, PyObject*, PyObject*)

@@ -1,4 +1,5 @@
-# Convolutions too small for what the other kernels lay out: launcher of kernels/conv.py, which unfolds a panel at a time.
+# Convolutions too small for what the other kernels lay out: launcher of kernels/conv.py, which unfolds a panel at a
+# time.
 
 cdef enum:
     CONV_ARGS = 43
@@ -25,7 +26,8 @@ cdef kernel_t find(kernel_t* table, int code, str name) except NULL:
 
 
 cdef bint goes_side_by_side(Geometry* g, int code, int64_t images, int64_t c, int64_t m) except -1:
-    """Whether weights that do not stay in the second-level cache would meet only a panel or two of an image at a time."""
+    """Whether weights that do not stay in the second-level cache would meet only a panel or two of an image at a
+    time."""
     cdef Blocks b = blocks(code)
     if images == 1 or g.i[0] != 1 or g.k[0] != 1 or g.o[0] != 1 or g.p[0] != 0:
         return False
@@ -52,7 +54,7 @@ cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exce
     cdef double work = <double>images * groups * m * k * g.pixels
     cdef Blocks b = blocks(code)
     cdef char* ptr[5]
-    cdef char* a = w.ptr
+    cdef char* a = address_of(w)
     cdef kernel_t fn = _conv[code]
     if fn == NULL:
         fn = find(_conv, code, "conv")
@@ -66,10 +68,11 @@ cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exce
         # They come from the third-level cache, once for all pixels of a task: cut the channels rather than those.
         mc = even(tiles, max(tiles * ceil_div(g.pixels, nc) // 4, 22)) * b.rows
     elif images * groups * ceil_div(g.pixels, nc) < wanted:
-        nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted, images * groups))) * b.panel
+        nc = even(ceil_div(g.pixels, b.panel), ceil_div(g.pixels, b.panel * ceil_div(wanted,
+                                                                                     images * groups))) * b.panel
         mc = even(tiles, max(tiles * images * groups * ceil_div(g.pixels, nc) // wanted, 22)) * b.rows
     tasks = images * groups * ceil_div(m, mc) * ceil_div(g.pixels, nc)
-    ptr[0], ptr[1], ptr[3] = out.ptr, x.ptr, out.ptr if bias is None else bias.ptr
+    ptr[0], ptr[1], ptr[3] = address_of(out), address_of(x), address_of(out) if bias is None else address_of(bias)
     ptr[4] = tile_kernel(code)
     describe(g, x, arg)
     arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
@@ -83,10 +86,10 @@ cdef int unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) exce
             size = packed_size(code, m, k)
             a = <char*>allocate(size * groups)
             if a == NULL:
-                a, size = w.ptr, 0
+                a, size = address_of(w), 0
             else:
                 for group in range(groups):
-                    pack_left(code, a + group * size, w.ptr + group * m * k * item, m, k, k * item, item)
+                    pack_left(code, a + group * size, address_of(w) + group * m * k * item, m, k, k * item, item)
                 arg[31], arg[32], arg[33], arg[34], arg[35] = size, item, b.pitch * item, k * b.pitch * item, PACKED
         ptr[2] = a
         run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
@@ -123,7 +126,8 @@ cdef int side_by_side(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) 
 
 
 cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
-    """Gradient of the weights ``[part, g, m, (c, tap)]``, a view, of images with channels first; ``y`` is contiguous."""
+    """Gradient of the weights ``[part, g, m, (c, tap)]``, a view, of images with channels first; ``y`` is
+    contiguous."""
     cdef int code = x.code
     cdef int64_t sizes[4]
     cdef int64_t arg[WEIGHT_ARGS]
@@ -151,7 +155,7 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     tasks *= parts
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, groups, channels * g.taps, m
     out = empty_tensor(code, 4, sizes)
-    ptr[0], ptr[1], ptr[2] = out.ptr, x.ptr, y.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     ptr[3] = tile_kernel(code)
     describe(g, x, arg)
     arg[22], arg[23], arg[24], arg[25] = images, groups, m, channels
@@ -176,7 +180,8 @@ cdef Tensor turned_back(Tensor sums):
 
 
 cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except -1:
-    """Into ``out [n, c, z, y, x]``, whose rows may be apart, from its even columns and its odd ones, both contiguous."""
+    """Into ``out [n, c, z, y, x]``, whose rows may be apart, from its even columns and its odd ones, both
+    contiguous."""
     cdef int code = F32 if ITEMSIZE[out.code] == 4 else F64 if ITEMSIZE[out.code] == 8 else I16
     cdef int64_t item = ITEMSIZE[code], planes = out.sizes[0] * out.sizes[1] * out.sizes[2]
     cdef int64_t arg[INTERLEAVE_ARGS]
@@ -186,6 +191,6 @@ cdef int interleave(Tensor out, Tensor even_columns, Tensor odd_columns) except 
         fn = find(_interleave, code, "interleave")
     arg[0], arg[1], arg[2] = out.sizes[2], out.sizes[3], out.sizes[4]
     arg[3], arg[4], arg[5] = out.strides[1] * item, out.strides[2] * item, out.strides[3] * item
-    ptr[0], ptr[1], ptr[2] = out.ptr, even_columns.ptr, odd_columns.ptr
+    ptr[0], ptr[1], ptr[2] = address_of(out), address_of(even_columns), address_of(odd_columns)
     run(fn, ptr, arg, planes, grain_of(<double>out.count, planes), <double>out.count)
     return 0

@@ -19,7 +19,8 @@ def view_permute(Tensor input, dims):
     cdef uint64_t seen = 0
     cdef int i, d
     if len(dims) != input.nd:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                           f"of the "
                            f"desired ordering of dimensions i.e. input.dim() = {input.nd} is not equal to len(dims) = "
                            f"{len(dims)}".replace("(sparse_coo)", ""))
     for i in range(input.nd):
@@ -32,17 +33,33 @@ def view_permute(Tensor input, dims):
     return alias_tensor(input, input.nd, sizes, strides, 0)
 
 
+cdef int refuse_expansion(Tensor t, int nd, const int64_t* sizes) except -1:
+    """Raise for the dimension in which ``t`` cannot be expanded to ``sizes``; nothing where ``t`` has more
+    dimensions."""
+    cdef int d, at
+    for d in reversed(range(nd if t.nd <= nd else 0)):
+        at = d - (nd - t.nd)
+        if at >= 0 and t.sizes[at] != 1 and t.sizes[at] != sizes[d]:
+            raise RuntimeError(f"The expanded size of the tensor ({sizes[d]}) must match the existing size "
+                               f"({t.sizes[at]}) at "
+                               f"non-singleton dimension {d}.  Target sizes: {[sizes[i] for i in range(nd)]}.  "
+                               f"Tensor sizes: {list(t.shape)}")
+    return 0
+
+
 def view_expand(Tensor input, size, implicit=False):
     cdef int64_t sizes[MAXDIM]
     cdef int n = parse_sizes(size, sizes), d, at
     if n < input.nd:
-        raise RuntimeError(f"expand({list(input.shape)}, size={list(size)}): the number of sizes provided ({n}) must be "
+        raise RuntimeError(f"expand({list(input.shape)}, size={list(size)}): the number of sizes provided ({n}) must "
+                           f"be "
                            f"greater or equal to the number of dimensions in the tensor ({input.nd})")
     for d in range(n):
         at = d - (n - input.nd)
         if sizes[d] == -1:
             if at < 0:
-                raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+                raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
+                                   f"non-existing "
                                    f"dimension {d}")
             sizes[d] = input.sizes[at]
         elif sizes[d] < 0:
@@ -50,12 +67,7 @@ def view_expand(Tensor input, size, implicit=False):
     checked_count(n, sizes)
     cdef Tensor t = expand_view(input, n, sizes)
     if t is None:
-        for d in range(n):
-            at = d - (n - input.nd)
-            if at >= 0 and input.sizes[at] != 1 and input.sizes[at] != sizes[d]:
-                raise RuntimeError(f"The expanded size of the tensor ({sizes[d]}) must match the existing size "
-                                   f"({input.sizes[at]}) at non-singleton dimension {d}.  Target sizes: {list(size)}.  "
-                                   f"Tensor sizes: {list(input.shape)}")
+        refuse_expansion(input, n, sizes)
     return t
 
 
@@ -92,7 +104,8 @@ cdef int infer_size(Tensor t, int n, int64_t* sizes, object asked) except -1:
             return 0
     if known != t.count or free_dim >= 0:
         shown = list(asked) if not PyLong_Check(asked) else [asked]
-        raise RuntimeError(f"shape '{shown}' is invalid for input of size {t.count} (a tensor of shape {list(t.shape)})")
+        raise RuntimeError(f"shape '{shown}' is invalid for input of size {t.count} (a tensor of shape "
+                           f"{list(t.shape)})")
     return 0
 
 
@@ -143,9 +156,9 @@ def view_view(Tensor input, size=None, object dtype_=None):
     if input.count == 0:
         return alias_contiguous(input, n, sizes)
     if not view_strides(input, n, sizes, strides):
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                           f"across two contiguous subspaces): shape {list(input.shape)}, strides {list(input.stride())}, "
-                           f"asked for {list(size)}. Use .reshape(...) instead.")
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           f"spans across two contiguous subspaces): shape {list(input.shape)}, strides "
+                           f"{list(input.stride())}, asked for {list(size)}. Use .reshape(...) instead.")
     return alias_tensor(input, n, sizes, strides, 0)
 
 
@@ -160,34 +173,38 @@ cdef Tensor alias_contiguous(Tensor t, int n, int64_t* sizes):
 
 
 def view_dtype(Tensor input, dtype d):
-    """The same bytes as another dtype; the last dimension scales with the item size."""
+    """The same bytes as another dtype; the last dimension scales with the item size. It has no derivative."""
     cdef int old = ITEMSIZE[input.code], new = d.itemsize, i
-    if input.flipped and input.code != d.code:
+    if is_flipped(input) and input.code != d.code:
         how = "conj" if KIND[input.code] == 3 else "neg"
-        raise RuntimeError(f"torch.Tensor.view is not supported for tensors of which is_{how}() is true when converting to a "
-                           f"different dtype; resolve_{how}() gives a copy that can be")
+        raise RuntimeError(f"torch.Tensor.view is not supported for tensors of which is_{how}() is true when "
+                           f"converting to a different dtype; resolve_{how}() gives a copy that can be")
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if old != new:
         if input.nd == 0:
             raise RuntimeError(f"self.dim() cannot be 0 to view {DTYPES[input.code]} as {d} (different element sizes)")
         if input.strides[input.nd - 1] != 1:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {DTYPES[input.code]} as {d} (different element sizes), "
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {DTYPES[input.code]} as {d} (different element "
+                               f"sizes), "
                                f"but got {input.strides[input.nd - 1]}")
         if new < old:
             for i in range(t.nd - 1):
                 t.strides[i] *= old // new
             t.sizes[t.nd - 1] *= old // new
         else:
-            if t.sizes[t.nd - 1] % (new // old) or (input.ptr - input.storage.data) % new:
+            if t.sizes[t.nd - 1] % (new // old) or (input.raw - input.storage.data) % new:
                 raise RuntimeError(f"self.size(-1) and self.storage_offset() must be divisible by {new // old} to view "
-                                   f"{DTYPES[input.code]} as {d} (different element sizes), but got {list(input.shape)}")
+                                   f"{DTYPES[input.code]} as {d} (different element sizes), but got "
+                                   f"{list(input.shape)}")
             for i in range(t.nd - 1):
                 if t.strides[i] % (new // old):
-                    raise RuntimeError(f"self.stride({i}) must be divisible by {new // old} to view {DTYPES[input.code]} as "
+                    raise RuntimeError(f"self.stride({i}) must be divisible by {new // old} to view "
+                                       f"{DTYPES[input.code]} as "
                                        f"{d} (different element sizes), but got {input.strides[i]}")
                 t.strides[i] //= new // old
             t.sizes[t.nd - 1] //= new // old
     t.code = d.code
+    t.creation = UNTIED
     refresh(t)
     return t
 
@@ -216,7 +233,10 @@ def view_squeeze(Tensor input, dim=None):
         drop = <uint64_t>-1
     elif PyTuple_Check(dim) or PyList_Check(dim):
         for x in dim:
-            drop |= <uint64_t>1 << wrap_dim(x, input.nd, "squeeze")
+            d = wrap_dim(x, input.nd, "squeeze")
+            if (drop >> d) & 1:
+                raise RuntimeError(f"squeeze: dim {d} appears multiple times in the list of dims {tuple(dim)}")
+            drop |= <uint64_t>1 << d
     else:
         drop = <uint64_t>1 << wrap_dim(dim, input.nd, "squeeze")
     for d in range(input.nd):
@@ -291,13 +311,13 @@ def view_as_strided(Tensor input, size, stride, storage_offset=None):
     cdef int item = ITEMSIZE[input.code]
     if parse_sizes(stride, strides) != n:
         raise RuntimeError(f"as_strided: mismatch in length of strides and shape: {list(stride)} and {list(size)}")
-    offset = (input.ptr - input.storage.data) // item if storage_offset is None else storage_offset
+    offset = (input.raw - input.storage.data) // item if storage_offset is None else storage_offset
     for d in range(n):
         if sizes[d] < 0:
             raise RuntimeError(f"as_strided: sizes must not be negative, got {list(size)}")
     check_window(input.storage, item, n, sizes, strides, offset)
     cdef Tensor t = alias_tensor(input, n, sizes, strides, 0)
-    t.ptr = input.storage.data + offset * item
+    t.raw = input.storage.data + offset * item
     return t
 
 
@@ -369,7 +389,8 @@ def view_split(Tensor input, split_sizes, dim):
     for s in split_sizes:
         n = s
         if n < 0:
-            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, got {list(split_sizes)}")
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, got "
+                               f"{list(split_sizes)}")
         if n > input.sizes[at] - start:
             start = -1
             break
@@ -377,7 +398,8 @@ def view_split(Tensor input, split_sizes, dim):
         made.append(alias_tensor(input, input.nd, sizes, input.strides, start * input.strides[at]))
         start += n
     if start != input.sizes[at]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.sizes[at]} (the size of dimension "
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.sizes[at]} (the size of "
+                           f"dimension "
                            f"{at}), got {list(split_sizes)}")
     return tuple(made)
 
@@ -399,8 +421,9 @@ cdef Tensor complex_part(Tensor input, int part):
     t.code = REAL_OF[input.code]
     for d in range(t.nd):
         t.strides[d] *= 2
-    t.ptr = input.ptr + part * ITEMSIZE[t.code]
-    t.flipped = input.flipped and part == 1  # the real part is the conjugate's too
+    t.raw = input.raw + part * ITEMSIZE[t.code]
+    if is_flipped(input) and part == 0:
+        t.holds = VALUES  # the real part is the conjugate's too
     refresh(t)
     return t
 
@@ -408,10 +431,10 @@ cdef Tensor complex_part(Tensor input, int part):
 def view_flipped(Tensor input):
     """The conjugates of what ``input`` shows, or if it is real the negatives, on the same memory."""
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
-    if input.flipped:
-        t.flipped = False
-    else:
-        mark_flipped(t)
+    if is_flipped(input):
+        t.holds = VALUES
+    elif t.holds == VALUES:
+        t.holds = CONJUGATES
     return t
 
 
@@ -421,8 +444,9 @@ def view_as_real_body(Tensor input):
     cdef int d
     if KIND[input.code] != 3:
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {DTYPES[input.code]}")
-    if input.flipped:
-        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors. To resolve the conjugate tensor so "
+    if is_flipped(input):
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors. To resolve the conjugate "
+                           "tensor so "
                            "you can view it as real, use self.resolve_conj(); the resulting tensor will not alias the "
                            "original.")
     for d in range(input.nd):
@@ -441,8 +465,9 @@ def view_as_complex_body(Tensor input):
     if input.code != F16 and input.code != F32 and input.code != F64:
         raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {DTYPES[input.code]}")
-    if input.flipped:
-        raise RuntimeError("view_as_complex doesn't work on unresolved negated tensors; resolve_neg() gives a copy that it can "
+    if is_flipped(input):
+        raise RuntimeError("view_as_complex doesn't work on unresolved negated tensors; resolve_neg() gives a copy "
+                           "that it can "
                            "view")
     if input.nd == 0 or input.sizes[input.nd - 1] != 2:
         raise RuntimeError(f"Tensor must have a last dimension of size 2, got shape {list(input.shape)}")
@@ -458,7 +483,7 @@ def view_as_complex_body(Tensor input):
     return t
 
 
-# ---- indexing ----------------------------------------------------------------------------------------------------------
+# ---- indexing --------------------------------------------------------------------------------------------------------
 
 cdef Op GETITEM = None
 
@@ -555,7 +580,7 @@ cdef object getitem(Tensor t, object index):
     result = basic_index(t, index)
     if result is None:
         return HELPERS["getitem"](t, index)
-    if MODES[0] != NULL:
+    if MODES[0] != NULL or t.overrides:
         return GETITEM(t, index)
     bound[0] = <PyObject*>t
     bound[1] = <PyObject*>index
@@ -577,7 +602,7 @@ cdef int setitem(Tensor t, object index, object value) except -1:
     if place is None:
         HELPERS["setitem"](t, index, value)
         return 0
-    if MODES[0] != NULL:
+    if MODES[0] != NULL or t.overrides:
         HELPERS["assign"](GETITEM(t, index), value)
         return 0
     bound[0] = <PyObject*>t

@@ -27,12 +27,14 @@ cdef bint meets_padding(Geometry* g) noexcept:
 cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noexcept:
     """How many taps of a window, in one dimension, lie before the image or after it."""
     cdef int64_t apart = max(abs(g.d[n]), <int64_t>1), first = o * g.s[n] - before_first(g, n)
-    cdef int64_t before = ceil_div(max(-first, <int64_t>0), apart), last = ceil_div(max(g.i[n] - first, <int64_t>0), apart)
+    cdef int64_t before = ceil_div(max(-first, <int64_t>0), apart), last = ceil_div(max(g.i[n] - first, <int64_t>0),
+                                                                                    apart)
     return g.k[n] - min(last, g.k[n]) if after else min(before, g.k[n])
 
 
 cdef int64_t alike(Windows* w, Part* part, int n, int64_t o, int64_t most) noexcept:
-    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; of cut blocks all."""
+    """The end of the output positions, from ``o`` on, whose windows lack the same taps in dimension ``n``; of cut
+    blocks all."""
     cdef Geometry* g = &part.g
     cdef int64_t before = taps_outside(g, n, o, False), after = taps_outside(g, n, o, True), end = o + 1
     if w.n[1 + n] > 1:
@@ -42,8 +44,10 @@ cdef int64_t alike(Windows* w, Part* part, int n, int64_t o, int64_t most) noexc
     return end
 
 
-cdef int64_t pixel_rows(Geometry* g, Windows* w, Part* part, Volume* v, bint sorted, int64_t height, Place* out) noexcept:
-    """Where the windows of a block's output positions begin. ``sorted``: those that lack the same taps follow each other."""
+cdef int64_t pixel_rows(Geometry* g, Windows* w, Part* part, Volume* v, bint sorted, int64_t height,
+                        Place* out) noexcept:
+    """Where the windows of a block's output positions begin. ``sorted``: those that lack the same taps follow each
+    other."""
     cdef int64_t n, z, y, x, i, j, count = 0, images = w.b[0]
     cdef int64_t most[3]
     cdef int64_t at[3]
@@ -93,7 +97,8 @@ cdef inline void put_row(Geometry* g, Windows* w, Part* part, Volume* v, int64_t
 
 
 cdef bint repays_sorting(Geometry* g, Windows* w, int64_t images) noexcept:
-    """Whether windows lack more, in dimensions that no block cuts, than is done in vain: sorted blocks are done whole."""
+    """Whether windows lack more, in dimensions that no block cuts, than is done in vain: sorted blocks are done
+    whole."""
     cdef int64_t n, o, lack
     cdef double whole = 1, done = <double>w.pixels * w.blocks
     if not meets_padding(g):
@@ -132,12 +137,14 @@ cdef int64_t direct_rows(Geometry* g, int64_t channels, Tensor x, Place* out) no
     return channels * g.taps
 
 
-cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t count, int64_t height, bint bounded, int64_t sums,
+cdef int64_t* write_tiles(Geometry* g, Windows* w, const Place* rows, int64_t count, int64_t height, bint bounded,
+                          int64_t sums,
                           int64_t items, int64_t every, int64_t step, int64_t skip, int64_t* out) noexcept:
-    """Tiles of the first ``count`` of ``rows``, whose runs have ``items`` ``every`` so many columns, ``step`` bytes apart.
+    """Tiles of the first ``count`` of ``rows``, whose runs have ``items`` ``every`` so many columns, ``step`` bytes
+    apart.
 
-    ``sums`` and ``skip`` are the bytes of a row of the sums, and of the right operand per item. Rows past the end repeat
-    the tile's first. Without bounds, all runs are whole.
+    ``sums`` and ``skip`` are the bytes of a row of the sums, and of the right operand per item. Rows past the end
+    repeat the tile's first. Without bounds, all runs are whole.
     """
     cdef int64_t start, i, n, low, high, first = before_first(g, 2)
     cdef const Place* row
@@ -210,8 +217,8 @@ cdef int tile_heights(int code, int64_t m, int64_t* heights) except -1:
 cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, int code, int64_t images, int64_t m):
     """Tables of the parts, their tiles and runs, see kernels/conv_windows.py; ``g`` is the geometry of the volume.
 
-    Of whole panels of ``m`` outputs and the last, in volumes of a whole panel of inputs and of the last: once where they
-    are alike.
+    Of whole panels of ``m`` outputs and the last, in volumes of a whole panel of inputs and of the last: once where
+    they are alike.
     """
     cdef Blocks b = blocks(code)
     cdef int64_t item = ITEMSIZE[code], sums = b.panel * item, panel, n, i, count, size, pitch, least, runs, taps
@@ -220,20 +227,21 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
     cdef int64_t* entry
     cdef Place* rows
     cdef Tensor places, table
-    # Where nothing is missing the order of memory is the best. The positions of phases are never the first of a block's result.
+    # Where nothing is missing the order of memory is the best. The positions of phases are never the first of a block's
+    # result.
     cdef bint sorted = number > 1 or repays_sorting(g, w, images)
     tile_heights(code, m, heights)
     least = min(heights[0], heights[1])
     w.spare = w.b[0] * w.result[0] * w.result[1] * w.result[2]
     w.rows = ceil_div(w.spare + (TABLE_ROWS if number > 1 else 0), TABLE_ROWS) * TABLE_ROWS
     places = working(ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS * sizeof(Place))
-    rows = <Place*>places.ptr
+    rows = <Place*>address_of(places)
     size = number * PHASE_ITEMS
     for i in range(number):
         size += 2 * parts[i].g.taps * (w.channels[0] if w.planar else 1) * RUN_ITEMS
         size += 4 * (ceil_div(w.pixels, TABLE_ROWS) * TABLE_ROWS // least) * (TILE_HEAD + 2 * least)
     table = empty_tensor(I64, 1, &size)
-    entry = <int64_t*>table.ptr
+    entry = <int64_t*>address_of(table)
     out = entry + number * PHASE_ITEMS
     for i in range(number):
         taps = run_taps(&parts[i].g)
@@ -243,13 +251,13 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
                 entry[2], entry[3], entry[5], entry[7] = entry[0], entry[1], entry[4], entry[6]
                 break
             pitch = w.volume[panel].pitch
-            entry[4 + panel], entry[6 + panel] = (out - <int64_t*>table.ptr) * 8, pitch // item * taps
+            entry[4 + panel], entry[6 + panel] = (out - <int64_t*>address_of(table)) * 8, pitch // item * taps
             out = write_runs(&parts[i].g, w, panel, out)
             for n in range(2):
                 if n == 1 and heights[1] == heights[0]:
                     entry[2 * panel + 1] = entry[2 * panel]
                     break
-                entry[2 * panel + n] = (out - <int64_t*>table.ptr) * 8
+                entry[2 * panel + n] = (out - <int64_t*>address_of(table)) * 8
                 count = pixel_rows(g, w, &parts[i], &w.volume[panel], sorted, heights[n], rows)
                 out = write_tiles(g, w, rows, count, heights[n], True, sums, taps, 1, pitch, pitch // item * sums, out)
         entry[8], entry[9], entry[10] = runs, max(3 * b.depth // entry[6], 1), count if sorted else 0
@@ -269,26 +277,27 @@ cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor
     least = min(heights[0], heights[1])
     w.rows = ceil_div(w.channels[0] * g.taps, TABLE_ROWS) * TABLE_ROWS
     places = working(w.rows * sizeof(Place))
-    rows = <Place*>places.ptr
+    rows = <Place*>address_of(places)
     size = 2 * w.pixel_rows * RUN_ITEMS + 4 * (w.rows // least) * (TILE_HEAD + 2 * least)
     table = empty_tensor(I64, 1, &size)
-    out = <int64_t*>table.ptr
+    out = <int64_t*>address_of(table)
     for panel in range(2):
         if panel == 1 and w.channels[1] == w.channels[0]:
             tables[2], tables[3], tables[5] = tables[0], tables[1], tables[4]
             break
         pitch = w.volume[panel].pitch
-        tables[4 + panel] = (out - <int64_t*>table.ptr) * 8
+        tables[4 + panel] = (out - <int64_t*>address_of(table)) * 8
         out = write_lines(g, w, panel, direct, item, out)
         for n in range(2):
             if n == 1 and heights[1] == heights[0]:
                 tables[2 * panel + 1] = tables[2 * panel]
                 break
-            tables[2 * panel + n] = (out - <int64_t*>table.ptr) * 8
+            tables[2 * panel + n] = (out - <int64_t*>address_of(table)) * 8
             if direct is None:
                 count = tap_rows(g, w, w.channels[panel], &w.volume[panel], item, rows)
             else:
                 count = direct_rows(g, w.channels[panel], direct, rows)
             w.spare = count
-            out = write_tiles(g, w, rows, count, heights[n], direct is None, sums, w.b[3], g.s[2], g.s[2] * pitch, sums, out)
+            out = write_tiles(g, w, rows, count, heights[n], direct is None, sums, w.b[3], g.s[2], g.s[2] * pitch,
+                              sums, out)
     return table

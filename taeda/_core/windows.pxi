@@ -63,7 +63,8 @@ cdef kernel_t find_windows(kernel_t* table, int code, str name) except NULL:
     if table[code] == NULL:
         assert len(conv_windows.WINDOWS_ARGS) == WINDOWS_ARGS and len(conv_windows.WEIGHT_ARGS) == WINDOWS_WEIGHT_ARGS
         assert len(conv_windows.PHASE) == PHASE_ITEMS
-        assert conv_windows.ROWS == TABLE_ROWS and len(conv_windows.TILE) == TILE_HEAD and len(conv_windows.RUN) == RUN_ITEMS
+        assert (conv_windows.ROWS == TABLE_ROWS and len(conv_windows.TILE) == TILE_HEAD
+                and len(conv_windows.RUN) == RUN_ITEMS)
         assert conv_windows.PIECE == PIECE
         address = getattr(conv_windows, name)(NAMES[code])
         table[code] = <kernel_t>address
@@ -78,7 +79,7 @@ cdef int64_t tile_height(int code, int64_t columns) except -1:
     return _tile_heights[code][columns]
 
 
-# ---- sizes --------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 cdef inline int64_t size_of(Geometry* g, int64_t images, int n) noexcept:
     return images if n == 0 else g.o[n - 1]
@@ -92,7 +93,8 @@ cdef inline int64_t channel_unit(int64_t panel, int64_t c) noexcept:
 
 cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int64_t item, int64_t panel,
                         int64_t pixels, bint planar, bint direct=False) noexcept:
-    """Blocks of about so many ``pixels``, ``cc`` input channels at a time; nothing is laid out of what is read ``direct``."""
+    """Blocks of about so many ``pixels``, ``cc`` input channels at a time; nothing is laid out of what is read
+    ``direct``."""
     cdef Windows w
     cdef int64_t left, whole, n, i
     w.cc, w.unit, w.planar = cc, channel_unit(panel, c), planar
@@ -139,15 +141,16 @@ cdef inline int64_t run_taps(Geometry* g) noexcept:
 include "window_tables.pxi"
 
 
-# ---- which, and how ---------------------------------------------------------------------------------------------------
+# ---- which, and how --------------------------------------------------------------------------------------------------
 
 cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int64_t m, bint alone=False) noexcept:
     """Whether there is enough to do to repay the packing, and channels fill the registers.
 
-    The phases of a gradient (whose dilation is negative) are laid out one by one unless there is one ``alone``: few outputs
-    do not repay that.
+    The phases of a gradient (whose dilation is negative) are laid out one by one unless there is one ``alone``: few
+    outputs do not repay that.
     """
-    return m >= (5 if alone or g.d[2] > 0 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
+    return m >= (5 if alone or g.d[2] > 0
+                 else 8) and g.taps > 0 and images * g.pixels >= 16 and images * g.pixels * c * m * g.taps >= 1 << 18
 
 
 cdef bint reads_points(Geometry* g) noexcept:
@@ -156,7 +159,8 @@ cdef bint reads_points(Geometry* g) noexcept:
 
 
 cdef bint channels_last(Tensor x) noexcept:
-    """Whether channels are next to each other in memory, and rows of pixels follow one another. Not of a single pixel."""
+    """Whether channels are next to each other in memory, and rows of pixels follow one another. Not of a single
+    pixel."""
     if x.sizes[2] * x.sizes[3] * x.sizes[4] == 1:
         return False
     return x.strides[1] == 1 and x.sizes[1] > 1 and (x.sizes[3] == 1 or x.strides[3] == x.sizes[4] * x.strides[4]) and (
@@ -194,9 +198,10 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
         memcpy(arg + AT_VOLUMES + 6 * n, &w.volume[n], sizeof(Volume))
 
 
-# ---- launches -----------------------------------------------------------------------------------------------------------
+# ---- launches --------------------------------------------------------------------------------------------------------
 
-cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tensor bias, Tensor out, int64_t groups) except -1:
+cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tensor bias, Tensor out,
+                          int64_t groups) except -1:
     """:func:`convolve` for what goes :func:`by_windows`, with the panels of :func:`packed_weights`.
 
     For bfloat16 ``x`` has words (:func:`channel_words`), and the bias is float32.
@@ -209,9 +214,11 @@ cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tens
     return in_windows(g, &part, 1, scale, x, packed, w_g, bias, out, groups)
 
 
-cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Tensor x, char* packed, int64_t w_g, Tensor bias,
+cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Tensor x, char* packed, int64_t w_g,
+                    Tensor bias,
                     Tensor out, int64_t groups) except -1:
-    """Convolutions of the same volume, whose geometry is ``g``, that have every so many positions of the result (``scale``)."""
+    """Convolutions of the same volume, whose geometry is ``g``, that have every so many positions of the result
+    (``scale``)."""
     x = in_rows(x)
     cdef int code = x.code
     cdef Blocks b = blocks(code)
@@ -250,14 +257,15 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
     own[11] = w.result[1] * w.result[2]
     own[10], own[12] = w.result[0] * own[11], w.result[2]
     memory = make_slots(&slots, arg[41] + w.turned, tasks)
-    ptr[0], ptr[1], ptr[2], ptr[4] = out.ptr, x.ptr, packed, tables.ptr
-    ptr[3] = out.ptr if bias is None else bias.ptr
+    ptr[0], ptr[1], ptr[2], ptr[4] = address_of(out), address_of(x), packed, address_of(tables)
+    ptr[3] = address_of(out) if bias is None else address_of(bias)
     run_in_slots(&slots, find_windows(_conv_windows, out.code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
     return 0
 
 
 cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int64_t c) noexcept:
-    """Whether all phases of the input's gradient, from ``m`` outputs to ``c`` inputs, have taps and can share a volume."""
+    """Whether all phases of the input's gradient, from ``m`` outputs to ``c`` inputs, have taps and can share a
+    volume."""
     cdef int64_t n, k, phase, every
     cdef bint meets
     if whole.s[0] * whole.s[1] * whole.s[2] > PHASES or is_depthwise(m, c) or is_planar(x, x.sizes[1] // groups):
@@ -270,7 +278,8 @@ cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int
 
 
 cdef int convolve_phases(Geometry* whole, Tensor x, Weights w, Tensor bias, Tensor out) except -1:
-    """The input's gradient of a convolution with a stride: its phases read one volume, and their sums lie side by side."""
+    """The input's gradient of a convolution with a stride: its phases read one volume, and their sums lie side by
+    side."""
     cdef Part parts[PHASES]
     cdef Phase phase
     cdef Geometry g
@@ -300,7 +309,8 @@ cdef Tensor in_one_row(Tensor x):
     cdef int64_t strides[5]
     if not even_pixels(x):
         x = contiguous_tensor(x)
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], x.sizes[1], 1, 1, x.sizes[2] * x.sizes[3] * x.sizes[4]
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = (x.sizes[0], x.sizes[1], 1, 1,
+                                                        x.sizes[2] * x.sizes[3] * x.sizes[4])
     strides[0], strides[1], strides[4] = x.strides[0], x.strides[1], 1
     for n in range(4, 1, -1):
         if x.sizes[n] > 1:
@@ -333,11 +343,11 @@ cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
         p.n0, p.m, p.n, p.k = images, m, c, NARROW_PIXELS if n == 0 else rest
         if p.n1 == 0 or p.k == 0:
             continue
-        p.a.ptr, p.a.outer, p.a.inner = y.ptr, y.strides[0] * item, NARROW_PIXELS * item
+        p.a.ptr, p.a.outer, p.a.inner = address_of(y), y.strides[0] * item, NARROW_PIXELS * item
         p.a.rows, p.a.columns = y.strides[1] * item, item
-        p.b.ptr, p.b.outer, p.b.inner = x.ptr, x.strides[0] * item, NARROW_PIXELS * item
+        p.b.ptr, p.b.outer, p.b.inner = address_of(x), x.strides[0] * item, NARROW_PIXELS * item
         p.b.rows, p.b.columns = item, x.strides[1] * item
-        p.c.ptr, p.c.outer, p.c.inner = out.ptr, each * m * c * item, m * c * item
+        p.c.ptr, p.c.outer, p.c.inner = address_of(out), each * m * c * item, m * c * item
         p.c.rows, p.c.columns = c * item, item
         if n == 1:
             p.a.ptr, p.b.ptr = p.a.ptr + whole * NARROW_PIXELS * item, p.b.ptr + whole * NARROW_PIXELS * item
@@ -388,7 +398,8 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     own = arg + AT_OWN
     own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item, direct
     memory = make_slots(&slots, own[2] + (w.pixels + 16) * b.panel * item, tasks * parts)
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tables.ptr
-    run_in_slots(&slots, find_windows(_windows_gradient, BF16 if words else code, "windows_gradient"), ptr, 4, arg, WINDOWS_WEIGHT_ARGS,
+    ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(tables)
+    run_in_slots(&slots, find_windows(_windows_gradient, BF16 if words else code, "windows_gradient"), ptr, 4, arg,
+                 WINDOWS_WEIGHT_ARGS,
                  tasks * parts, work)
     return out

@@ -33,7 +33,7 @@ cdef kernel_t find_winograd(kernel_t* table, int code, str name) except NULL:
     return table[code]
 
 
-# ---- sizes --------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 cdef bint is_winograd(Geometry* g, int code, int64_t images, int64_t groups, int64_t c, int64_t m) noexcept:
     """Whether a convolution has what the transforms take, and enough of it to repay them."""
@@ -74,7 +74,7 @@ cdef void winograd_shape(Geometry* g, Tiles* t, Tensor x, Tensor y, int64_t w_m,
     arg[19], arg[20], arg[21] = t.v_b, t.v_x, t.v_t
 
 
-# ---- launches -----------------------------------------------------------------------------------------------------------
+# ---- launches --------------------------------------------------------------------------------------------------------
 
 cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tensor bias, Tensor out) except -1:
     """:func:`convolve` for what :func:`is_winograd`; ``w_m, w_c`` are the strides of the weights' channels in items."""
@@ -102,17 +102,18 @@ cdef int winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t w_c, Tens
     memory = make_slots(&slots, arg[29] + t.pixels, max(tasks, t.blocks * c_panels))
     if ready & WEIGHTS_READY:
         u = working(POSITIONS * panels * c * b.panel * 4)
-        ptr[0], ptr[1] = u.ptr, w
+        ptr[0], ptr[1] = address_of(u), w
         run(find_winograd(_winograd_weights, code, "winograd_weights"), ptr, arg, panels, 1, u.count)
-        w = u.ptr
-    ptr[1] = x.ptr
+        w = address_of(u)
+    ptr[1] = address_of(x)
     if ready & INPUT_READY:
         v = working(t.blocks * t.v_b)
-        ptr[0] = v.ptr
+        ptr[0] = address_of(v)
         run_in_slots(&slots, find_winograd(_winograd_input, code, "winograd_input"), ptr, 2, arg, WINOGRAD_ARGS,
                      t.blocks * c_panels, v.count)
-        ptr[1] = v.ptr
-    ptr[0], ptr[2], ptr[3], ptr[4] = out.ptr, w, out.ptr if bias is None else bias.ptr, tile_kernel(code)
+        ptr[1] = address_of(v)
+    ptr[0], ptr[2], ptr[3], ptr[4] = (address_of(out), w, address_of(out) if bias is None else address_of(bias),
+                                      tile_kernel(code))
     run_in_slots(&slots, find_winograd(_winograd, code, "winograd"), ptr, 5, arg, WINOGRAD_ARGS, tasks, work)
     return 0
 
@@ -144,6 +145,6 @@ cdef Tensor winograd_gradient(Geometry* g, Tensor x, Tensor y):
     arg[27] = arg[26] + POSITIONS * arg[24]
     arg[28] = arg[27] + POSITIONS * mc * b.panel * 4
     cdef Tensor memory = make_slots(&slots, arg[28] + t.pixels, tasks * parts)
-    ptr[0], ptr[1], ptr[2], ptr[3] = out.ptr, x.ptr, y.ptr, tile_kernel(code)
+    ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), tile_kernel(code)
     run_in_slots(&slots, fn, ptr, 4, arg, WINOGRAD_WEIGHT_ARGS, tasks * parts, work)
     return out

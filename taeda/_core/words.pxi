@@ -20,7 +20,8 @@ cdef bint short_points(Geometry* g, int code, int64_t channels, int64_t m):
     """Whether this is a 1x1 convolution, of some stride, that a product of bfloat16 does best."""
     if g.taps != 1 or g.p[0] or g.p[1] or g.p[2] or (g.o[2] == 1 and g.pixels > 1):
         return False
-    return code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16 and channels * m * g.pixels >= 1 << 15
+    return (code == BF16 and short_engine(code) != "" and channels >= 16 and m >= 16
+            and channels * m * g.pixels >= 1 << 15)
 
 
 cdef bint short_depthwise(Geometry* g, int code, int64_t groups, int64_t channels, int64_t m) except *:
@@ -41,7 +42,7 @@ cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) ex
     """Rows of ``size`` items in memory, two and two of the ``rows`` of each group as words."""
     cdef int64_t arg[5]
     cdef char* ptr[2]
-    ptr[0], ptr[1] = to, x.ptr
+    ptr[0], ptr[1] = to, address_of(x)
     arg[0], arg[1], arg[2], arg[3], arg[4] = size, rows, 2 * rows * size, 2 * size, ceil_div(size, PIECE)
     run(find_windows(_pair_rows, x.code, "pair_rows"), ptr, arg, groups * ceil_div(rows, 2) * arg[4],
         ceil_div(1 << 15, min(size, <int64_t>PIECE)), <double>x.count)
@@ -49,14 +50,16 @@ cdef int pair(char* to, Tensor x, int64_t groups, int64_t rows, int64_t size) ex
 
 
 cdef Tensor channel_words(Tensor x, int64_t groups):
-    """Pairs of channels of each group side by side, as float32 ``[n, groups * words, ...]``: where they lie so, a view."""
+    """Pairs of channels of each group side by side, as float32 ``[n, groups * words, ...]``: where they lie so, a
+    view."""
     cdef int64_t c = x.sizes[1] // groups, n
     cdef int64_t sizes[5]
     cdef int64_t strides[5]
     cdef Tensor out
     memcpy(sizes, x.sizes, 5 * 8)
     sizes[1] = groups * ceil_div(c, 2)
-    if channels_last(x) and c % 2 == 0 and <size_t>x.ptr % 4 == 0 and x.strides[4] % 2 == 0 and x.strides[0] % 2 == 0:
+    if (channels_last(x) and c % 2 == 0 and <size_t>address_of(x) % 4 == 0 and x.strides[4] % 2 == 0
+        and x.strides[0] % 2 == 0):
         for n in range(5):
             strides[n] = 1 if n == 1 else x.strides[n] // 2
         out = alias_tensor(x, 5, sizes, strides, 0)
@@ -64,7 +67,7 @@ cdef Tensor channel_words(Tensor x, int64_t groups):
         return out
     x = contiguous_tensor(x)
     out = empty_tensor(F32, 5, sizes)
-    pair(out.ptr, x, x.sizes[0] * groups, c, x.sizes[2] * x.sizes[3] * x.sizes[4])
+    pair(address_of(out), x, x.sizes[0] * groups, c, x.sizes[2] * x.sizes[3] * x.sizes[4])
     return out
 
 
@@ -76,5 +79,5 @@ cdef Tensor image_words(Tensor x):
     memcpy(sizes, x.sizes, 5 * 8)
     sizes[0] = ceil_div(x.sizes[0], 2)
     cdef Tensor out = empty_last(F32, 5, sizes) if channels_last(x) else empty_tensor(F32, 5, sizes)
-    pair(out.ptr, x, 1, x.sizes[0], x.count // x.sizes[0])
+    pair(address_of(out), x, 1, x.sizes[0], x.count // x.sizes[0])
     return out

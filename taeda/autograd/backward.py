@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ..ops.joining import stack
+from ..ops.parts import OfParts
 from .graph import GradientEdge
 
 
 def _as_tuple(x: Any) -> tuple:
-    if isinstance(x, Tensor):
-        return (x,)
-    return tuple(x) if isinstance(x, (tuple, list)) and not isinstance(x, GradientEdge) else (x,)
+    """One tensor (or what behaves like one), a GradientEdge, or any iterable of them, as a tuple."""
+    several = isinstance(x, Iterable) and not isinstance(x, (Tensor, GradientEdge))
+    return tuple(x) if several and not hasattr(type(x), "__torch_function__") else (x,)
+
+
+def _inputs(x: Any, name: str) -> tuple:
+    """The inputs of ``name``, which takes the values of a dict as well.
+
+    Raises:
+        TypeError: another kind of mapping.
+        RuntimeError: there are none.
+    """
+    if isinstance(x, Mapping):
+        if type(x) is not dict:
+            raise TypeError(
+                f"`inputs` argument to `{name}()` must be a dict, not {type(x).__name__}: pass dict(inputs)"
+            )
+        x = x.values()
+    x = _as_tuple(x)
+    if not x:
+        raise RuntimeError(f"`inputs` argument to `{name}()` cannot be empty.")
+    return x
 
 
 def _wants_grad(x: Any) -> bool:
@@ -48,7 +68,7 @@ def _implicit_gradient(out: Any, name: str) -> Tensor | None:
         )
     if not out.is_floating_point():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
-    return _core.empty(out.shape, out.dtype).fill_(1)
+    return out.new_ones(out.shape) if out.is_meta else _core.empty(out.shape, out.dtype).fill_(1)
 
 
 def _given_gradient(out: Any, g: Any, i: int, name: str) -> Tensor:
@@ -56,7 +76,8 @@ def _given_gradient(out: Any, g: Any, i: int, name: str) -> Tensor:
         return _edge_gradient(g, name)
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-    if g.shape != out.shape:
+    _check_kind(out, g, i)
+    if not g.is_nested and g.shape != out.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}."
         )
@@ -66,6 +87,52 @@ def _given_gradient(out: Any, g: Any, i: int, name: str) -> Tensor:
             f"grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {out.dtype}."
         )
     return g
+
+
+def _check_kind(out: Tensor, g: Tensor, i: int) -> None:
+    """A dense tensor has a dense or sparse gradient, one of parts is asked itself, and both are on one device."""
+    if g.device != out.device:
+        raise RuntimeError(f"invalid gradient at index {i} - expected device {out.device} but got {g.device}")
+    if (
+        not isinstance(out, OfParts) and g.layout not in (_core.strided, _core.sparse_coo)
+    ) or g.is_nested != out.is_nested:
+        wanted, got = ("a nested tensor" if t.is_nested else str(t.layout) for t in (out, g))
+        raise RuntimeError(f"invalid gradient at index {i} - expected layout {wanted} but got {got}")
+
+
+def _by_parts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
+    """``outputs`` and their gradients with parts in the place of tensors that are made of them."""
+    tensors, gradients = [], []
+    for out, g in zip(outputs, grads, strict=True):
+        if isinstance(out, OfParts):
+            pairs = zip(out._output_parts(), out._part_gradients(g), strict=True)
+            of_part = [(x, d) for x, d in pairs if x.requires_grad]
+        else:
+            of_part = [(out, g)]
+        tensors += [x for x, _ in of_part]
+        gradients += [d for _, d in of_part]
+    return tensors, gradients
+
+
+def _parts_of(inputs: Sequence) -> list:
+    """``inputs`` with parts in the place of tensors that are made of them."""
+    return [x for t in inputs for x in (_recorded_parts(t) if isinstance(t, OfParts) else (t,))]
+
+
+def _recorded_parts(t: OfParts) -> list[Tensor]:
+    return [x for x in t._graph_parts() if x.requires_grad]
+
+
+def _of_inputs(inputs: Sequence, results: Sequence) -> list:
+    """Of the gradients of :func:`_parts_of`, those of the inputs."""
+    rest, made = iter(results), []
+    for t in inputs:
+        if isinstance(t, OfParts):
+            grads = [next(rest) if x.requires_grad else None for x in t._graph_parts()]
+            made.append(None if all(g is None for g in grads) else t._whole_gradient(grads))
+        else:
+            made.append(next(rest))
+    return made
 
 
 def _edge_gradient(g: Any, name: str) -> Tensor:
@@ -81,11 +148,12 @@ def _check_outputs(outputs: tuple) -> None:
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
-    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    tensors: Tensor | Iterable[Tensor],
+    grad_tensors: Tensor | Iterable[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    grad_variables: Tensor | Iterable[Tensor | None] | None = None,
+    inputs: Tensor | Iterable[Tensor] | dict[Any, Tensor] | None = None,
 ) -> None:
     """Accumulate the gradients of ``tensors``, weighted by ``grad_tensors``, into ``.grad`` of the leaves.
 
@@ -94,13 +162,17 @@ def backward(
         grad_tensors: a gradient for each; may be None for a scalar.
         retain_graph: keep what the graph saved. Default: the value of ``create_graph``.
         create_graph: record the derivative computation, for higher derivatives.
+        grad_variables: the older name of ``grad_tensors``.
         inputs: accumulate into these tensors only.
     """
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("backward: `grad_variables` is the older name of `grad_tensors`; pass the latter only")
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        grad_tensors = grad_variables
     tensors = _as_tuple(tensors)
     if inputs is not None:
-        inputs = list(_as_tuple(inputs))
-        if not inputs:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        inputs = list(_inputs(inputs, "backward"))
         for i, x in enumerate(inputs):
             if not isinstance(x, Tensor):
                 raise TypeError(f"backward(): expected Tensor as inputs[{i}], not {type(x).__name__}")
@@ -118,20 +190,21 @@ def backward(
             stacklevel=3,
         )
     keep = create_graph if retain_graph is None else retain_graph
-    _core.run_backward(list(tensors), grads, keep, create_graph, inputs, True)
+    outputs, grads = _by_parts(tensors, grads)
+    _core.run_backward(outputs, grads, keep, create_graph, inputs and _parts_of(inputs), True)
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    outputs: Tensor | Iterable[Tensor],
+    inputs: Tensor | Iterable[Tensor] | dict[Any, Tensor],
+    grad_outputs: Tensor | Iterable[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor | None, ...] | dict[Any, Tensor | None]:
     """The gradients of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``; ``.grad`` is left alone.
 
     Args:
@@ -141,10 +214,17 @@ def grad(
         allow_unused: give None for an input that the outputs do not depend on, rather than raise.
         is_grads_batched: ``grad_outputs`` have a leading batch dimension; the gradients get one too.
         materialize_grads: give zeros rather than None (implies ``allow_unused``).
+
+    Returns:
+        A gradient for each input, as a tuple; for a dict of inputs, as a dict with the same keys.
     """
-    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
-    if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+    if type(inputs) is dict:
+        found = grad(
+            outputs, inputs.values(), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+            is_grads_batched, materialize_grads,
+        )  # fmt: skip
+        return dict(zip(inputs, found, strict=True))
+    outputs, inputs = _as_tuple(outputs), _inputs(inputs, "grad")
     if materialize_grads:
         if allow_unused is False:
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True")
@@ -157,7 +237,8 @@ def grad(
         return _batched(outputs, inputs, _as_tuple(grad_outputs), keep, create_graph, allow_unused, materialize_grads)
     grads = _initial_gradients(outputs, grad_outputs, "grad")
     _check_outputs(outputs)
-    result = _core.run_backward(list(outputs), grads, keep, create_graph, list(inputs), False)
+    tensors, grads = _by_parts(outputs, grads)
+    result = _of_inputs(inputs, _core.run_backward(tensors, grads, keep, create_graph, _parts_of(inputs), False))
     for i, g in enumerate(result):
         if g is None:
             if not allow_unused:
@@ -188,4 +269,8 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, ma
     return tuple(None if column[0] is None else stack(list(column), 0) for column in zip(*rows, strict=True))
 
 
-_core.HELPERS["backward"] = backward
+def _from_method(tensor: Tensor, gradient: Any, retain_graph: bool | None, create_graph: bool, inputs: Any) -> None:
+    backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+_core.HELPERS["backward"] = _from_method

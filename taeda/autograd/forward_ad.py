@@ -77,10 +77,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     Args:
         tensor: floating point or complex.
-        tangent: same sizes and dtype.
+        tangent: same sizes, floating point or complex; cast where it enters a result of another dtype.
     Raises:
-        RuntimeError: outside a level, or the sizes or dtypes differ.
-        ValueError: ``tensor`` is of another dtype.
+        RuntimeError: outside a level, or the sizes differ.
+        ValueError: ``tensor`` or ``tangent`` is of another dtype.
     """
     if _level is None:
         raise RuntimeError(
@@ -89,10 +89,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for name, t in (("tensor", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
-    if tensor.shape != tangent.shape or tensor.dtype is not tangent.dtype:
+    if tensor.shape != tangent.shape:
         raise RuntimeError(
-            f"make_dual: expected a tangent of sizes {tuple(tensor.shape)} and dtype {tensor.dtype}, got {tuple(tangent.shape)} "
-            f"and {tangent.dtype}"
+            f"make_dual: expected a tangent of sizes {tuple(tensor.shape)}, as the tensor, got {tuple(tangent.shape)}"
         )
     with enable_grad():
         dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()

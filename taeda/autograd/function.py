@@ -159,6 +159,8 @@ class Function:
     def _backward_function(cls) -> Callable:
         if cls.backward is not Function.backward:
             return cls.backward
+        if cls.vjp is Function.vjp and cls.jvp is not Function.jvp:
+            return _backward_of_jvp
         return cls.vjp
 
     @classmethod
@@ -189,6 +191,38 @@ class Function:
             f"{type(self).__name__}: a Function is not called, it is applied: make forward and backward static methods and "
             f"use {type(self).__name__}.apply(...)"
         )
+
+
+class _Transposed(Function):
+    """The linear map from gradients of outputs to gradients of inputs of a function that is known by its ``jvp`` alone.
+
+    Forward mode differentiates it, which asks for the ``jvp``; its own values are zeros that nobody reads.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, node: FunctionCtx, *grads: Tensor) -> tuple:
+        ctx.node = node
+        return tuple(_core.HELPERS["zeros"](*meta) for _, meta in node._inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *tangents: Any) -> tuple:
+        node = ctx.node
+        given: list = [None] * len(node.needs_input_grad)
+        for (position, _), tangent in zip(node._inputs, tangents, strict=True):
+            given[position] = tangent
+        kept = dict(vars(node))
+        made = node._function.jvp(node, *given)
+        vars(node).update(kept)  # jvp may delete what it has read, and is asked once per direction
+        return None, *(made if isinstance(made, tuple) else (made,))
+
+
+def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
+    """What stands for ``backward`` where only ``jvp`` is written: good for forward mode, an error in reverse mode."""
+    if not (_core.is_grad_enabled() and any(g is not None and g.requires_grad for g in grads)):
+        return Function.backward(ctx, *grads)
+    given = list(_Transposed.apply(ctx, *grads))
+    positions = {p for p, _ in ctx._inputs}
+    return tuple(given.pop(0) if p in positions else None for p in range(len(ctx.needs_input_grad)))
 
 
 def _check_dirty(t: Tensor, count: int) -> None:

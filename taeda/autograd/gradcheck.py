@@ -430,7 +430,6 @@ def gradgradcheck(
 
     def first_derivative(*args):
         given, weights = args[: len(args) - count], args[len(args) - count :]
-        given = tuple(x.view_as(x) if isinstance(x, Tensor) and x.requires_grad else x for x in given)
         found = _differentiable(given)
         made = grad(_outputs(func(*given)), found, weights, create_graph=True, allow_unused=True)
         return tuple(g for g in made if g is not None)

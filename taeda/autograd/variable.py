@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from .. import _core
 from .._core import Tensor
 
 __all__ = ["Variable"]
@@ -14,6 +16,20 @@ class _TensorsAreVariables(type):
         return isinstance(instance, Tensor)
 
 
+class _Engine:
+    """What runs backward passes, as far as programs name it."""
+
+    def queue_callback(self, callback: Callable[[], Any]) -> None:
+        """Call ``callback()`` when the backward pass under way is over.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        if _core.current_task() == -1:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        _core.at_end_of_task(callback)
+
+
 class Variable(metaclass=_TensorsAreVariables):
     """``Variable(data, requires_grad)``: a tensor on the memory of ``data``, outside its graph; every Tensor is one.
 
@@ -22,6 +38,8 @@ class Variable(metaclass=_TensorsAreVariables):
         requires_grad: whether operations on it are recorded.
         volatile: what ``no_grad`` mode has replaced; accepted.
     """
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if data is None:

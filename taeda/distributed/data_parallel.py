@@ -129,6 +129,20 @@ class DistributedDataParallel(Module):
         for p in trained:
             p.register_post_accumulate_grad_hook(self._arrived)
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What trainers write to their logs: sizes and settings, by PyTorch's names."""
+        return {
+            "world_size": self.process_group.size(),
+            "rank": self.process_group.rank(),
+            "backend_name": "gloo",
+            "module_name": type(self.module).__name__,
+            "num_parameter_tensors": len(self._trained),
+            "total_parameter_size_bytes": sum(p.nbytes for p in self._trained),
+            "broadcast_buffers": int(self.broadcast_buffers),
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+        }
+
     def _compare(self) -> None:
         """Whether all processes have parameters of the same sizes.
 

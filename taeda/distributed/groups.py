@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import taeda
 
@@ -51,6 +51,9 @@ class Backend(str):
     MPI = "mpi"
     XCCL = "xccl"
     FAKE = "fake"
+
+    #: The backend that a group has for tensors of a device, where none is named.
+    default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):

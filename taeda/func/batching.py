@@ -15,7 +15,8 @@ from typing import Any
 from .. import _core
 from .._core import REQUIRED, Tensor
 from .._core import tensor as core
-from ..ops.table import OPS
+from ..ops.joining import stack
+from ..ops.table import OPS, asked_for
 from ._tree import flatten
 from .vmap import VmapMode, modes
 
@@ -55,10 +56,9 @@ def rule_of(op: Any) -> Callable | None:
 def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     """``op`` on arguments of which some are batched by ``mode``, which is off."""
     if "generator" in op.params:
-        op_args = _random(mode, op, args, kwargs)
-        if op_args is None:
-            return args[0]
-        args, kwargs = op_args
+        made = _random(mode, op, args, kwargs)
+        if made is not NotImplemented:
+            return made
     if not any(mode.holds(x) for x in flatten((args, kwargs))[0]):
         return op(*args, **kwargs)
     if "out" in kwargs and "out" not in op.params:
@@ -68,7 +68,9 @@ def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     if "functional" in op.traits:
         return _in_place(call, function)
     result = NotImplemented if function is None else function(call)
-    return _by_example(call) if result is NotImplemented else result
+    if result is not NotImplemented:
+        return result
+    return _decomposed(call) if "decomposition" in op.traits else _by_example(call)
 
 
 class Call:
@@ -126,13 +128,23 @@ def _bind(op: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
             args = (*args[:at], tuple(args[at:]))
     values.update(zip(op.params, args, strict=False))
     for name, value in kwargs.items():
-        values[name if name in op.params else core.ALIASES.get(name, name)] = value
+        values[core.parameter_named(op, name)] = value
     for name, default in zip(op.params, op.defaults, strict=True):
         if name not in values:
             if default is REQUIRED:
                 raise TypeError(f"{op.name}() missing required argument '{name}'")
             values[name] = default
     return values
+
+
+# ---- without a rule ------------------------------------------------------------------------------------------------------
+
+
+def _decomposed(call: Call) -> Any:
+    """The op in public ops, which the mode sees one by one."""
+    function = call.op.traits["decomposition"]
+    with modes([*_core.mode_stack(), call.mode]):
+        return function(*[call[name] for name in asked_for(function)])
 
 
 # ---- example by example -------------------------------------------------------------------------------------------------
@@ -165,25 +177,43 @@ def _in_place(call: Call, function: Callable | None) -> Any:
     return target
 
 
-def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-    """Numbers for each example, or the same for all; None where the op has been done here."""
+def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
+    """Numbers for each example, or the same for all; NotImplemented where the op's rule gives them."""
     if mode.randomness == "error":
         raise RuntimeError(
             f"vmap: called random operation {op.name}() while in randomness error mode. Please either use the 'same' or "
             f"'different' randomness flags on vmap or perform the randomness operation out of vmap"
         )
-    if "functional" in op.traits or op.kind == "mutates":
-        target = args[0] if args else kwargs[op.params[0]]
-        if mode.holds(target):
-            physical = [a.physical if mode.holds(a) else a for a in args]
-            if mode.randomness == "different":
-                op(*physical, **kwargs)
-            else:
-                one = target.physical[0].clone()
-                op(one, *physical[1:], **kwargs)
-                target.physical.copy_(one.expand_as(target.physical))
-            return None
-    return args, kwargs
+    different = mode.randomness == "different"
+    values = _bind(op, args, kwargs)
+    target: Any = values.get(op.params[0])
+    if op.name == "_filled" and mode.holds(target):
+        _random(mode, values["fill"], (target, *values["numbers"]), {"generator": values["generator"]})
+        return target
+    if op.kind == "mutates":
+        if not mode.holds(target):
+            if different:
+                raise RuntimeError(
+                    f"vmap: Cannot ask for different inplace randomness on an unbatched tensor: {op.name}() would write the "
+                    f"numbers of every example into it. Use the out-of-place form."
+                )
+            return NotImplemented
+        physical = {n: v.physical if mode.holds(v) else v for n, v in values.items()}
+        if different:
+            Call(mode, op, values).run(physical)
+        else:
+            one = target.physical[0].clone()
+            Call(mode, op, values).run({**physical, op.params[0]: one})
+            target.physical.copy_(one.expand_as(target.physical))
+        return target
+    if any(mode.holds(x) for x in values.values()):
+        if not different:
+            raise RuntimeError(
+                f"vmap: {op.name}(): Vmap does not currently support same randomness with a batched tensor "
+                f"input. Use randomness='different', or draw the numbers from what is the same for all"
+            )
+        return NotImplemented
+    return mode.wrap(stack([op(*args, **kwargs) for _ in range(mode.size)], 0)) if different else NotImplemented
 
 
 # ---- by trait -----------------------------------------------------------------------------------------------------------
@@ -280,7 +310,8 @@ def _shift_all(dims: Any, rank: int, name: str) -> Any:
 def _transpose(call: Call) -> Any:
     rank = call["input"].dim()
     if rank == 0:
-        return call.mode.wrap(call["input"].physical.view_as(call["input"].physical))
+        physical = call.physical("input")
+        return call.mode.wrap(physical.view_as(physical))
     return call(dim0=_shift(call["dim0"], rank, "transpose"), dim1=_shift(call["dim1"], rank, "transpose"))
 
 
@@ -372,6 +403,8 @@ def _unfold(call: Call) -> Any:
 def _strided_window(call: Call) -> Any:
     """Relative to the first element of each example."""
     physical = call["input"].physical
+    if physical.stride(0) == 0:  # examples that share memory, where gradients would mix
+        return call.mode.wrap(stack([call.run({**call.values, "input": x}) for x in physical.unbind(0)], 0))
     offset = call["storage_offset"] - call["input_offset"] + physical.storage_offset()
     size, stride = (call.mode.size, *call["size"]), (physical.stride(0), *call["stride"])
     return call.mode.wrap(physical.as_strided(size, stride, offset))

@@ -27,6 +27,8 @@ from .batching import Call, _shift, _shift_all, family, rule
 def _reduction(call: Call) -> Any:
     """Over given dimensions, or all of an example's."""
     x = call["input"]
+    if not call.only("input"):
+        return NotImplemented
     dim = call["dim"]
     physical = x.physical
     if x.dim() == 0:
@@ -183,7 +185,7 @@ def _indexed(call: Call) -> Any:
         return folded(t.movedim(dim, 1))
 
     index = call.physical("index").reshape(size, -1)
-    low, high = (int(e) for e in OPS["aminmax"](index)) if index.numel() else (0, 0)
+    low, high = OPS["extent"](index) if index.numel() else (0, 0)
     if low < 0 or high >= max(length, 1):
         raise IndexError(f"{call.op.name}(): index out of range: {low if low < 0 else high} for a size of {length}")
     if "functional" in call.op.traits:
@@ -206,7 +208,7 @@ def _take(call: Call) -> Any:
     """All examples one after the other as one row of elements."""
     x, index = call.physical("input"), call.physical("index")
     count = call["input"].numel()
-    low, high = (int(e) for e in OPS["aminmax"](index)) if index.numel() else (0, 0)
+    low, high = OPS["extent"](index) if index.numel() else (0, 0)
     if low < -count or (high >= count and index.numel()):
         raise IndexError("take(): index out of range")
     start = OPS["arange"](call.mode.size).reshape(-1, *[1] * call["index"].dim()) * count
@@ -303,6 +305,8 @@ def _batch_norm(call: Call) -> Any:
     for name in ("weight", "bias", "running_mean", "running_var"):
         if call[name] is not None:
             values[name] = call.physical(name).reshape(-1)
+    if call["training"] and call.held("running_mean"):  # moved here; what the derivative keeps is not
+        values |= {name: values[name].clone() for name in ("running_mean", "running_var")}
     made, mean, rstd = call.run(values)
     if call["training"] and call.held("running_mean"):
         for name in ("running_mean", "running_var"):

@@ -21,6 +21,11 @@ from ._tree import broadcast, flatten, unflatten
 class Batched(Tensor):
     """One example's view of a batch. ``physical`` is the tensor with the batch dimension in front."""
 
+    _without_memory = (
+        "a tensor batched by vmap (this call has no rule for it: compute with other ops inside the function)"
+    )
+    _value_per_example = True
+
     @property
     def requires_grad(self) -> bool:
         return self.physical.requires_grad
@@ -33,12 +38,28 @@ class Batched(Tensor):
     def grad_fn(self) -> Any:
         return self.physical.grad_fn
 
-    def detach(self) -> Batched:
+    def _detached(self) -> Batched:
         return self.mode.wrap(self.mode.below(self.physical.detach))
+
+    detach = _detached
 
     @property
     def data(self) -> Batched:
         return self.detach()
+
+    def _whole(self) -> Tensor:
+        """All examples of all vmaps, as they are in memory."""
+        return self.physical._whole() if type(self.physical) is Batched else self.physical
+
+    def _replace(self, other: Tensor) -> Tensor:
+        """Make ``other`` what this tensor is."""
+        if type(other) is not Batched or other.mode is not self.mode:
+            raise RuntimeError(
+                "vmap: a tensor that is not batched cannot be changed in place to one that is; use out-of-place ops"
+            )
+        _core.set_data(other, self)
+        other.physical = self.physical
+        return other
 
     def _empty_like(self, dtype: Any) -> Batched:
         return self.mode.wrap(self.mode.below(_core.empty_like, self.physical, dtype))

@@ -153,8 +153,6 @@ def _rebuild_parameter_with_state(data, requires_grad, hooks, state):
 
 
 def _rebuild_from_type(function, cls, args, state):
-    if type(cls) is Constructor:  # that the user allowed
-        cls = cls.cls
     if (
         type(function) is not Constructor
         or type(args) is not tuple

@@ -1,7 +1,8 @@
 """Pickle as a data format: a reader that cannot run code and a writer of what it reads.
 
 The reader is a machine of its own, not a restricted ``pickle.Unpickler``: it knows the opcodes that build data. Names
-become either plain values or :class:`Constructor` objects, both from an allow-list; only a Constructor can be called.
+become plain values or :class:`Constructor` objects, both from an allow-list, or what the user allowed; only the latter two
+can be called.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ MAX_KEY_DEPTH = 32  # hashing a nested tuple recurses in C, without a limit of i
 
 
 class Constructor:
-    """What a pickle may call: ``function(*args)``. ``cls`` is set where it is a class whose instances may be made."""
+    """What a pickle may call: ``function(*args)``."""
 
-    __slots__ = ("cls", "function", "name")
+    __slots__ = ("function", "name")
 
-    def __init__(self, name: str, function: Callable, cls: type | None = None):
+    def __init__(self, name: str, function: Callable):
         self.name = name
         self.function = function
-        self.cls = cls
 
     def __repr__(self) -> str:
         return f"<{self.name} in a file>"
@@ -46,7 +46,7 @@ class Reader:
 
     Args:
         data: bytes that hold it.
-        find: gives the value or Constructor of ``(module, name)``, or raises UnpicklingError.
+        find: gives the value, Constructor or allowed object of ``(module, name)``, or raises UnpicklingError.
         persistent: gives the object of a persistent id.
         start: where it begins. After :meth:`load`, ``position`` is where it ended.
     """
@@ -281,19 +281,21 @@ class Reader:
 
     @staticmethod
     def _call(constructor: Any, args: Any) -> Any:
-        if type(constructor) is not Constructor:
+        if type(constructor) is Constructor:
+            name, function = constructor.name, constructor.function
+        elif any(constructor is thing for thing in _ALLOWED.values()):
+            name, function = constructor.__qualname__, constructor
+        else:
             raise UnpicklingError(f"the pickle calls a {type(constructor).__name__}, which only builds data")
         if type(args) is not tuple:
-            raise UnpicklingError(f"the pickle calls {constructor.name} with a {type(args).__name__}, expected a tuple")
-        return constructor.function(*args)
+            raise UnpicklingError(f"the pickle calls {name} with a {type(args).__name__}, expected a tuple")
+        return function(*args)
 
     @staticmethod
-    def _new(constructor: Any, args: Any, keywords: Any) -> Any:
-        if type(constructor) is not Constructor or constructor.cls is None:
-            raise UnpicklingError(
-                f"the pickle makes an instance of {constructor!r}, which is no class on the allow-list"
-            )
-        return constructor.cls.__new__(constructor.cls, *args, **keywords)
+    def _new(cls: Any, args: Any, keywords: Any) -> Any:
+        if not isinstance(cls, type) or cls not in _ALLOWED_CLASSES:
+            raise UnpicklingError(f"the pickle makes an instance of {cls!r}, which is no class on the allow-list")
+        return cls.__new__(cls, *args, **keywords)
 
     def _build(self, target: Any, state: Any) -> None:
         """Set attributes: of an ordered dict (the metadata of a state dict), or of a class that the user allowed."""
@@ -318,7 +320,8 @@ class Reader:
 
 # ---- classes that the user allows ------------------------------------------------------------------------------------
 _ALLOWED_CLASSES: set[type] = set()
-_ALLOWED: dict[tuple[str, str], Any] = {}
+_ALLOWED: dict[tuple[str, str], Any] = {}  # by the name in the file
+_ALLOWED_ITEMS: dict[tuple[str, str], Any] = {}  # as they were given
 
 
 def allow(items: list) -> None:
@@ -326,27 +329,27 @@ def allow(items: list) -> None:
     for item in items:
         thing, full = item if isinstance(item, tuple) else (item, f"{item.__module__}.{item.__qualname__}")
         module, _, name = full.rpartition(".")
-        cls = thing if isinstance(thing, type) else None
-        _ALLOWED[(module, name)] = (item, Constructor(full, thing, cls))
-        if cls is not None:
-            _ALLOWED_CLASSES.add(cls)
+        _ALLOWED[(module, name)] = thing
+        _ALLOWED_ITEMS[(module, name)] = item
+        if isinstance(thing, type):
+            _ALLOWED_CLASSES.add(thing)
 
 
 def allowed() -> list:
     """What :func:`allow` added."""
-    return [item for item, _ in _ALLOWED.values()]
+    return list(_ALLOWED_ITEMS.values())
 
 
 def forget() -> None:
     """Empty the user's allow-list."""
     _ALLOWED.clear()
+    _ALLOWED_ITEMS.clear()
     _ALLOWED_CLASSES.clear()
 
 
-def find_allowed(module: str, name: str) -> Constructor | None:
-    """The Constructor of a name that the user allowed, or None."""
-    found = _ALLOWED.get((module, name))
-    return None if found is None else found[1]
+def find_allowed(module: str, name: str) -> Any:
+    """The class or function of a name that the user allowed, or None."""
+    return _ALLOWED.get((module, name))
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import operator
 from . import scalar as s
 from .build import kernel
 from .ir import BOOL, F32, F64, I64, PTR, TYPES, U16, U32, U64, Function, Helper, Type, Value, llvm_type
-from .scalar import tables
+from .scalar.coefficients import tables
 
 STATE = 624
 MIDDLE = 397

@@ -73,13 +73,12 @@ def _lstm(r: _Rows, save: bool) -> tuple[Value, Value]:
     return o * tanh(c), c
 
 
-def _lstm_gradient(r: _Rows, dh: Value, dc: Value | None) -> Value:
+def _lstm_gradient(r: _Rows, dh: Value, dc: Value) -> Value:
     """The gradient of the gates becomes ``d_x``; that of c is given back. ``dc``: what comes to the new c itself."""
     i, forget, g, o = (r.load("saved", k) for k in range(4))
     old = r.load("old_c")
     t = tanh(r.f.fma(forget, old, i * g))
-    through = dh * o * (1.0 - t * t)
-    dc = through if dc is None else dc + through
+    dc = dc + dh * o * (1.0 - t * t)
     r.store("d_x", dc * g * i * (1.0 - i), 0)
     r.store("d_x", dc * old * forget * (1.0 - forget), 1)
     r.store("d_x", dc * i * (1.0 - g * g), 2)
@@ -207,12 +206,11 @@ def lstm_cell(f: Function, dtype: str, save: bool) -> None:
 
 
 @kernel
-def lstm_cell_backward(f: Function, dtype: str, has_h: bool, has_c: bool) -> None:
-    """``ptr = [gradient of the gates, of c, of the new h, of the new c, gates, c]``; absent gradients are zero."""
+def lstm_cell_backward(f: Function, dtype: str) -> None:
+    """``ptr = [gradient of the gates, of c, of the new h, of the new c, gates, c]``."""
 
     def body(r: _Rows) -> None:
-        dh = r.load("g_h") if has_h else f.const(r.work, 0.0, r.lanes)
-        r.store("d_c", _lstm_gradient(r, dh, r.load("g_c") if has_c else None))
+        r.store("d_c", _lstm_gradient(r, r.load("g_h"), r.load("g_c")))
 
     _each(f, dtype, "d_x:4 d_c g_h g_c saved:4 old_c", body)
 

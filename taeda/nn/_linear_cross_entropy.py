@@ -27,7 +27,8 @@ class LinearCrossEntropyOptions:
         allow_retain_graph: accepted for compatibility: a second backward pass is always possible.
         batch_chunk_size: rows of a piece.
         chunking_method: what chooses them otherwise: ``"aspect_ratio"`` makes a piece's logits about as large as the
-            input, ``"aspect_ratio:n"`` one ``n``-th of that, ``"auto"`` is ``"aspect_ratio:2"``; None is one piece.
+            input, ``"aspect_ratio:n"`` one ``n``-th of that, ``"auto"`` is ``"aspect_ratio:2"``, and ``"aspect_ratio"`` for
+            float16 and bfloat16; None is one piece.
         acc_policy: ``"auto"``, ``"accurate"``, ``"balanced"`` or ``"compact"``; accepted for compatibility: sums are
             always in float32 or more.
         acc_dtype: what losses are computed in; float32 for narrower inputs by default.
@@ -51,10 +52,10 @@ class LinearCrossEntropyOptions:
         if self.acc_dtype is not None and getattr(self.acc_dtype, "name", None) not in _FLOATS:
             raise ValueError(f"acc_dtype must be None or one of {', '.join(_FLOATS)}, got {self.acc_dtype!r}")
 
-    def _divisor(self) -> int:
-        """The ``n`` of ``chunking_method``."""
+    def _divisor(self) -> int | None:
+        """The ``n`` of ``chunking_method``; None where it does not name one."""
         if self.chunking_method is None or self.chunking_method == "auto":
-            return 2
+            return None
         name, colon, number = self.chunking_method.partition(":")
         number = number if colon else "1"
         if name != "aspect_ratio" or not number.isdigit() or int(number) == 0:
@@ -63,23 +64,35 @@ class LinearCrossEntropyOptions:
             )
         return int(number)
 
-    def rows(self, batch: int, features: int, classes: int) -> int:
-        """Rows of a piece.
+    def _adjust(
+        self, num_batches: int, in_features: int, num_classes: int, dtype: Any, device: Any = None
+    ) -> LinearCrossEntropyOptions:
+        """These options for a call: ``"auto"`` and None replaced by what they stand for.
 
         Raises:
             ValueError: ``batch_chunk_size`` and ``chunking_method`` say different things.
         """
-        given = None if self.batch_chunk_size is None else min(self.batch_chunk_size, batch)
-        if self.chunking_method is None or (self.chunking_method == "auto" and given is not None):
-            return max(given or batch, 1)
-        target = -(-batch // -(-classes // features))
-        found = min((1 << (target - 1).bit_length()) // self._divisor(), batch)
-        if given is not None and self.batch_chunk_size != found:
-            raise ValueError(
-                f"batch_chunk_size (={self.batch_chunk_size}) and chunking_method ({self.chunking_method!r}, which gives "
-                f"{found}) differ; pass only one"
-            )
-        return max(found, 1)
+        narrow = dtype.itemsize == 2 and device is not None
+        policy = ("accurate" if narrow else "compact") if self.acc_policy == "auto" else self.acc_policy
+        method, given = self.chunking_method, self.batch_chunk_size
+        if method == "auto":
+            method = None if given is not None else "aspect_ratio" if narrow else "aspect_ratio:2"
+        rows = num_batches if given is None else min(given, num_batches)
+        if method is not None:
+            divisor = dataclasses.replace(self, chunking_method=method, acc_policy=policy)._divisor() or 1
+            target = -(-num_batches // -(-num_classes // in_features))
+            rows = min((1 << (target - 1).bit_length()) // divisor, num_batches)
+            if given is not None and given != rows:
+                raise ValueError(
+                    f"batch_chunk_size (={given}) and chunking_method ({method!r}) give different chunk sizes ({given} vs "
+                    f"{rows}); pass only one."
+                )
+        acc_dtype = self.acc_dtype
+        if acc_dtype is None:
+            acc_dtype = taeda.float32 if narrow and self.acc_policy == "auto" else dtype
+        return dataclasses.replace(
+            self, acc_policy=policy, chunking_method=method, batch_chunk_size=max(1, rows), acc_dtype=acc_dtype
+        )
 
 
 def linear_cross_entropy(
@@ -154,12 +167,18 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
     """The same over pieces of the batch, whose logits are made twice and kept never."""
     from ..utils.checkpoint import checkpoint
 
-    dtype = options.acc_dtype
-    if dtype is None:
-        dtype = taeda.float32 if input.dtype.itemsize == 2 else input.dtype
     single = input.dim() == 1
     if single:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
+    options = options._adjust(input.shape[0], input.shape[1], linear_weight.shape[0], input.dtype, input.device)
+    dtype, rows = options.acc_dtype, options.batch_chunk_size
+    if dtype is not input.dtype and not (dtype is taeda.float32 and input.dtype.itemsize == 2):
+        raise RuntimeError(
+            f"linear_cross_entropy supports float32 acc_dtype with float16/bfloat16 inputs, but got acc_dtype={dtype} with an "
+            f"input of {input.dtype}; pass acc_dtype=None"
+        )
+    if dtype.itemsize < 4:  # sums are never in less
+        dtype = taeda.float32
     kind = "none" if reduction == "none" else "sum"
     class_weight = None if weight is None else weight.to(dtype)
 
@@ -167,7 +186,6 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
         logits = linear(x.to(dtype), w.to(dtype), None if b is None else b.to(dtype))
         return cross_entropy(logits, t, class_weight, reduction=kind, ignore_index=ignore_index)
 
-    rows = options.rows(input.shape[0], input.shape[1], linear_weight.shape[0])
     losses = [
         checkpoint(piece, x, t, linear_weight, linear_bias, use_reentrant=False)
         for x, t in zip(input.split(rows), target.split(rows), strict=True)

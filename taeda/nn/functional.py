@@ -95,6 +95,7 @@ from ..ops.pooling import (
 )
 from ..ops.resample import affine_grid, grid_sample, interpolate
 from ..ops.shape import pad
+from . import grad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
 from ._linear_cross_entropy import LinearCrossEntropyOptions, linear_cross_entropy
@@ -203,9 +204,11 @@ def rrelu(
     return input.mul_(slopes) if inplace else input * slopes
 
 
-def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None
+) -> Tensor:
     """In-place form of :func:`rrelu`."""
-    return rrelu(input, lower, upper, training, inplace=True)
+    return _activation.rrelu_(input, lower, upper, training, generator)
 
 
 def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
@@ -345,6 +348,9 @@ def embedding_bag(
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Sums, means or maxima of bags of rows of ``weight``; see :class:`taeda.nn.EmbeddingBag`."""
+    if weight.dtype is taeda.int64 and input.is_floating_point():
+        warnings.warn("embedding_bag: weight came before input, as before PyTorch 1.0; pass input first", stacklevel=2)
+        input, weight = weight, input
     if weight.dim() != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if mode == "max" and scale_grad_by_freq:
@@ -525,10 +531,18 @@ fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
 fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
 
 
+def _named(function: Callable) -> tuple[tuple[str, ...], tuple]:
+    """Names and defaults of the parameters of ``function``, which has NumPy's names for them too; none where it takes any."""
+    found = list(inspect.signature(function).parameters.values())
+    if found[0].kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return (), ()
+    return tuple(p.name for p in found), tuple(p.default for p in found)
+
+
 # Functions written in ops are composites: modes (autocast, overrides) may see them before their ops.
 for _name, _function in list(globals().items()):
     if not _name.startswith("_") and inspect.isfunction(_function):
-        globals()[_name] = Composite(_function, _name)
+        globals()[_name] = Composite(_function, _name, *_named(_function))
 
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (
     "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "taeda", "warnings",

@@ -7,12 +7,14 @@ list, statistics among the results.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import taeda
 from taeda import Tensor
 
+from .. import _core
 from ..ops import normalization as _normalization
 from ..ops import pooling as _pooling
 from ..ops import resample as _resample
@@ -25,16 +27,32 @@ from ..ops.conv import (
     conv_transpose3d,
 )
 from ..ops.recurrent import cell as _cell
-from ..ops.table import composite, expect_tensors
+from ..ops.table import checked, composite, expect_tensors, is_index
 from . import functional as F
 from .modules._recurrent import recurrent as _recurrent
+
+
+def _listed(function: Any) -> Any:
+    """A function that modes see before its ops, and whose arguments have NumPy's names too."""
+    return _core.Composite(function, **checked(function))
+
 
 # ---- recurrent networks ---------------------------------------------------------------------------------------------
 
 
-def _network(mode: str, args: tuple) -> tuple[Tensor, Any]:
+_PARAMETERS = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+
+
+def _network(mode: str, args: tuple, named: dict[str, Any]) -> tuple[Tensor, Any]:
     """``(input, hx, params, ..., batch_first)`` or ``(data, batch_sizes, hx, params, ...)`` of a packed sequence."""
     names = "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first"
+    if named:
+        named = {"input" if name in ("x", "a", "x1") else name: value for name, value in named.items()}
+        order = (
+            ("data", "batch_sizes", *_PARAMETERS) if "data" in named or "batch_sizes" in named else names.split(", ")
+        )
+        given = dict(zip(order, args, strict=False)) | named
+        args = tuple(given[name] for name in order if name in given)
     if len(args) != 9:
         raise TypeError(f"{mode.lower()}() takes 9 arguments, {names}, but {len(args)} were given")
     if isinstance(args[3], bool):
@@ -45,16 +63,17 @@ def _network(mode: str, args: tuple) -> tuple[Tensor, Any]:
         expect_tensors(mode.lower(), input=x, batch_sizes=batch_sizes)
         sizes, batch_first = batch_sizes.tolist(), False
     expect_tensors(mode.lower(), input=x, **dict(zip(("h", "c"), hx if mode == "LSTM" else (hx,), strict=False)))
-    if not isinstance(params, (list, tuple)) or not isinstance(layers, int) or layers < 1 or len(params) < 2 * layers:
+    if not isinstance(params, (list, tuple)) or not is_index(layers) or layers < 1 or len(params) < 2 * layers:
         raise TypeError(
             f"{mode.lower()}(): expected params, a list of the parameters of {layers} layers; arguments are {names}"
         )
+    layers = int(layers)
     count = len(params) // (layers * (2 if bidirectional else 1))
     weights = [list(params[i : i + count]) for i in range(0, len(params), count)]
     return _recurrent(mode, x, hx, weights, biases, layers, dropout, train, bidirectional, batch_first, sizes)
 
 
-def lstm(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
+def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
     """A long short-term memory network (Hochreiter and Schmidhuber 1997) from its parameters.
 
     Args:
@@ -64,29 +83,30 @@ def lstm(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
     Returns:
         The last layer's output, and the final h and c.
     """
-    out, (h, c) = _network("LSTM", args)
+    out, (h, c) = _network("LSTM", args, named)
     return out, h, c
 
 
-def gru(*args: Any) -> tuple[Tensor, Tensor]:
+def gru(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     """A gated recurrent network (Cho et al. 2014) from its parameters. Arguments as of :func:`lstm`, with one state."""
-    return _network("GRU", args)
+    return _network("GRU", args, named)
 
 
-def rnn_tanh(*args: Any) -> tuple[Tensor, Tensor]:
+def rnn_tanh(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     """An Elman network with tanh from its parameters. Arguments as of :func:`lstm`, with one state."""
-    return _network("RNN_TANH", args)
+    return _network("RNN_TANH", args, named)
 
 
-def rnn_relu(*args: Any) -> tuple[Tensor, Tensor]:
+def rnn_relu(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     """An Elman network with ReLU from its parameters. Arguments as of :func:`lstm`, with one state."""
-    return _network("RNN_RELU", args)
+    return _network("RNN_RELU", args, named)
 
 
 def _step(mode: str, input: Tensor, h: Tensor, c: Tensor | None, w_ih, w_hh, b_ih, b_hh) -> tuple[Tensor, ...]:
     return _cell(mode, F.linear(input, w_ih, b_ih), F.linear(h, w_hh, b_hh), h, c)
 
 
+@_listed
 def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
@@ -96,6 +116,7 @@ def lstm_cell(
     return h, c
 
 
+@_listed
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -103,6 +124,7 @@ def gru_cell(
     return _step("GRU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@_listed
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -110,6 +132,7 @@ def rnn_tanh_cell(
     return _step("RNN_TANH", input, hx, None, w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@_listed
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -120,7 +143,7 @@ def rnn_relu_cell(
 # ---- normalisation --------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """:func:`taeda.batch_norm`, with the batch's mean and inverse deviation per channel (empty where not ``training``)."""
     _normalization._require_float("native_batch_norm", input)
@@ -222,8 +245,9 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 
 
 @composite(method=False, out=True)
-def native_dropout(input, p, train=True):
+def native_dropout(input, p, train: Any = True):
     """Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
+    p = float(p)
     if train is False or p == 0 or input.numel() == 0:
         return input.clone(), taeda.ones_like(input, dtype=taeda.bool)
     if not input.is_floating_point() and not input.is_complex():
@@ -284,9 +308,80 @@ def _places(weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, out: Te
         return first.masked_fill(first == weight.shape[0], 0)
 
 
+# ---- normalisation, losses ----------------------------------------------------------------------------------------------
+
+
+@_listed
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """:func:`taeda.nn.functional.batch_norm`, with its arguments in another order; ``cudnn_enabled`` is ignored."""
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+@_listed
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """:func:`taeda.nn.functional.instance_norm`, with its arguments in another order; ``cudnn_enabled`` is ignored."""
+    return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _loss(name: str, parameters: str, **defaults: Any) -> Any:
+    """The loss of ``nn.functional`` of that name, with PyTorch's other list of parameters: its reduction is a number."""
+    function = getattr(F, name)
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(
+                p, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(p, inspect.Parameter.empty)
+            )
+            for p in parameters.split()
+        ]
+    )
+
+    def loss(*args: Any, **kwargs: Any) -> Tensor:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        reduction = given.arguments["reduction"]
+        if reduction not in (0, 1, 2):
+            raise ValueError(f"{name}: expected reduction to be 0 (none), 1 (mean) or 2 (sum), got {reduction!r}")
+        return function(**{**given.arguments, "reduction": _REDUCTIONS[reduction]})
+
+    loss.__name__ = loss.__qualname__ = name
+    loss.__signature__ = signature  # type: ignore[attr-defined]
+    loss.__doc__ = f"""
+    :func:`taeda.nn.functional.{name}` with a number as ``reduction``: 0 for none (the default here, as in PyTorch), 1 for the
+    mean, 2 for the sum.
+    """
+    names = tuple(signature.parameters)
+    return _core.Composite(loss, params=names, defaults=(None,) * len(names))
+
+
+binary_cross_entropy_with_logits = _loss(
+    "binary_cross_entropy_with_logits",
+    "input target weight pos_weight reduction",
+    weight=None,
+    pos_weight=None,
+    reduction=0,
+)
+cosine_embedding_loss = _loss("cosine_embedding_loss", "input1 input2 target margin reduction", margin=0.0, reduction=0)
+ctc_loss = _loss(
+    "ctc_loss", "log_probs targets input_lengths target_lengths blank reduction zero_infinity", blank=0, reduction=0,
+    zero_infinity=False,
+)  # fmt: skip
+hinge_embedding_loss = _loss("hinge_embedding_loss", "input target margin reduction", margin=1.0, reduction=0)
+kl_div = _loss("kl_div", "input target reduction log_target", reduction=0, log_target=False)
+margin_ranking_loss = _loss("margin_ranking_loss", "input1 input2 target margin reduction", margin=0.0, reduction=0)
+poisson_nll_loss = _loss("poisson_nll_loss", "input target log_input full eps reduction")
+triplet_margin_loss = _loss(
+    "triplet_margin_loss", "anchor positive negative margin p eps swap reduction", margin=1.0, p=2.0, eps=1e-6, swap=False,
+    reduction=0,
+)  # fmt: skip
+
+
 # ---- sampling, pooling, convolution -------------------------------------------------------------------------------------
 
 
+@_listed
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -324,6 +419,7 @@ def affine_grid_generator(theta, size, align_corners):
     return _resample.affine_grid(theta, size, align_corners)
 
 
+@_listed
 def max_pool1d_with_indices(
     input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -355,6 +451,12 @@ def _antialiased(mode: str, input: Tensor, size: Any, align_corners: bool, heigh
         if size is None:
             return F.interpolate(input, None, (height, width), mode, align_corners, False, True)
     return _resample.to_size(input, list(size), [height or 0.0, width or 0.0], mode, bool(align_corners), True)
+
+
+@_listed
+def adaptive_max_pool1d(input, output_size):
+    """:func:`taeda.nn.functional.adaptive_max_pool1d`, and where each maximum was found."""
+    return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
 @composite(method=False, out=True)

@@ -63,7 +63,16 @@ def inside(grad, input, low, high):
 
 
 inside.vjp(grad=lambda g, input, low, high: inside(g, input, low, high), input=no_slope)
-hardtanh.vjp(input=lambda g, input, min_val, max_val: inside(g, input, min_val, max_val))
+
+
+@pointwise(method=False, inplace=False, operands=2, dtypes=FLOAT, second=False)
+def not_outside(grad, input, low, high):
+    """0 where ``input <= low`` or ``input >= high``, else ``grad``, as where ``input`` is NaN."""
+    return s.select((input <= low) | (input >= high), _zero(grad), grad)
+
+
+not_outside.vjp(grad=lambda g, input, low, high: not_outside(g, input, low, high), input=no_slope)
+hardtanh.vjp(input=lambda g, input, min_val, max_val: not_outside(g, input, min_val, max_val))
 
 
 @pointwise(method=False, dtypes=REAL, reference=lambda x: np.clip(x, 0, 6))
@@ -72,7 +81,7 @@ def relu6(input):
     return s.at_most(s.at_least(input, 0), 6)
 
 
-relu6.vjp(input=lambda g, input: inside(g, input, 0.0, 6.0))
+relu6.vjp(input=lambda g, input: not_outside(g, input, 0.0, 6.0))
 
 
 @pointwise(method=False, operands=1, dtypes=FLOAT, reference=lambda x: np.where(x > 0, x, 0.01 * x))
@@ -192,7 +201,7 @@ def elu_kernel(input, alpha, scale, input_scale, *, unit=False):
 def elu_backward(grad, input, alpha, scale, input_scale):
     """The derivative of :func:`elu_kernel`, times ``grad``."""
     return grad * s.select(
-        input > 0, s.like(input, 0.0) + scale, s.exp(input * input_scale) * (alpha * scale * input_scale)
+        input <= 0, s.exp(input * input_scale) * (alpha * scale * input_scale), s.like(input, 0.0) + scale
     )
 
 
@@ -211,13 +220,15 @@ elu_backward.vjp(
 @composite(method=False)
 def elu(input, alpha=1.0):
     """Exponential linear unit (Clevert et al. 2015): ``input`` where positive, else ``alpha * (exp(input) - 1)``."""
-    return elu_kernel(input, float(alpha), 1.0, 1.0, unit=alpha == 1)
+    alpha = float(alpha)
+    return elu_kernel(input, alpha, 1.0, 1.0, unit=alpha == 1)
 
 
 @composite(method=False)
-def elu_(input, alpha=1.0):
-    """In-place form of :func:`elu`."""
-    return elu_kernel.traits["inplace"](input, float(alpha), 1.0, 1.0, unit=alpha == 1)
+def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
+    """In-place form of :func:`elu`; of ``scale * elu(input)``, with ``input_scale`` within the exponential."""
+    alpha, scale, input_scale = float(alpha), float(scale), float(input_scale)
+    return elu_kernel.traits["inplace"](input, alpha, scale, input_scale, unit=alpha == scale == input_scale == 1)
 
 
 @composite(method=False)
@@ -258,7 +269,14 @@ def selu_(input):
 # ---- smooth units ---------------------------------------------------------------------------------------------------
 
 
-@pointwise(method=False, inplace=False, operands=1, dtypes=FLOAT, reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2)
+@pointwise(
+    method=False,
+    inplace=False,
+    operands=1,
+    dtypes=FLOAT,
+    reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2,
+    out_dtype="same",
+)
 def gelu(input, *, approximate="none"):
     """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).
 
@@ -327,7 +345,9 @@ silu.vjp(input=lambda g, input: silu_backward(g, input))
 silu_backward.vjp(grad=lambda g, input: silu_backward(g, input), input=_silu_bend)
 
 
-@pointwise(method=False, operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.log1p(np.exp(x)))
+@pointwise(
+    method=False, operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.log1p(np.exp(x)), out_dtype="same"
+)
 def softplus(input, beta=1.0, threshold=20.0):
     """``log(1 + exp(beta * input)) / beta``; ``input`` itself where ``beta * input`` is above ``threshold``."""
     scaled = input * beta
@@ -392,7 +412,14 @@ mish.vjp(input=lambda g, input: mish_backward(g, input))
 mish_backward.vjp(grad=lambda g, input: mish_backward(g, input), input=_mish_bend)
 
 
-@pointwise(method=False, inplace=False, dtypes=FLOAT, reference=lambda x: -np.log1p(np.exp(-x)), node="LogSigmoid")
+@pointwise(
+    method=False,
+    inplace=False,
+    dtypes=FLOAT,
+    reference=lambda x: -np.log1p(np.exp(-x)),
+    node="LogSigmoid",
+    out_dtype="same",
+)
 def logsigmoid(input):
     """``log(sigmoid(input))`` with no overflow."""
     return s.log_sigmoid(input)
@@ -461,7 +488,9 @@ hardswish_backward.vjp(
 hardswish.vjp(input=lambda g, input: hardswish_backward(g, input))
 
 
-@pointwise(operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.where(np.abs(x) > 0.5, x, 0))
+@pointwise(
+    operands=1, inplace=False, dtypes=FLOAT, reference=lambda x: np.where(np.abs(x) > 0.5, x, 0), out_dtype="same"
+)
 def hardshrink(input, lambd=0.5):
     """``input`` where its size exceeds ``lambd``, else 0."""
     return s.select((input >= -lambd) & (input <= lambd), _zero(input), input)
@@ -479,6 +508,7 @@ def _check_lambda(input, lambd=0.5):
     dtypes=FLOAT,
     check=_check_lambda,
     reference=lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
+    out_dtype="same",
 )
 def softshrink(input, lambd=0.5):
     """``input`` moved toward 0 by ``lambd``, and 0 within it."""

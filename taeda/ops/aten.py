@@ -7,25 +7,120 @@ from typing import Any
 from .table import OPS
 
 
-class Overloads:
-    """What PyTorch has several functions for, one per signature: here each of them is the same function."""
+class OpOverload:
+    """One signature of a native op. Those of one op are the same function here, and equal."""
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
+    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
+        self.overloadpacket, self._overloadname = packet, overload
+        self.namespace = packet.namespace
+        self.__name__ = f"{packet.__name__}.{overload}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        return self.overloadpacket(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.function
+    def name(self) -> str:
+        """``aten::add.Tensor``; ``aten::mm`` where there is one signature."""
+        name = f"{self.namespace}::{self.overloadpacket.__name__}"
+        return name if self._overloadname == "default" else f"{name}.{self._overloadname}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverload) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str]:
+        name = self.overloadpacket.__name__
+        return self.namespace, _ALIKE.get(name, name)
 
     def __repr__(self) -> str:
-        return f"<overloads of {self.function!r}>"
+        return f"<OpOverload(op='{self.namespace}.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
 
 
-def __getattr__(name: str) -> Overloads:
+class OpOverloadPacket:
+    """A native op by name, with its signatures as attributes; called, it is the function of that name.
+
+    Raises:
+        NotImplementedError: it is called, and there is no such function here.
+    """
+
+    def __init__(self, namespace: str, name: str, function: Any) -> None:
+        self.namespace, self.__name__, self.function = namespace, name, function
+        self._qualified_op_name = f"{namespace}::{name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.function is None:
+            raise NotImplementedError(
+                f"torch.ops.{self.namespace}.{self.__name__} is not available in taeda: it is part of PyTorch's C++"
+            )
+        return self.function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> OpOverload:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return OpOverload(self, name)
+
+    def overloads(self) -> list[str]:
+        """The names of the signatures."""
+        return ["default"]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverloadPacket) and self._qualified_op_name == other._qualified_op_name
+
+    def __hash__(self) -> int:
+        return hash(self._qualified_op_name)
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+
+def __getattr__(name: str) -> OpOverloadPacket:
     if name not in OPS:
         raise AttributeError(f"taeda has no op named {name}")
-    return Overloads(OPS[name])
+    return OpOverloadPacket("aten", name, OPS[name])
+
+
+# ---- what PyTorch makes of our ops ----------------------------------------------------------------------------------
+
+#: Native ops that are one here, since each is for a kind of device.
+_ALIKE = {
+    "_scaled_dot_product_attention_math": "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_cudnn_attention": "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_efficient_attention": "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu": "_scaled_dot_product_flash_attention",
+}
+
+_NATIVE = {
+    **{f"conv{t}{n}d": "convolution" for t in ("", "_transpose") for n in (1, 2, 3)},
+    "_attention": "_scaled_dot_product_flash_attention",
+    "_attention_backward": "_scaled_dot_product_flash_attention_backward",
+    "_conv_input": "convolution_backward",
+    "_conv_weight": "convolution_backward",
+    "_convolution": "convolution",
+    "_recurrent_layer": "addmm",
+    "layer_norm": "native_layer_norm",
+    "log_softmax": "_log_softmax",
+    "softmax": "_softmax",
+}
+
+
+def _product(a: Any, b: Any) -> str:
+    ranks = a.dim(), b.dim()
+    if ranks in ((1, 1), (2, 1), (1, 2)):
+        return "dot" if ranks == (1, 1) else "mv"
+    return "mm" if ranks[1] <= 2 or ranks[0] <= 2 else "bmm"
+
+
+def native_name(op: Any, values: Any) -> str:
+    """What PyTorch runs in the place of ``op`` on ``values``, its arguments in order: ``"addmm"`` for ``linear``."""
+    if op.name in ("matmul", "__matmul__"):
+        return _product(values[0], values[1])
+    if op.name == "linear":
+        return "mm" if len(values) < 3 or values[2] is None else "addmm"
+    return _NATIVE.get(op.name, op.name)

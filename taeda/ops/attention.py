@@ -58,17 +58,6 @@ def _attention(query, key, value, mask, causal, scale):
 
 
 @primitive(
-    core.attention_backward,
-    method=False,
-    out=False,
-    outputs=("query_grad", "key_grad", "value_grad"),
-    flops=flops.attention_backward,
-)
-def _attention_backward(grad, query, key, value, mask, out, sums, causal, scale, dropout=0.0, states=None):
-    """Gradients of :func:`_attention` by its kernel. Not differentiable: see ``_attention_gradients``."""
-
-
-@primitive(
     core.attention_dropout,
     method=False,
     out=False,
@@ -81,32 +70,23 @@ def _attention_dropout(query, key, value, mask, causal, scale, dropout):
     """:func:`_attention` with weights dropped, and the generator's states from which they can be drawn again."""
 
 
-@_attention.vjp_all("query", "key", "value")
-def _attention_gradients(g, query, key, value, mask, causal, scale, out, sums):
-    if not _core.is_grad_enabled():
-        return _attention_backward(g, query, key, value, mask, out, sums, causal, scale)
-    return _gradients_in_ops(g, query, key, value, mask, causal, scale, None)
+@primitive(core.kept, method=False, out=False)
+def _attention_kept(states, query, key, dropout):
+    """What dropout multiplied the weights by, drawn again from the generator's ``states``."""
 
 
-@_attention_dropout.vjp_all("query", "key", "value")
-def _attention_dropout_gradients(g, query, key, value, mask, causal, scale, dropout, out, sums, states):
-    if not _core.is_grad_enabled():
-        return _attention_backward(g, query, key, value, mask, out, sums, causal, scale, dropout, states)
-    return _gradients_in_ops(g, query, key, value, mask, causal, scale, core.kept(states, query, key, dropout))
-
-
-def _gradients_in_ops(g, query, key, value, mask, causal, scale, kept):
-    """The gradients in public ops, for a derivative of the derivative; ``kept`` is what dropout multiplied by."""
+def _attention_gradients(grad, query, key, value, mask, causal, scale, dropout, states):
     shared = query.shape[1] // key.shape[1]
     k, v = key, value
     if shared > 1:
         k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
     weights = dropped = _weights(query, k, mask, causal, scale)
-    dw = g @ v.transpose(-2, -1)
-    if kept is not None:
+    dw = grad @ v.transpose(-2, -1)
+    if states is not None:
+        kept = _attention_kept(states, query, key, dropout)
         dropped, dw = weights * kept, dw * kept
     ds = weights * (dw - (dw * weights).sum(-1, keepdim=True)) * scale
-    dk, dv = ds.transpose(-2, -1) @ query, dropped.transpose(-2, -1) @ g
+    dk, dv = ds.transpose(-2, -1) @ query, dropped.transpose(-2, -1) @ grad
     if shared > 1:
         dk, dv = (x.unflatten(1, (-1, shared)).sum(2) for x in (dk, dv))
     return ds @ k, dk, dv
@@ -131,6 +111,30 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
         nothing = (scores == float("-inf")).all(-1, keepdim=True)
         weights = weights.masked_fill(nothing, 0.0)
     return weights
+
+
+@primitive(
+    core.attention_backward,
+    method=False,
+    out=False,
+    outputs=("query_grad", "key_grad", "value_grad"),
+    decomposition=_attention_gradients,
+    flops=flops.attention_backward,
+)
+def _attention_backward(grad, query, key, value, mask, out, sums, causal, scale, dropout=0.0, states=None):
+    """Gradients of :func:`_attention`."""
+
+
+_attention.vjp_all("query", "key", "value")(
+    lambda g, query, key, value, mask, causal, scale, out, sums: _attention_backward(
+        g, query, key, value, mask, out, sums, causal, scale
+    )
+)
+_attention_dropout.vjp_all("query", "key", "value")(
+    lambda g, query, key, value, mask, causal, scale, dropout, out, sums, states: _attention_backward(
+        g, query, key, value, mask, out, sums, causal, scale, dropout, states
+    )
+)
 
 
 def _fused(query, key, value, mask, dropout, causal, scale):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..kernels import scalar as s
 from ._lazy import np
-from .pointwise import mul, neg, sub, times_itself, true_divide, where_nonzero
+from .pointwise import mul, neg, over_nonzero, sub, times_itself, true_divide, where_nonzero
 from .table import alias, pointwise
 
 # ---- modified, first kind ---------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def i1_over(input, other):
 
 i1_over.vjp(
     input=lambda g, input, other: neg(mul(g, where_nonzero(input, true_divide(other, times_itself(input))))),
-    other=lambda g, input: where_nonzero(input, true_divide(g, input)),
+    other=lambda g, input: over_nonzero(g, input),
 )
 i0.vjp(input=lambda g, input: mul(g, i1(input)))
 i0e.vjp(input=lambda g, input, out: mul(g, sub(i1e(input), mul(input.sgn(), out))))

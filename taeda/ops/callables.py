@@ -30,20 +30,20 @@ def _elements(x: Tensor, like: Tensor, name: str) -> list:
     return x.detach().expand(like.shape).reshape(-1).tolist()
 
 
-@composite()
+@composite(takes_classes=True)
 def apply_(input, callable):
     """Every element becomes ``callable(element)``, in place. Slow: for what no op does, on the CPU."""
     return _written(input, "apply_", [callable(x) for x in input.detach().reshape(-1).tolist()])
 
 
-@composite()
+@composite(takes_classes=True)
 def map_(input, tensor, callable):
     """Every element becomes ``callable(element, element of tensor)``, in place; ``tensor`` broadcasts to ``input``."""
     pairs = zip(_elements(input, input, "map_"), _elements(tensor, input, "map_"), strict=True)
     return _written(input, "map_", [callable(a, b) for a, b in pairs])
 
 
-@composite()
+@composite(takes_classes=True)
 def map2_(input, x, y, callable):
     """Every element becomes ``callable(element, element of x, element of y)``, in place; ``x`` and ``y`` broadcast."""
     triples = zip(*(_elements(t, input, "map2_") for t in (input, x, y)), strict=True)
@@ -68,4 +68,13 @@ def _is_any_true(input):
     return input.any()
 
 
-detach = Tensor.detach
+@composite(method=False)
+def detach(input):
+    """A view of the memory of ``input`` that is not part of the graph."""
+    return input.detach()
+
+
+@composite(method=False)
+def detach_(input):
+    """Take ``input`` out of the graph."""
+    return input.detach_()

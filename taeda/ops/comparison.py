@@ -155,7 +155,7 @@ def bitwise_xor(input, other):
     return input ^ other
 
 
-@pointwise(dtypes=WHOLE)
+@pointwise(dtypes=WHOLE, out_dtype="same")
 def bitwise_not(input):
     """``~input``: the complement of each bit, of bools the opposite."""
     return ~input
@@ -218,19 +218,19 @@ def isfinite(input):
     return s.isfinite(input)
 
 
-@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.isposinf(*x))
+@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.isposinf(*x), out_dtype="same")
 def isposinf(input):
     """Whether an element is positive infinity."""
     return s.isposinf(input)
 
 
-@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.isneginf(*x))
+@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.isneginf(*x), out_dtype="same")
 def isneginf(input):
     """Whether an element is negative infinity."""
     return s.isneginf(input)
 
 
-@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.signbit(*x))
+@pointwise("compare", inplace=False, dtypes=ORDERED, reference=lambda *x: np.signbit(*x), out_dtype="same")
 def signbit(input):
     """Whether the sign bit is set: of negative numbers and of -0.0."""
     return s.signbit(input)

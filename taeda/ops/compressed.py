@@ -16,9 +16,11 @@ from .._print import sparse_repr
 from .creation import arange
 from .exchange import tensor
 from .joining import cat, stack
-from .sparse import RULES, SparseTensor, is_shell, make, of_dense
+from .parts import OfParts
+from .sparse import RULES, SparseTensor, is_shell, make, of_dense, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors
+from .views import _wrap
 
 sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
 
@@ -29,17 +31,19 @@ _OF_VALUES = frozenset(
 )
 
 
-class CompressedTensor(Tensor):
+class CompressedTensor(OfParts):
     """A sparse matrix whose indices are compressed along one dimension.
 
     ``_starts`` has one element more than that dimension is long; the entries of row (column) ``i`` are
     ``_starts[i] : _starts[i + 1]``, and ``_others`` their indices in the other dimension.
     """
 
+    _without_memory = SparseTensor._without_memory
     _starts: Tensor
     _others: Tensor
     _v: Tensor
     _by_rows: bool
+    _dense: Tensor | None = None  #: as a SparseTensor's
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
@@ -52,13 +56,14 @@ class CompressedTensor(Tensor):
             if name in _OF_VALUES:
                 values = getattr(first._v, name)(*args[1:], **kwargs)
                 return first if values is first._v else first._with(values)
-            if name in ("t", "transpose", "numpy_T", "mT"):
+            if name == "t" and len(args) == 1:
                 return first._transposed()
+            if name in ("transpose", "swapaxes"):
+                return first._swapped(*args[1:], **kwargs)
             if name in ("mul", "div", "true_divide") and not (isinstance(args[1], Tensor) and args[1].dim()):
                 return first._with(getattr(first._v, name)(args[1], **kwargs))
         result = SparseTensor.__torch_function__(func, types, _coordinates(args), _coordinates(kwargs))
-        like = next(x for x in (*args, *kwargs.values()) if isinstance(x, CompressedTensor))
-        return compress(result, like._by_rows) if isinstance(result, SparseTensor) else result
+        return compress(result, _by_rows([*args, *kwargs.values()])) if isinstance(result, SparseTensor) else result
 
     @property
     def is_sparse_csr(self) -> bool:
@@ -70,10 +75,22 @@ class CompressedTensor(Tensor):
         """``taeda.sparse_csr`` or ``taeda.sparse_csc``."""
         return sparse_csr if self._by_rows else sparse_csc
 
-    @property
-    def requires_grad(self) -> bool:
-        """Whether the values are part of a graph."""
-        return self._v.requires_grad
+    def _graph_parts(self) -> tuple[Tensor, ...]:
+        return (self._v,)
+
+    def _output_parts(self) -> tuple[Tensor, ...]:
+        return (self._v,) if self._dense is None else (self._dense,)
+
+    def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
+        return (values_at(g, self.to_sparse_coo()._i),) if self._dense is None else (g.to_dense(),)
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        (g,) = grads
+        assert g is not None
+        return self._with(g)
+
+    def _detached(self) -> CompressedTensor:
+        return self._with(self._v.detach())
 
     def _pointers(self, by_rows: bool, of_starts: bool, name: str) -> Tensor:
         if self._by_rows is not by_rows:
@@ -134,6 +151,9 @@ class CompressedTensor(Tensor):
     def _transposed(self) -> CompressedTensor:
         return _make(self._starts, self._others, self._v, self.shape[::-1], not self._by_rows)
 
+    def _swapped(self, dim0: int, dim1: int) -> CompressedTensor:
+        return self if _wrap(dim0, 2, "transpose") == _wrap(dim1, 2, "transpose") else self._transposed()
+
     @property
     def T(self) -> CompressedTensor:
         """Transposed: rows compressed become columns compressed."""
@@ -151,7 +171,7 @@ class CompressedTensor(Tensor):
     @property
     def data(self) -> CompressedTensor:
         """The same outside the graph."""
-        return self._with(self._v.detach())
+        return self._detached()
 
     def __repr__(self, **kwargs: Any) -> str:
         first, second = ("crow_indices", "col_indices") if self._by_rows else ("ccol_indices", "row_indices")
@@ -167,6 +187,14 @@ class CompressedTensor(Tensor):
 
     def __deepcopy__(self, memo: dict) -> CompressedTensor:
         return _make(self._starts.clone(), self._others.clone(), self._v.clone(), self.shape, self._by_rows)
+
+
+def _by_rows(x: Any) -> Any:
+    """Whether the first compressed tensor in ``x`` is compressed by rows; None if there is none."""
+    if isinstance(x, CompressedTensor):
+        return x._by_rows
+    found = (_by_rows(y) for y in x) if isinstance(x, (tuple, list)) else ()
+    return next((by_rows for by_rows in found if by_rows is not None), None)
 
 
 def _coordinates(x: Any) -> Any:
@@ -209,7 +237,9 @@ def compress(input: Tensor, by_rows: bool) -> CompressedTensor:
         order = columns.argsort(stable=True)
         lines, others, values = columns[order], rows[order], values[order]
     starts = _convert_indices_from_coo_to_csr(lines, input.shape[0 if by_rows else 1])
-    return _make(starts, others, values, input.shape, by_rows)
+    made = _make(starts, others, values, input.shape, by_rows)
+    made._dense = coo._dense
+    return made
 
 
 def _compressed(

@@ -53,6 +53,8 @@ def to(input, *args, **kwargs):
         copy = flags[1]
     if other is not None:
         dtype = other.dtype
+    if isinstance(device, str) and HELPERS["is_meta"](device):
+        return to(input, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
     _check_device(device)
     if dtype is None:
         dtype = input.dtype
@@ -71,7 +73,7 @@ def to(input, *args, **kwargs):
     return clone(input) if copy else input
 
 
-@composite(meta="cast")
+@composite(meta="cast", takes_classes=True)
 def type(input, dtype=None, non_blocking=False, **kwargs):
     """The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
     if dtype is None:
@@ -112,6 +114,7 @@ TYPE_NAMES = {
     "float8_e4m3fnuz": "torch.Float8_e4m3fnuzTensor",
     "float8_e5m2fnuz": "torch.Float8_e5m2fnuzTensor",
     "float8_e8m0fnu": "torch.Float8_e8m0fnuTensor",
+    "float4_e2m1fn_x2": "torch.Float4_e2m1fn_x2Tensor",
 }
 
 
@@ -287,7 +290,7 @@ def _contiguous_strides(size):
 
 
 @composite(meta="form")
-def resize_(input, *sizes, memory_format=None):
+def resize_(input, *args, size=None, memory_format=None):
     """Change the sizes in place; elements are kept in memory order, new ones are uninitialised.
 
     Args:
@@ -296,7 +299,7 @@ def resize_(input, *sizes, memory_format=None):
     Raises:
         RuntimeError: ``input`` requires grad, a size is negative, or more memory is needed and belongs to somebody else.
     """
-    shape = tuple(spread(sizes))
+    shape = tuple(spread(args, size))
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     count, before = 1, input.numel()
@@ -353,9 +356,11 @@ def operand(x: Any) -> Any:
 def operands(a: Tensor, x: Any) -> Any:
     """``a`` and the foreign ``x`` as operands of a Python operator; None where ``x`` is nothing to compute with.
 
+    What overrides by ``__torch_function__`` stays as it is: the op asks it.
+
     With an array the dtype is the one that NumPy has for two arrays, of whatever number of dimensions.
     """
-    other = operand(x)
+    other = x if hasattr(x.__class__, "__torch_function__") else operand(x)
     if not isinstance(other, Tensor) or a.dtype is _core.bfloat16:
         return None if other is None else (a, other)
     common = _core.dtype_by_name(np.result_type(a.dtype.name, other.dtype.name).name)

@@ -30,7 +30,7 @@ def identity(input):
 _core.bind_copy(identity)
 
 
-@primitive(mutates=True, method=False, name="copy")
+@primitive(mutates=True, method=False, name="copy", also={"other": "src"})
 def copy(input, src, non_blocking=False):
     """Write ``src``, broadcast and converted, into ``input``."""
     if not isinstance(src, Tensor):
@@ -110,14 +110,19 @@ def convert(input, dtype):
 
 
 # ---- writes into views -------------------------------------------------------------------------------------------------
-def _block_like(base, dtype):
-    """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element."""
+def _block_like(base, dtype, g):
+    """An uninitialised tensor with the sizes and strides of ``base`` (a geometry), and the offset of its first element.
+
+    Under ``vmap`` there is one for each example of ``g``.
+    """
     sizes, strides = base[:2]
-    if all(st >= 0 for st in strides):
+    batched = hasattr(g, "_spread")
+    if not batched and all(st >= 0 for st in strides):
         return _core.empty_strided(sizes, strides, dtype), 0
     low = sum(min((n - 1) * st, 0) for n, st in zip(sizes, strides, strict=True))
     extent = sum(abs((n - 1) * st) for n, st in zip(sizes, strides, strict=True)) + 1
-    return as_strided(_core.empty((extent,), dtype), sizes, strides, -low), -low
+    room = g.new_empty((extent,), dtype=dtype) if batched else _core.empty((extent,), dtype)
+    return as_strided(room, sizes, strides, -low), -low
 
 
 def _window(block, shift, base, view_, name):
@@ -145,7 +150,7 @@ def _view_backward_geometry(g, base, view_):
     """The gradient of a base from that of a view, by their sizes and strides."""
     if _overlaps(view_[0], view_[1]):
         return _overlapping_view_backward(g, base, view_)
-    result, shift = _block_like(base, base[3])
+    result, shift = _block_like(base, base[3], g)
     core.zero(result)
     _window(result, shift, base, view_, "view").copy_(g)
     return result
@@ -168,7 +173,7 @@ def _overlapping_view_backward(g, base, view_):
 
 def _copy_slices(g, base, view_, inner, position):
     """Differentiate an in-place op on a view: its part of the gradient goes through ``inner``, the rest passes."""
-    result, shift = _block_like(base, g.dtype)
+    result, shift = _block_like(base, g.dtype, g)
     result.copy_(g)
     place = _window(result, shift, base, view_, "in-place operation on a view")
     grads = _core.apply_inner(inner, [place.clone()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from .. import _core
@@ -11,8 +12,7 @@ from .._core import tensor as core
 from .._warn import warn_once
 from ..kernels import copy as kernels
 from .copies import empty_in_format
-from .indexing import argwhere
-from .table import composite, is_index, pointwise, primitive, spread
+from .table import check_out, composite, is_index, pointwise, primitive, spread
 from .views import _wrap, diagonal, diagonal_backward, expand, reshape
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
@@ -25,25 +25,57 @@ def _checked(size: Any, name: str) -> Any:
     return size
 
 
-def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any = None) -> Tensor:
+def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, device: Any = None, name: str = "") -> Tensor:
+    """``result``, or ``out`` with its sizes and elements, which may be ``result`` itself."""
     if device is not None:
         _core.require_device(device)
-    if out is not None:
-        if out.dtype is not result.dtype:
-            raise RuntimeError(f"dtype {result.dtype} does not match dtype of out parameter ({out.dtype})")
+    if out is None:
+        return result.requires_grad_() if requires_grad else result
+    if out is not result:
+        _check_out(out, result.dtype)
+        check_out(None, name, out, result)
         if out.shape != result.shape:
             out.resize_(result.shape)
         _core.copy_tensor(out, result)
-        _core.bump(out)
-        return out
-    return result.requires_grad_() if requires_grad else result
+    _core.bump(out)
+    return out
+
+
+def _finish_sequence(name: str, result: Tensor, out: Tensor | None, requires_grad: bool, device: Any) -> Tensor:
+    """:func:`_finish` where an ``out`` with as many elements keeps its sizes, and is filled in row-major order."""
+    if out is not None and out.numel() == result.numel():
+        result = core.view_reshape(result, out.shape)
+    elif out is not None and out.numel() and name in ("arange", "range"):
+        warnings.warn(
+            f"{name}: the out tensor of shape {list(out.shape)} has not the {result.numel()} elements of the result. "
+            f"It is resized to [{result.numel()}].",
+            UserWarning,
+            stacklevel=4,
+        )
+    return _finish(result, out, requires_grad, device, name)
+
+
+def _check_out(out: Any, dtype: Any) -> None:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and out.dtype is not dtype:
+        raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
+    if out.requires_grad and _core.is_grad_enabled():
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but out requires grad"
+        )
 
 
 def _empty(size: Any, dtype: Any, out: Tensor | None, device: Any, memory_format: Any = None) -> Tensor:
+    """A tensor to be filled: a new one, or ``out`` with these sizes."""
     if device is not None:
         _core.require_device(device)  # before there is memory: on device meta there is none
+    if out is not None:
+        _check_out(out, dtype)
+        size = tuple(size)
+        return out if out.shape == size else out.resize_(size)
     if dtype is None:
-        dtype = out.dtype if out is not None else _core.get_default_dtype()
+        dtype = _core.get_default_dtype()
     if memory_format is not None and memory_format not in (_core.contiguous_format, _core.preserve_format):
         return empty_in_format(tuple(size), dtype, memory_format)
     return _core.empty(size, dtype)
@@ -172,7 +204,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     if dtype is None:
         dtype = out.dtype if out is not None else _dtype_of(fill_value)
     size = (size,) if is_index(size) else size
-    result = _empty(_checked(size, "full"), dtype, None, device)
+    result = _empty(_checked(size, "full"), dtype, out, device)
     _fill(result, fill_value)
     return _finish(result, out, requires_grad, device)
 
@@ -267,7 +299,8 @@ def _number(x: Any) -> Any:
     return x.item() if isinstance(x, Tensor) or hasattr(x, "item") else x
 
 
-def _sequence(start: Any, step: Any, n: int, dtype: Any) -> Tensor:
+@primitive(method=False, out=False)
+def _sequence(start, step, n, dtype):
     kind = dtype
     if dtype.is_complex:
         raise RuntimeError(f'"arange_cpu" not implemented for {dtype}')
@@ -294,7 +327,7 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
             whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
             dtype = _core.int64 if whole else _core.get_default_dtype()
     n = _range_length("arange", start, end, step, dtype is _core.int64)
-    return _finish(_sequence(start, step, n, dtype), out, requires_grad, device)
+    return _finish_sequence("arange", _sequence(start, step, n, dtype), out, requires_grad, device)
 
 
 def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, Any]:
@@ -339,10 +372,10 @@ def range(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devic
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     start, end = (0, start) if end is None else (start, end)
-    dtype = dtype or _core.get_default_dtype()
+    dtype = dtype or (_core.get_default_dtype() if out is None else out.dtype)
     _range_length("range", start, end, step, False)
     n = int((end - start) / step) + 1
-    return _finish(_sequence(start, step, n, dtype), out, requires_grad, device)
+    return _finish_sequence("range", _sequence(start, step, n, dtype), out, requires_grad, device)
 
 
 @composite(method=False, meta="numbers")
@@ -354,7 +387,7 @@ def linspace(
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
         dtype = dtype.to_complex() if _are_complex(start, end) and not dtype.is_complex else dtype
-    return _finish(_linspace(start, end, steps, dtype), out, requires_grad, device)
+    return _finish_sequence("linspace", _spaced(start, end, steps, dtype), out, requires_grad, device)
 
 
 def _steps(name: str, steps: Any) -> int:
@@ -370,18 +403,8 @@ def _are_complex(*ends: Any) -> bool:
     return any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends)
 
 
-def _linspace(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
-    tensors = isinstance(start, Tensor) or isinstance(end, Tensor)
-    return (_spaced_from if tensors else _spaced)(start, end, steps, dtype)
-
-
 @primitive(method=False, out=False)
-def _spaced_from(start, end, steps, dtype):
-    """:func:`linspace` between tensors of one element: an op, so that under ``vmap`` each example has its own ends."""
-    return _spaced(start, end, steps, dtype)
-
-
-def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Tensor:
+def _spaced(start, end, steps, dtype):
     start, end = _number(start), _number(end)
     if dtype.is_complex:
         start, end = complex(start), complex(end)
@@ -422,8 +445,8 @@ def logspace(
     if not (dtype.is_floating_point or dtype.is_complex):
         start, end = (x.long() if isinstance(x, Tensor) else int(x) for x in (start, end))
     work = _core.complex128 if dtype.is_complex or _are_complex(start, end) else _core.float64
-    result = (base ** _linspace(start, end, steps, work)).to(dtype)
-    return _finish(result, out, requires_grad, device)
+    result = (base ** _spaced(start, end, steps, work)).to(dtype)
+    return _finish_sequence("logspace", result, out, requires_grad, device)
 
 
 # ---- matrices --------------------------------------------------------------------------------------------------------
@@ -437,7 +460,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
     result = zeros((n, m), dtype=dtype or (out.dtype if out is not None else None))
     _fill(_core.strided_view(result, (min(n, m),), (m + 1,)), 1)
-    return _finish(result, out, requires_grad, device)
+    return _finish(result, out, requires_grad, device, "eye")
 
 
 @primitive(moves.tril, inplace=True, out="same", batch="trailing")
@@ -456,23 +479,30 @@ def triu(input, diagonal=0):
 triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
 
 
-def _triangle_indices(row, col, offset, dtype, device, triangle, name):
+def _triangle_indices(row, col, offset, dtype, lower, name):
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
-    found = argwhere(triangle(ones((row, col), dtype=_core.bool_), offset)).t().contiguous()
-    return found.to(dtype) if dtype is not None else found
+    ends = (arange(row) + (offset + lower)).clamp(
+        0, col
+    )  # where a row leaves the lower triangle, or enters the upper one
+    counts = ends if lower else col - ends
+    rows = arange(row).repeat_interleave(counts)
+    columns = arange(rows.shape[0]) - (counts.cumsum(0) - counts - (0 if lower else ends))[rows]
+    found = rows.new_empty((2, rows.shape[0]), dtype=dtype or _core.int64)
+    found[0], found[1] = rows, columns
+    return found
 
 
 @composite(method=False, meta="numbers")
-def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Coordinates of the lower triangle, as two rows."""
-    return _triangle_indices(row, col, offset, dtype, device, tril, "tril_indices")
+    return _triangle_indices(row, col, offset, dtype, True, "tril_indices")
 
 
 @composite(method=False, meta="numbers")
-def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Coordinates of the upper triangle, as two rows."""
-    return _triangle_indices(row, col, offset, dtype, device, triu, "triu_indices")
+    return _triangle_indices(row, col, offset, dtype, False, "triu_indices")
 
 
 @composite()

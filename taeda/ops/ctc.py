@@ -6,7 +6,7 @@ from .._core import Tensor, bool_, empty, int64, launch
 from .._core.exchange import tensor as make_tensor
 from ..kernels import ctc as kernels
 from .reduction import extent
-from .table import OPS, composite, primitive
+from .table import OPS, composite, no_derivative, primitive
 
 
 def _lengths(name, x, batch):
@@ -84,16 +84,28 @@ def _ctc(log_probs, targets, steps, lengths, blank):
     return loss, alpha, labels, skips
 
 
-@_ctc.vjp_all("log_probs")
-def _(g, loss, alpha, labels, skips, log_probs, steps, lengths, blank):
-    x = log_probs.detach().contiguous()
+@primitive(method=False, out=False)
+def _ctc_loss_backward(grad, log_probs, loss, alpha, labels, skips, steps, lengths):
+    """The gradient of the log-probabilities, from what :func:`_ctc` gave."""
+    x = log_probs.contiguous()
     time, batch, classes = x.shape
-    grad = OPS["zeros_like"](x)
-    beta = empty(tuple(alpha.shape), x.dtype)
-    tensors = (grad, beta, x, labels, skips, steps, lengths, alpha, loss.detach(), g.detach().contiguous())
-    address = kernels.ctc_backward(x.dtype.name)
-    launch(address, tensors, (time, batch, classes, labels.shape[1]), batch, 1)
-    return (grad,)
+    result, beta = OPS["zeros_like"](x), empty(tuple(alpha.shape), x.dtype)
+    tensors = (result, beta, x, labels, skips, steps, lengths, alpha, loss, grad.contiguous())
+    launch(kernels.ctc_backward(x.dtype.name), tensors, (time, batch, classes, labels.shape[1]), batch, 1)
+    return result
+
+
+_ctc.vjp(
+    log_probs=lambda g, loss, alpha, labels, skips, log_probs, steps, lengths: _ctc_loss_backward(
+        g, log_probs, loss.detach(), alpha.detach(), labels, skips.detach(), steps, lengths
+    )
+)
+_ctc_loss_backward.vjp(
+    grad=lambda g, grad, log_probs, loss, alpha, labels, skips, steps, lengths: (
+        g * _ctc_loss_backward(OPS["ones_like"](grad), log_probs, loss, alpha, labels, skips, steps, lengths)
+    ).sum((0, 2)),
+    log_probs=no_derivative("_ctc_loss_backward", "log_probs"),
+)
 
 
 @composite(method=False)

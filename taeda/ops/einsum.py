@@ -8,7 +8,7 @@ import string
 from collections.abc import Container, Sequence
 from typing import Any
 
-from .._core import Tensor
+from .._core import HELPERS, Tensor
 from .contraction import order
 from .matmul import matmul
 from .table import composite
@@ -87,7 +87,12 @@ def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tu
 def _check_sizes(equation: str, operands: Sequence[Tensor], inputs: Sequence[tuple]) -> None:
     sizes: dict = {}
     for n, (x, indices) in enumerate(zip(operands, inputs, strict=True)):
+        own: dict = {}
         for size, i in zip(x.shape, indices, strict=True):
+            if own.setdefault(i, size) != size:
+                raise RuntimeError(
+                    f"einsum(): subscript {i} is repeated for operand {n} but the sizes don't match, {size} != {own[i]}"
+                )
             known = sizes.setdefault(i, size)
             if known == 1:
                 sizes[i] = size
@@ -317,7 +322,7 @@ def tensordot(a, b, dims: Any = 2, out=None):
     x = reshape(permute(a, rest_a + da), (math.prod(left), k))
     y = reshape(permute(b, db + rest_b), (k, math.prod(right)))
     result = reshape(matmul(x, y), (*left, *right))
-    return result if out is None else out.copy_(result)
+    return result if out is None else HELPERS["write_out"](matmul, out, result)
 
 
 @composite(out=True)

@@ -133,12 +133,18 @@ def xlog1py(input, other):
     return s.xlog1py(input, other)
 
 
+def _logarithm_slope(op, g, input, other, pole):
+    """``g`` times the logarithm, 0 where both it and what it multiplies vanish or have no value."""
+    hidden = (input == 0) & (other <= pole)
+    return op(g, other).masked_fill(hidden, 0) if isinstance(hidden, Tensor) else op(g, other)
+
+
 xlogy.vjp(
-    input=lambda g, input, other: mul(g, where_nonzero(input, log(other))),
+    input=lambda g, input, other: _logarithm_slope(xlogy, g, input, other, 0),
     other=lambda g, input, other: true_divide(mul(g, input), other),
 )
 xlog1py.vjp(
-    input=lambda g, input, other: mul(g, where_nonzero(input, log1p(other))),
+    input=lambda g, input, other: _logarithm_slope(xlog1py, g, input, other, -1),
     other=lambda g, input, other: true_divide(mul(g, input), add(other, 1)),
 )
 
@@ -340,7 +346,7 @@ alias(sigmoid, "expit", method=False)
 def logit(input, eps=None):
     """``log(input / (1 - input))``; with ``eps``, of ``input`` held between ``eps`` and ``1 - eps``."""
     if eps is not None:
-        input = s.minimum(s.maximum(input, eps), 1.0 - eps)
+        input = s.select(input < eps, eps, s.select(input > 1.0 - eps, 1.0 - eps, input))
     return s.log(input / (1.0 - input))
 
 
@@ -445,6 +451,7 @@ def _like_values(input, values):
     reference=lambda *x: np.heaviside(*x),
     dtypes=("bool", "int", "float"),
     tensors=("input", "values"),
+    out_dtype="same",
 )
 def heaviside(input, values):
     """0 below 0, 1 above it, ``values`` at 0."""
@@ -462,6 +469,7 @@ heaviside.vjp(input=no_derivative("heaviside", "input"), values=no_derivative("h
     dtypes=("float",),
     inplace=False,
     second=False,
+    out_dtype="same",
 )
 def frexp(input):
     """Mantissa in [0.5, 1) and integer exponent, ``input = mantissa * 2 ** exponent``."""
@@ -482,7 +490,7 @@ def ldexp(input, other, *, out=None):
     return mul(input, power) if out is None else mul(input, power, out=out)
 
 
-@pointwise(method=False, operands=1, dtypes=FLOATS)
+@pointwise(method=False, operands=1, dtypes=FLOATS, out_dtype="same")
 def replace_nonfinite(input, nan: Number, posinf: Number, neginf: Number):
     """``input`` with numbers for NaN, infinity and minus infinity."""
 
@@ -526,13 +534,12 @@ def _replacements(input, nan, posinf, neginf):
     )
 
 
-@composite()
-def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
+@composite(out="same", out_aligned=("input",))
+def nan_to_num(input, nan=None, posinf=None, neginf=None):
     """``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
     if not (input.is_floating_point() or input.is_complex()):
-        return input.clone() if out is None else out.copy_(input)
-    numbers = _replacements(input, nan, posinf, neginf)
-    return replace_nonfinite(input, *numbers) if out is None else replace_nonfinite(input, *numbers, out=out)
+        return input.clone()
+    return replace_nonfinite(input, *_replacements(input, nan, posinf, neginf))
 
 
 @composite()

@@ -82,7 +82,7 @@ def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
         raise RuntimeError(
             "embedding_backward: scale_grad_by_freq not supported with sparse gradients; use sparse=False"
         )
-    rows, values = reshape(indices, (-1,)).to(_core.int64), reshape(g, (-1, weight_shape[1]))
+    rows, values = reshape(indices, (-1,)).to(_core.int64, copy=True), reshape(g, (-1, weight_shape[1]))
     if padding_idx >= 0:
         kept = rows != padding_idx
         rows, values = rows[kept], values[kept]

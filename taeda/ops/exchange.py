@@ -16,6 +16,44 @@ for _function in (tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpac
     composite(method=False)(_function)
 
 
+@composite(method=False)
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor over a file, mapped into memory.
+
+    Args:
+        filename: its path.
+        shared: whether what is written reaches the file, which is made as long as need be. Otherwise writing changes memory
+            only.
+        size: how many elements.
+        dtype: of the elements. Default: the default floating-point dtype.
+        layout: strided.
+        device: the CPU.
+        pin_memory: False.
+        requires_grad: whether operations on it are recorded.
+    Returns:
+        A tensor of shape ``(size,)``.
+    Raises:
+        RuntimeError: the file is too small, or cannot be opened.
+    """
+    _core.require_device(device)
+    if layout not in (None, _core.strided) or pin_memory:
+        raise NotImplementedError(
+            f"from_file: expected a strided layout and no pin_memory, got {layout} and {pin_memory}"
+        )
+    dtype = dtype or _core.get_default_dtype()
+    size = size or 0
+    if size < 0:
+        raise RuntimeError(f"from_file: expected a size of at least 0, got {size}")
+    try:
+        storage = _core.Storage.from_file(filename, bool(shared), size * dtype.itemsize) if size else _core.Storage()
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}>: {error.strerror} ({error.errno})") from None
+    return _core.from_storage(storage, dtype, (size,), (1,)).requires_grad_(requires_grad)
+
+
 # ---- pickle and copy ---------------------------------------------------------------------------------------------------
 def _attributes(t: Tensor) -> dict | None:
     """The Python attributes of a tensor, None where it has none."""
@@ -84,4 +122,4 @@ def _deepcopy(t: Tensor, memo: dict) -> Tensor:
 
 HELPERS.update(reduce=_reduce, deepcopy=_deepcopy)
 
-__all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
+__all__ = ["as_tensor", "asarray", "from_dlpack", "from_file", "from_numpy", "frombuffer", "tensor"]

@@ -58,14 +58,14 @@ def fmin(input, other):
 
 @pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
 def chosen_gradient(grad, input, out):
-    """``grad`` where ``input`` is what was chosen, else 0."""
-    return s.select(input == out, grad, s.like(grad, 0.0))
+    """``grad`` where ``input`` is what was chosen, or both were NaN, else 0."""
+    return s.select(out == out, s.select(input == out, grad, s.like(grad, 0.0)), grad)
 
 
 @pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
 def refused_gradient(grad, input, out):
     """``grad`` where ``input`` is not what was chosen, else 0."""
-    return s.select(input == out, s.like(grad, 0.0), grad)
+    return s.select(out == out, s.select(input == out, s.like(grad, 0.0), grad), s.like(grad, 0.0))
 
 
 chosen_gradient.vjp(grad=lambda g, input, out: chosen_gradient(g, input, out))
@@ -93,8 +93,8 @@ def clamp_gradient(grad, input, min=None, max=None):
     """``grad`` where ``input`` lies within the bounds, else 0."""
     nothing = s.like(grad, 0)
     if min is not None:
-        grad = s.select(input < min, nothing, grad)
-    return grad if max is None else s.select(input > max, nothing, grad)
+        grad = s.select(input >= min, grad, nothing)
+    return grad if max is None else s.select(input <= max, grad, nothing)
 
 
 clamp_gradient.vjp(grad=lambda g, input, min, max: clamp_gradient(g, input, min, max))

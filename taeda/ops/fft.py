@@ -315,14 +315,14 @@ ihfftn = _many(_real_transform, False, "fft_ihfftn", "The inverse of ``hfftn``."
 def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
     """The frequencies of the points of a transform of ``n`` samples ``d`` apart."""
     made = roll(arange(n, dtype=dtype or _core.get_default_dtype()) - n // 2, -(n // 2)) / (n * d)
-    return made.requires_grad_(requires_grad) if out is None else out.copy_(made)
+    return made.requires_grad_(requires_grad) if out is None else HELPERS["write_out"](fftfreq, out, made)
 
 
 @composite(method=False)
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
     """The non-negative frequencies of :func:`fftfreq`."""
     made = arange(n // 2 + 1, dtype=dtype or _core.get_default_dtype()) / (n * d)
-    return made.requires_grad_(requires_grad) if out is None else out.copy_(made)
+    return made.requires_grad_(requires_grad) if out is None else HELPERS["write_out"](rfftfreq, out, made)
 
 
 def _shift(input, dim, sign):

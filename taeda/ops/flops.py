@@ -54,6 +54,8 @@ def recurrent(out: Any, mode: str, gates: Sizes, h0: Sizes, c0: Any, w_hh: Sizes
     return 2 * prod(gates) * w_hh[-1]
 
 
-def recurrent_backward(out: Any, mode: str, w_hh: Sizes, g_out: Sizes, *rest: Any) -> int:
-    """Those of their gradients; the weights' gradient is a product of its own."""
-    return 2 * prod(w_hh) * g_out[0]
+def recurrent_backward(
+    out: Any, mode: str, g_out: Sizes, g_h: Sizes, g_c: Any, gates: Sizes, h0: Sizes, c0: Any, w_hh: Sizes, *rest: Any
+) -> int:
+    """Those of their gradients, and of that of the weights where it is needed."""
+    return 2 * prod(w_hh) * g_out[0] * (1 + bool(rest[-1][3]))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .._core import Tensor
 from .creation import linspace
 from .sorting import bincount, searchsorted
-from .table import composite, primitive, result_type
+from .table import composite, is_index, primitive, result_type
 
 Histogram = result_type("histogram", "hist", "bin_edges")
 HistogramDD = result_type("histogramdd", "hist", "bin_edges")
@@ -105,7 +105,7 @@ def _counted(input, bins, range_, weight, density):
     return hist.to(input.dtype), edges
 
 
-@primitive(outputs=("hist", "bin_edges"), result_type=Histogram)
+@primitive(outputs=("hist", "bin_edges"), result_type=Histogram, out="same")
 def histogram(input, bins=100, *, range=None, weight=None, density=False):
     """How many elements (or how much weight) lie in each bin.
 
@@ -121,8 +121,10 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
     if isinstance(bins, Tensor):
         if range is not None:
             raise TypeError("histogram(): range is for a number of bins, got a tensor of edges as well")
-    elif not isinstance(bins, int):
+    elif not is_index(bins):
         raise TypeError(f"histogram(): argument 'bins' must be int or Tensor, not {type(bins).__name__}")
+    else:
+        bins = int(bins)
     if weight is not None and tuple(weight.shape) != tuple(input.shape):
         raise RuntimeError(
             f"torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
@@ -134,7 +136,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
 
 
 @composite(method=False)
-def histogramdd(input, bins, *, range=None, weight=None, density=False):
+def histogramdd(input, bins, range=None, weight=None, density=False):
     """How many points (or how much weight) lie in each bin of several dimensions.
 
     Args:
@@ -151,12 +153,13 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
             f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.dim()} dimensions"
         )
     n = input.shape[-1]
-    if isinstance(bins, int):
-        bins = [bins] * n
+    if is_index(bins):
+        bins = [int(bins)] * n
     elif isinstance(bins, Tensor) or not isinstance(bins, Sequence):
         raise TypeError(
             f"histogramdd(): argument 'bins' must be int, or a list of int or of Tensor, not {type(bins).__name__}"
         )
+    bins = [int(x) if is_index(x) else x for x in bins]
     if len(bins) != n:
         raise RuntimeError(
             f"histogramdd: The size of bins must be equal to the innermost dimension of the input, got {len(bins)} and {n}"

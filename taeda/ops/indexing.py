@@ -105,7 +105,7 @@ def _out_of_range(x: Tensor, size: int) -> IndexError:
 @primitive(
     selection.take,
     out="same",
-    out_apart=True,
+    out_apart=("input", "index"),
     samples=lambda m: [((m(3, 4), m.index(2, 5, high=12)), {})],
     meta="mixed",
 )
@@ -315,7 +315,7 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 @primitive(
     selection.masked_select,
-    out_apart=True,
+    out_apart=("input", "mask"),
     out="same",
     samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})],
     node="Index",

@@ -7,13 +7,13 @@ from operator import index
 
 from .. import _core
 from .._core import HELPERS, Tensor, moves
-from .table import alias, composite, is_index, primitive
+from .table import Ints, alias, composite, is_index, primitive
 from .views import _wrap, reshape, slice_view, unbind, view_as_itself
 
 HELPERS["copy_transposed"] = moves.copy_transposed
 
 
-@primitive(moves.cat, method=False, out="type", out_apart=True)
+@primitive(moves.cat, method=False, out="type", out_apart=("tensors",))
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
@@ -45,7 +45,7 @@ cat.vjp(tensors=_cat_backward)
 alias(cat, "concat", "concatenate", method=False)
 
 
-@primitive(moves.stack, method=False, out="type")
+@primitive(moves.stack, method=False, out="type", out_apart=("tensors",))
 def stack(tensors, dim=0):
     """Join tensors of one shape along a new dimension.
 
@@ -164,7 +164,11 @@ def block_diag(*tensors):
 MOST_VIEWS = 1 << 28
 
 
-@composite()
+#: PyTorch's names of where to cut, by what it is.
+_PIECES = dict.fromkeys(("sections", "indices", "tensor_indices_or_sections"), "indices_or_sections")
+
+
+@composite(also=_PIECES)
 def tensor_split(input, indices_or_sections, dim=0):
     """Views of pieces along ``dim``: a number of near-equal ones, or cut before the given positions."""
     if input.dim() == 0:
@@ -201,20 +205,15 @@ def tensor_split(input, indices_or_sections, dim=0):
 
 
 def _directional_split(name, least, dim_of):
-    def split(input, indices_or_sections):
+    def split(input, indices_or_sections: Ints):
         if input.dim() < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a tensor "
                 f"with {input.dim()} dimensions!".replace("torch.", "")
             )
         dim = dim_of(input)
-        if not isinstance(indices_or_sections, (int, tuple, list)):
-            raise TypeError(
-                f"{name}(): argument 'indices_or_sections' must be an int or a tuple of ints, not "
-                f"{type(indices_or_sections).__name__}"
-            )
-        if isinstance(indices_or_sections, int):
-            size, sections = input.shape[dim], indices_or_sections
+        if is_index(indices_or_sections):
+            size, sections = input.shape[dim], int(indices_or_sections)
             if sections <= 0 or size % sections:
                 raise RuntimeError(
                     f"{name} attempted to split along dimension {dim}, but the size of the dimension {size} is not divisible "
@@ -224,7 +223,7 @@ def _directional_split(name, least, dim_of):
 
     split.__name__ = split.__qualname__ = name
     split.__doc__ = f"Views of pieces along dimension {dim_of.__doc__ or ''}; see :func:`tensor_split`."
-    return composite()(split)
+    return composite(also=_PIECES, spreads="indices_or_sections")(split)
 
 
 def _columns(input):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .._core import HELPERS, Tensor, int64, is_grad_enabled, label_node, uint8
+from .._core import HELPERS, Tensor, int64, label_node, uint8
 from .._core.reduce import ClassLoss, Reducer, Rowwise
 from ..kernels import scalar as s
 from .activation import inside
@@ -21,7 +21,8 @@ from .table import OPS, composite, expect_tensors, pointwise, primitive
 def reduction_of(size_average, reduce, reduction):
     """The reduction that the older arguments ``size_average`` and ``reduce`` ask for, or ``reduction``."""
     if size_average is not None or reduce is not None:
-        meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+        meant = "mean" if size_average is None or size_average else "sum"
+        meant = meant if reduce is None or reduce else "none"
         import warnings
 
         warnings.warn(
@@ -121,21 +122,30 @@ def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides by."""
 
 
-@_fused_cross_entropy.vjp_all("input")
-def _(g, weights, top, logs, count, input, target, ignore_index, reduction):
-    count, dim = _divisor(count, reduction), _class_dim(input)
-    if is_grad_enabled():
-        return (_cross_entropy_gradient(g, weights, count, input, target, ignore_index, dim),)
-    return (_cross_entropy_grads[reduction != "none"](input, dim, (g, weights, count, top, logs, target)),)
-
-
-def _cross_entropy_gradient(g, weights, count, input, target, ignore_index, dim):
-    """The same in public ops."""
-    acc, g = input.to(weights.dtype), g.to(weights.dtype)
-    g = (g if count is None else g / count) * weights
-    target = target.masked_fill(target == ignore_index, 0)
-    one_hot = acc.new_zeros(acc.shape).scatter(dim, target.unsqueeze(dim), 1.0)
+def _cross_entropy_gradient(grad, input, target, weights, count, ignore_index):
+    dim, acc = _class_dim(input), input.to(weights.dtype)
+    g, place = _of_rows(grad, target, weights, count, ignore_index)
+    one_hot = acc.new_zeros(acc.shape).scatter(dim, place.unsqueeze(dim), 1.0)
     return ((softmax(acc, dim) - one_hot) * g.unsqueeze(dim)).to(input.dtype)
+
+
+def _of_rows(grad, target, weights, count, ignore_index):
+    """The gradient of each row's loss, and its class: any where it is ignored."""
+    g = grad.to(weights.dtype)
+    return (g if count is None else g / count) * weights, target.masked_fill(target == ignore_index, 0)
+
+
+@primitive(method=False, out=False, decomposition=_cross_entropy_gradient)
+def _cross_entropy_backward(grad, input, target, weights, count, top, logs, ignore_index, reduced):
+    """The gradient of the scores, from what :func:`_fused_cross_entropy` gave; ``count`` is None but for a mean."""
+    return _cross_entropy_grads[reduced](input, _class_dim(input), (grad, weights, count, top, logs, target))
+
+
+_fused_cross_entropy.vjp(
+    input=lambda g, weights, top, logs, count, input, target, ignore_index, reduction: _cross_entropy_backward(
+        g, input, target, weights, _divisor(count, reduction), top, logs, ignore_index, reduction != "none"
+    )
+)
 
 
 @primitive(
@@ -150,14 +160,23 @@ def _fused_nll_loss(input, target, weight, ignore_index, reduction):
     """The loss, each row's weight, and what the mean divides by."""
 
 
-@_fused_nll_loss.vjp_all("input")
-def _(g, weights, count, input, target, ignore_index, reduction):
-    count, dim = _divisor(count, reduction), _class_dim(input)
-    if not is_grad_enabled():
-        return (_nll_loss_grads[reduction != "none"](input, dim, (g, weights, count, target)),)
-    g = -(g if count is None else g / count) * weights.to(input.dtype)
-    target = target.masked_fill(target == ignore_index, 0).unsqueeze(dim)
-    return (input.new_zeros(input.shape).scatter(dim, target, g.unsqueeze(dim).to(input.dtype)),)
+def _nll_loss_gradient(grad, input, target, weights, count, ignore_index):
+    dim = _class_dim(input)
+    g, place = _of_rows(grad, target, weights, count, ignore_index)
+    return input.new_zeros(input.shape).scatter(dim, place.unsqueeze(dim), -g.unsqueeze(dim).to(input.dtype))
+
+
+@primitive(method=False, out=False, decomposition=_nll_loss_gradient)
+def _nll_loss_backward(grad, input, target, weights, count, ignore_index, reduced):
+    """The gradient of the log-probabilities, as :func:`_cross_entropy_backward`."""
+    return _nll_loss_grads[reduced](input, _class_dim(input), (grad, weights, count, target))
+
+
+_fused_nll_loss.vjp(
+    input=lambda g, weights, count, input, target, ignore_index, reduction: _nll_loss_backward(
+        g, input, target, weights, _divisor(count, reduction), ignore_index, reduction != "none"
+    )
+)
 
 
 def _class_numbers(target):
@@ -178,6 +197,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     Raises:
         IndexError: a class out of range.
     """
+    expect_tensors("nll_loss", input=input, target=target)
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is not None and weight.dtype != input.dtype:
         raise RuntimeError(f"nll_loss: expected weight of the dtype of input, {input.dtype}, but found {weight.dtype}")

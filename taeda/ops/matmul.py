@@ -8,7 +8,7 @@ from typing import Any
 from .._core import Composite, Tensor, bool_, gemm, install
 from . import flops
 from .pointwise import addcmul
-from .table import METHODS, alias, composite, primitive
+from .table import METHODS, composite, primitive
 from .views import reshape, sum_to, transpose, unsqueeze
 
 
@@ -47,7 +47,7 @@ def _linear_name(saved):
     return "View" if "bias_shape" in saved else "UnsafeView"
 
 
-@primitive(gemm.matmul, node=_product_name, flops=flops.product)
+@primitive(gemm.matmul, node=_product_name, flops=flops.product, out="same")
 def matmul(input, other):
     """Matrix product by the rank of the operands.
 
@@ -95,13 +95,6 @@ def _matmul_other(g, input, other_shape):
 
 
 matmul.vjp(input=_matmul_input, other=_matmul_other)
-alias(matmul, "__matmul__")
-
-
-@composite(method=True)
-def __rmatmul__(input, other):
-    """``other @ input``."""
-    return matmul(other, input)
 
 
 @primitive(method=False, flops=flops.product)
@@ -123,7 +116,7 @@ def _int_mm(input, mat2):
     return gemm.multiply_bytes(input, mat2)
 
 
-@primitive(gemm.linear, method=False, node=_linear_name, flops=flops.product)
+@primitive(gemm.linear, method=False, node=_linear_name, flops=flops.product, out="same")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
@@ -196,7 +189,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive(flops=flops.product)
+@primitive(flops=flops.product, out="same")
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``."""
     if input.dim() != 2 or mat2.dim() != 2:
@@ -207,7 +200,7 @@ def mm(input, mat2):
 mm.vjp(input=lambda g, mat2: mm(g, _turned(mat2)), mat2=lambda g, input: mm(_turned(input), g))
 
 
-@primitive(flops=flops.product)
+@primitive(flops=flops.product, out="same")
 def bmm(input, mat2):
     """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
     _check_bmm("bmm", input, mat2)
@@ -217,7 +210,7 @@ def bmm(input, mat2):
 bmm.vjp(input=lambda g, mat2: bmm(g, _turned(mat2)), mat2=lambda g, input: bmm(_turned(input), g))
 
 
-@primitive(flops=flops.product)
+@primitive(flops=flops.product, out="same")
 def mv(input, vec):
     """Product of a matrix and a vector: ``[m, k] @ [k]``."""
     _need("mv", (("input", input, 2), ("vec", vec, 1)))
@@ -230,7 +223,7 @@ mv.vjp(
 )
 
 
-@primitive(flops=flops.product)
+@primitive(flops=flops.product, out="same")
 def dot(input, tensor):
     """Inner product of two vectors (no conjugate)."""
     _check_dot("dot", input, tensor)
@@ -259,7 +252,7 @@ def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
 dot.vjp(input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
 
 
-@composite(out=True)
+@composite(out="same")
 def vdot(input, other):
     """Inner product of two vectors, the first conjugated."""
     _check_dot("vdot", input, other)
@@ -278,7 +271,7 @@ def _vdot(input, other):
 _vdot.vjp(input=lambda g, other: _conj(g) * other, other=lambda g, input: g * input)
 
 
-@composite(out=True)
+@composite(out="same", out_aligned=("other",))
 def inner(input, other):
     """Sums of products along the last dimensions: ``[..., k]`` and ``[---, k]`` give ``[..., ---]``."""
     if input.dim() == 0 or other.dim() == 0:
@@ -411,7 +404,7 @@ def _scaled(x: Tensor, by) -> Tensor:
     return x if by == 1 else x * (by.conjugate() if isinstance(by, complex) else by)
 
 
-@primitive(inplace=True, flops=flops.added_product)
+@primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
     _need("addmm", (("mat1", mat1, 2), ("mat2", mat2, 2)))
@@ -427,7 +420,7 @@ addmm.vjp(
 )
 
 
-@primitive(inplace=True, flops=flops.added_product)
+@primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
 def addmv(input, mat, vec, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to ``[m]``."""
     _need("addmv", (("mat", mat, 2), ("vec", vec, 1)))
@@ -445,7 +438,7 @@ addmv.vjp(
 )
 
 
-@primitive(inplace=True, flops=flops.added_product)
+@primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
     _check_bmm("baddbmm", batch1, batch2)
@@ -460,7 +453,7 @@ baddbmm.vjp(
 )
 
 
-@composite(out=True)
+@composite(out="same", out_aligned=("input",), factors=("beta", "alpha"))
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
     _check_bmm("addbmm", batch1, batch2)
@@ -475,11 +468,12 @@ def _addbmm_inplace(input, batch1, batch2, *, beta=1, alpha=1):
     return input.copy_(result) if input.shape == result.shape else input.set_(result)
 
 
+_addbmm_inplace.factors = ("beta", "alpha")  # type: ignore[attr-defined]
 METHODS["addbmm_"] = Composite(_addbmm_inplace, "addbmm_")
 install("addbmm_", METHODS["addbmm_"])
 
 
-@composite(inplace=True, out=True)
+@composite(inplace=True, out=True, out_aligned=("input",), factors=("beta", "alpha"))
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
     _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))

@@ -17,6 +17,7 @@ from .. import _core
 from .._core import HELPERS, Tensor
 from .._core import memory as core_memory
 from .._core import pool as core_pool
+from .._core import tensor as core
 from .exchange import tensor
 from .sparse import SHELL, of_dense
 from .views import as_strided, expand
@@ -58,6 +59,7 @@ def without_values(
     count = 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) if 0 not in sizes else 0
     with _form_alone():
         memory = _core.empty((count,), dtype)
+    memory.untyped_storage().forget_bytes()
     made = Tensor._make_subclass(MetaTensor, of_dense(as_strided, (memory, sizes, tuple(strides), 0), {}))
     return made.requires_grad_() if requires_grad else made
 
@@ -124,7 +126,7 @@ def _strides(t: Tensor) -> tuple | None:
 def _plain(x: Any, owners: dict[int, Tensor]) -> Any:
     """``x`` with plain tensors over the same memory in place of MetaTensors, which ``owners`` finds by them."""
     if isinstance(x, MetaTensor):
-        plain = of_dense(Tensor.detach, (x,), {})
+        plain = core.form_of(x)
         owners[id(plain)] = x
         return plain
     if isinstance(x, dict):
@@ -193,12 +195,37 @@ def _forget(result: Any, given: Sequence[Tensor]) -> Any:
     return result
 
 
+class _Derivative:
+    """The gradients of the inputs of any op: of the form of the inputs."""
+
+    __slots__ = ("inputs",)
+
+    def __init__(self, inputs: list[Tensor]) -> None:
+        self.inputs = inputs
+
+    def __call__(self, grads: Sequence[Tensor | None]) -> list:
+        made = [without_values(t.shape, _strides(t), t.dtype) for t in self.inputs]
+        return _recorded("grad", [*(g for g in grads if g is not None), *self.inputs], made)
+
+
+def _recorded(name: str, given: Sequence[Tensor], result: Any) -> Any:
+    """``result`` as that of an op with the inputs ``given``, where that is recorded."""
+    if _core.is_grad_enabled():
+        inputs = [t for t in given if t.requires_grad]
+        outputs = [t for t in _tensors(result) if t.dtype.is_floating_point or t.dtype.is_complex]
+        if inputs and outputs:
+            _core.record_custom(_Derivative(inputs), f"{name.strip('_').title()}Backward0", inputs, outputs)
+    return result
+
+
 def _refuse(name: str) -> Any:
     raise NotImplementedError(f"{name}(): depends on values, and tensors on device meta have none; make it on the CPU")
 
 
 class MetaTensor(Tensor):
     """A tensor on device meta: one without values."""
+
+    _without_memory = "a tensor on device meta (make it on the CPU)"
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
@@ -227,9 +254,10 @@ class MetaTensor(Tensor):
         if name == "__setitem__":
             return None
         if _writes(func, name):
-            return _written(func, name, args)
+            return _recorded(name, given, _written(func, name, args))
         if "cast" in role and not kwargs.get("memory_format"):
-            return _cast(func, args, kwargs)
+            cast = _cast(func, args, kwargs)
+            return cast if cast is args[0] else _recorded(name, given, cast)
         if name.endswith("_like") or name.startswith("new_"):
             return _relative(func, name, args, kwargs)
         mixed = "mixed" in role or name == "__getitem__"
@@ -239,11 +267,7 @@ class MetaTensor(Tensor):
                 f"{other.device}!"
             )
         result = _forget(_compute(func, args, kwargs), given)
-        if _core.is_grad_enabled() and any(t.requires_grad for t in given):
-            for t in _tensors(result):
-                if t.dtype.is_floating_point and not t.requires_grad:
-                    t.requires_grad_()
-        return result
+        return result if any(result is t for t in given) else _recorded(name, given, result)
 
     @property
     def device(self) -> Any:
@@ -273,9 +297,11 @@ class MetaTensor(Tensor):
             )
         of_dense(Tensor.data.__set__, (self, value), {})  # type: ignore[attr-defined]
 
-    def detach(self) -> Any:
+    def _detached(self) -> Any:
         """The same outside the graph."""
         return Tensor._make_subclass(MetaTensor, self)
+
+    detach = _detached
 
     def data_ptr(self) -> int:
         """0: there is no memory."""
@@ -291,9 +317,9 @@ class MetaTensor(Tensor):
 
     __bool__ = __int__ = __float__ = __complex__ = __index__ = item
 
-    def backward(self, *args: Any, **kwargs: Any) -> None:
-        """Refused."""
-        raise NotImplementedError("backward(): ops on device meta are not recorded; run the model on the CPU")
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+        """As of any tensor: gradients are on device meta too."""
+        HELPERS["backward"](self, gradient, retain_graph, create_graph, inputs)
 
     def __repr__(self, **kwargs: Any) -> str:
         text = HELPERS["repr"](self)
@@ -348,8 +374,7 @@ def _cast(func: Any, args: Sequence, kwargs: dict) -> Any:
     if not isinstance(cast, Tensor):
         return cast  # the name of the type
     same = cast.dtype is t.dtype and _name(func) != "clone" and not kwargs.get("copy")
-    grad = t.requires_grad and cast.dtype.is_floating_point and _core.is_grad_enabled()
-    return t if same else without_values(t.shape, _strides(t), cast.dtype, grad)
+    return t if same else without_values(t.shape, _strides(t), cast.dtype)
 
 
 def _written(func: Any, name: str, args: Sequence) -> Any:

@@ -1,6 +1,6 @@
 """Normalisation over layers, groups, batches and instances, with fused kernels forward and backward.
 
-Where a second derivative is asked for, the first is written out in public ops instead.
+Each gradient is an op with a decomposition into public ops.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 import math
 
 from .. import _core
-from .._core import HELPERS, Tensor, empty, empty_like, is_grad_enabled, launch
+from .._core import HELPERS, Tensor, empty, empty_like, launch
 from .._core.conv import is_channels_last, keep_format
 from .._core.machine import stream_bytes
 from .._core.reduce import Rowwise
@@ -91,9 +91,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
 @layer_norm.vjp_all("input", "weight", "bias")
 def _(g, input, normalized_shape, weight, bias, eps, needs):
     n = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
-    if is_grad_enabled():
-        return _layer_norm_gradient(g, input, n, weight, bias, eps)
-    return _norm_gradient(g, input, n, weight, bias, eps, needs, True)
+    return _norm_backward(g, input, n, weight, bias, eps, needs, True)
 
 
 def _like(g, input):
@@ -122,9 +120,30 @@ def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
     return address, tuple(flat), (rows, most), blocks, max(1, _PIECE // (most * width + 1))
 
 
-def _norm_gradient(g, input, n, weight, bias, eps, needs, centred):
-    """Gradients of input, weight and bias (None where not needed)."""
-    x, g = input.contiguous(), _like(g, input).contiguous()
+def _norm_gradient(grad, input, n, weight, bias, eps, centred):
+    dims, lead = tuple(range(-n, 0)), tuple(range(input.dim() - n))
+    acc = _working(input.dtype)
+    x, g = input.to(acc), grad.to(acc)
+    x = x - x.mean(dims, True) if centred else x
+    rstd = (x.square().mean(dims, True) + eps).rsqrt()
+    normal = x * rstd
+    dy = g if weight is None else g * weight.to(acc)
+    dx = dy - normal * (dy * normal).mean(dims, True)
+    dx = (dx - dy.mean(dims, True) if centred else dx) * rstd
+    dw = None if weight is None else _sum_lead(g * normal, lead).to(weight.dtype)
+    db = None if bias is None else _sum_lead(g, lead).to(bias.dtype)
+    return dx.to(input.dtype), dw, db
+
+
+def _sum_lead(x, lead):
+    return x.sum(lead) if lead else x
+
+
+@primitive(method=False, out=False, decomposition=_norm_gradient)
+def _norm_backward(grad, input, n, weight, bias, eps, needs, centred):
+    """Gradients of layer norm (``centred``) and RMS norm over the last ``n`` dimensions; those of weight and bias are None
+    where not needed."""
+    x, g = input.contiguous(), _like(grad, input).contiguous()
     shape = input.shape[input.dim() - n :]
     width = math.prod(shape)
     want_w, want_b = weight is not None and needs[1], bias is not None and needs[2]
@@ -142,25 +161,6 @@ def _norm_gradient(g, input, n, weight, bias, eps, needs, centred):
     if blocks > 1:
         dw, db = (None if part is None else part.sum(0) for part in (dw, db))
     return dx, _in_dtype(dw, weight) if want_w else None, _in_dtype(db, bias) if want_b else None
-
-
-def _layer_norm_gradient(g, input, n, weight, bias, eps):
-    """The same in public ops."""
-    dims, lead = tuple(range(-n, 0)), tuple(range(input.dim() - n))
-    acc = _working(input.dtype)
-    x, g = input.to(acc), g.to(acc)
-    centred = x - x.mean(dims, True)
-    rstd = (centred.square().mean(dims, True) + eps).rsqrt()
-    normal = centred * rstd
-    dy = g if weight is None else g * weight.to(acc)
-    dx = (dy - dy.mean(dims, True) - normal * (dy * normal).mean(dims, True)) * rstd
-    dw = None if weight is None else _sum_lead(g * normal, lead).to(weight.dtype)
-    db = None if bias is None else _sum_lead(g, lead).to(bias.dtype)
-    return dx.to(input.dtype), dw, db
-
-
-def _sum_lead(x, lead):
-    return x.sum(lead) if lead else x
 
 
 @composite(method=False)
@@ -182,22 +182,7 @@ def _fused_rms_norm(input, dims, weight, eps):
 
 @_fused_rms_norm.vjp_all("input", "weight")
 def _(g, input, dims, weight, eps, needs):
-    if is_grad_enabled():
-        return _rms_norm_gradient(g, input, dims, weight, eps)
-    return _norm_gradient(g, input, dims, weight, None, eps, (*needs, False), False)[:2]
-
-
-def _rms_norm_gradient(g, input, n, weight, eps):
-    """The same in public ops."""
-    dims, lead = tuple(range(-n, 0)), tuple(range(input.dim() - n))
-    acc = _working(input.dtype)
-    x, g = input.to(acc), g.to(acc)
-    rstd = (x.square().mean(dims, True) + eps).rsqrt()
-    normal = x * rstd
-    dy = g if weight is None else g * weight.to(acc)
-    dx = (dy - normal * (dy * normal).mean(dims, True)) * rstd
-    dw = None if weight is None else _sum_lead(g * normal, lead).to(weight.dtype)
-    return dx.to(input.dtype), dw
+    return _norm_backward(g, input, dims, weight, None, eps, (*needs, False), False)[:2]
 
 
 @composite(method=False)
@@ -315,35 +300,54 @@ def _image_backward_plan(shape, dtype, groups, weight):
     return address, args, rows.rows, rows.grain
 
 
-@_fused_group_norm.vjp_all("input", "weight", "bias")
-def _(g, input, num_groups, weight, bias, eps, needs):
-    if is_grad_enabled():
-        return _group_norm_gradient(g, input, num_groups, weight, bias, eps)
+def _group_norm_gradient(grad, input, groups, weight, bias, eps):
+    acc = _working(input.dtype)
+    batch, channels = input.shape[0], input.shape[1]
+    split = (batch, groups, channels // groups, -1) if input.numel() else (batch, groups, channels // groups, 0)
+    x, g = input.to(acc).reshape(split), grad.to(acc).reshape(split)
+    centred = x - x.mean((2, 3), True)
+    rstd = (centred.square().mean((2, 3), True) + eps).rsqrt()
+    normal = centred * rstd
+    dy = g if weight is None else g * weight.to(acc).reshape(1, groups, -1, 1)
+    dx = (dy - dy.mean((2, 3), True) - normal * (dy * normal).mean((2, 3), True)) * rstd
+    dw = None if weight is None else (g * normal).sum((0, 3)).reshape(channels).to(weight.dtype)
+    db = None if bias is None else g.sum((0, 3)).reshape(channels).to(bias.dtype)
+    return dx.reshape(input.shape).to(input.dtype), dw, db
+
+
+@primitive(method=False, out=False, decomposition=_group_norm_gradient)
+def _group_norm_backward(grad, input, groups, weight, bias, eps, needs):
+    """Gradients of group norm; those of weight and bias are None where not needed."""
     if _groups_last(input):
-        dx, dw, db = _channels.group_norm_gradient(_like(g, input), input, num_groups, weight, eps)
+        dx, dw, db = _channels.group_norm_gradient(_like(grad, input), input, groups, weight, eps)
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
         return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
-    x, g = input.contiguous(), _like(g, input).contiguous()
+    x, g = input.contiguous(), _like(grad, input).contiguous()
     shape, dtype, acc = x.shape, x.dtype, _working(x.dtype)
     dx = empty_like(x)
     if x.numel() > shape[0] * shape[1]:
         dw, db = empty(shape[:2], acc), empty(shape[:2], acc)
-        plan = _image_backward_plan(shape, dtype, num_groups, None if weight is None else weight.dtype)
+        plan = _image_backward_plan(shape, dtype, groups, None if weight is None else weight.dtype)
         address, args, rows, grain = plan
         launch(address, _pointers(dx, dw, db, x, g, weight), (*args, float(eps)), rows, grain)
         dw = _in_dtype(dw.sum(0), weight) if weight is not None and needs[1] else None
         return keep_format(dx, input), dw, _in_dtype(db.sum(0), bias) if bias is not None and needs[2] else None
-    mean, rstd = empty((shape[0], num_groups), acc), empty((shape[0], num_groups), acc)
+    mean, rstd = empty((shape[0], groups), acc), empty((shape[0], groups), acc)
     if x.numel():
-        plan = _group_backward_plan(shape, dtype, num_groups, None if weight is None else weight.dtype)
+        plan = _group_backward_plan(shape, dtype, groups, None if weight is None else weight.dtype)
         address, args, rows, grain = plan
         launch(address, _pointers(dx, mean, rstd, x, g, weight), (*args, float(eps)), rows, grain)
     dw = db = None
     if (weight is not None and needs[1]) or (bias is not None and needs[2]):
-        dw, db = _channel_sums(g, x, mean, rstd, num_groups)
+        dw, db = _channel_sums(g, x, mean, rstd, groups)
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
         db = _in_dtype(db, bias) if bias is not None and needs[2] else None
     return keep_format(dx, input), dw, db
+
+
+@_fused_group_norm.vjp_all("input", "weight", "bias")
+def _(g, input, num_groups, weight, bias, eps, needs):
+    return _group_norm_backward(g, input, num_groups, weight, bias, eps, needs)
 
 
 def _groups_last(input):
@@ -381,22 +385,6 @@ def _channel_sums(g, x, mean, rstd, groups):
     address, args, total, grain = _channel_plan(x.shape, x.dtype, groups)
     launch(address, (dw, db, g, x, mean, rstd), args, total, grain)
     return dw, db
-
-
-def _group_norm_gradient(g, input, groups, weight, bias, eps):
-    """The same in public ops."""
-    acc = _working(input.dtype)
-    batch, channels = input.shape[0], input.shape[1]
-    split = (batch, groups, channels // groups, -1) if input.numel() else (batch, groups, channels // groups, 0)
-    x, g = input.to(acc).reshape(split), g.to(acc).reshape(split)
-    centred = x - x.mean((2, 3), True)
-    rstd = (centred.square().mean((2, 3), True) + eps).rsqrt()
-    normal = centred * rstd
-    dy = g if weight is None else g * weight.to(acc).reshape(1, groups, -1, 1)
-    dx = (dy - dy.mean((2, 3), True) - normal * (dy * normal).mean((2, 3), True)) * rstd
-    dw = None if weight is None else (g * normal).sum((0, 3)).reshape(channels).to(weight.dtype)
-    db = None if bias is None else g.sum((0, 3)).reshape(channels).to(bias.dtype)
-    return dx.reshape(input.shape).to(input.dtype), dw, db
 
 
 def _check_channels(name, shape, **signatures):
@@ -540,11 +528,31 @@ def _shaped_as(y, like):
     return y.reshape(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, n - 1, *range(1, n - 1))
 
 
-@_fused_batch_norm.vjp_all("input", "weight", "bias")
-def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
-    if is_grad_enabled():
-        return _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, training, eps)
-    x, g = _by_positions(input, input), _by_positions(_like(g, input), input)
+def _batch_norm_gradient(grad, input, weight, bias, running_mean, running_var, training, eps):
+    acc = _working(input.dtype)
+    dims = (0, *range(2, input.dim()))
+    shape = (1, -1, *(1,) * (input.dim() - 2)) if input.dim() > 1 else (-1,)
+    x, g = input.to(acc), grad.to(acc)
+    dy = g if weight is None else g * weight.to(acc).reshape(shape)
+    if training:
+        centred = x - x.mean(dims, True)
+        rstd = (centred.square().mean(dims, True) + eps).rsqrt()
+        normal = centred * rstd
+        dx = (dy - dy.mean(dims, True) - normal * (dy * normal).mean(dims, True)) * rstd
+    else:
+        rstd = (running_var.to(acc) + eps).rsqrt().reshape(shape)
+        normal = (x - running_mean.to(acc).reshape(shape)) * rstd
+        dx = dy * rstd
+    dw = None if weight is None else (g * normal).sum(dims).to(weight.dtype)
+    db = None if bias is None else g.sum(dims).to(bias.dtype)
+    return dx.to(input.dtype), dw, db
+
+
+@primitive(method=False, out=False, decomposition=_batch_norm_gradient)
+def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs):
+    """Gradients of batch norm, whose statistics were ``mean`` and ``rstd`` when ``training``; those of weight and bias are
+    None where not needed."""
+    x, g = _by_positions(input, input), _by_positions(_like(grad, input), input)
     acc = _working(x.dtype)
     if not training:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
@@ -564,25 +572,9 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
     return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
 
 
-def _batch_norm_gradient(g, input, weight, bias, running_mean, running_var, training, eps):
-    """The same in public ops."""
-    acc = _working(input.dtype)
-    dims = (0, *range(2, input.dim()))
-    shape = (1, -1, *(1,) * (input.dim() - 2)) if input.dim() > 1 else (-1,)
-    x, g = input.to(acc), g.to(acc)
-    dy = g if weight is None else g * weight.to(acc).reshape(shape)
-    if training:
-        centred = x - x.mean(dims, True)
-        rstd = (centred.square().mean(dims, True) + eps).rsqrt()
-        normal = centred * rstd
-        dx = (dy - dy.mean(dims, True) - normal * (dy * normal).mean(dims, True)) * rstd
-    else:
-        rstd = (running_var.to(acc) + eps).rsqrt().reshape(shape)
-        normal = (x - running_mean.to(acc).reshape(shape)) * rstd
-        dx = dy * rstd
-    dw = None if weight is None else (g * normal).sum(dims).to(weight.dtype)
-    db = None if bias is None else g.sum(dims).to(bias.dtype)
-    return dx.to(input.dtype), dw, db
+@_fused_batch_norm.vjp_all("input", "weight", "bias")
+def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, eps, needs):
+    return _batch_norm_backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
 
 
 @composite(method=False)

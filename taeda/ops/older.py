@@ -1,7 +1,8 @@
-"""Calls as programs of before PyTorch 1.5 and of NumPy write them: looked at once a call has failed, never before.
+"""Calls with more positional arguments than the op has: factors in front of tensors, ints that come one by one.
 
-``x.add_(-lr, g)``, ``x.addcmul_(0.1, a, b)`` and ``torch.addmm(beta, c, alpha, a, b)`` give factors by position, in front of
-the tensors that they scale. PyTorch still takes them, with a warning.
+``x.add_(-lr, g)``, ``x.addcmul_(0.1, a, b)`` and ``torch.addmm(beta, c, alpha, a, b)`` are of before PyTorch 1.5, which still
+takes them, with a warning. An op says in its trait ``factors`` which of its parameters stood there. ``x.squeeze(0, 1)`` means
+``x.squeeze((0, 1))``: an op says in its trait ``spreads`` which parameter that is.
 """
 
 from __future__ import annotations
@@ -10,45 +11,25 @@ import inspect
 import warnings
 from typing import Any
 
-from .._core import Tensor
-
-#: Factors that stood among the positional arguments: their names, in order.
-_FACTORS = {
-    **dict.fromkeys(("add", "sub", "subtract"), ("alpha",)),
-    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
-    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
-}
-
-#: NumPy's names of arguments.
-_NUMPY = {
-    "axis": "dim",
-    "axes": "dims",
-    "keepdims": "keepdim",
-    "axis0": "dim0",
-    "axis1": "dim1",
-    "x1": "input",
-    "x2": "other",
-}
-
-#: PyTorch's and NumPy's names of the first argument, which is ``A`` in the documentation of ``linalg``.
-_FIRST = ("input", "x", "a")
+from .._core import Op, Tensor
 
 
-def read_again(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """The arguments of a call of ``function`` that failed with TypeError, in today's order and by today's names.
+def as_today(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
+    """The arguments of a call of ``function``, an op or a composite, as they are written today; None where it is no older one."""
+    traits = function.traits if isinstance(function, Op) else vars(function)
+    if "factors" in traits:
+        return factors_last(function.name, traits["factors"], args, kwargs)
+    if "spreads" in traits:
+        at = list(inspect.signature(function).parameters).index(traits["spreads"])
+        if all(isinstance(x, int) for x in args[at:]):
+            return [*args[:at], args[at:]], kwargs
+    return None
 
-    Returns:
-        ``(args, kwargs)``, or None where the call was in them already.
-    """
-    name = getattr(function, "name", None) or getattr(function, "__name__", "")
-    factors = _FACTORS.get(name.removesuffix("_"))
-    if factors is not None:
-        return _factors_last(name, factors, args, kwargs)
-    return _named_as_here(function, args, kwargs)
 
-
-def _factors_last(name: str, factors: tuple, args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """``(input, factor, other)`` as ``(input, other, factor by name)``."""
+def factors_last(name: str, factors: tuple[str, ...], args: list, kwargs: dict) -> tuple[list, dict] | None:
+    """``(input, factor, other)`` as ``(input, other, factor by name)``; None where the call is not of that form."""
+    if len(args) == 3 and factors == ("alpha",) and not any(isinstance(x, Tensor) for x in args[1:]):
+        return args[:2], {**kwargs, "alpha": args[2]}  # of a number, PyTorch takes the factor by position today
     count = 2 if factors == ("alpha",) else 3
     if len(factors) == 1 and len(args) > count and isinstance(args[1], Tensor) and args[1].dim() == 0:
         args = [args[0], args[1].item(), *args[2:]]
@@ -69,18 +50,3 @@ def _factors_last(name: str, factors: tuple, args: list, kwargs: dict) -> tuple[
         f"{name}(): factors by position are of before PyTorch 1.5; give them by name: {', '.join(named)}", stacklevel=2
     )
     return tensors, {**kwargs, **named}
-
-
-def _named_as_here(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """NumPy's keywords, and other names of the first argument, as those of ``function``."""
-    if (
-        kwargs.keys().isdisjoint({*_NUMPY, *_FIRST}) or kwargs.get("axis", 0) is None
-    ):  # None is NumPy's own; PyTorch refuses it
-        return None
-    try:
-        known = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return None
-    names = _NUMPY if args or not known else {**_NUMPY, **dict.fromkeys(_FIRST, next(iter(known)))}
-    renamed = {k if k in known else names.get(k, k): x for k, x in kwargs.items()}
-    return None if renamed.keys() == kwargs.keys() or not renamed.keys() <= known.keys() else (args, renamed)

@@ -44,7 +44,7 @@ def _times(x, factor):
 # ---- sums and products ----------------------------------------------------------------------------------------------
 
 
-@pointwise(numbers=True, check=_check_alpha, reference=lambda *x: np.add(*x))
+@pointwise(numbers=True, factors=("alpha",), check=_check_alpha, reference=lambda *x: np.add(*x))
 def add(input, other, *, alpha=1):
     """``input + alpha * other``; of bools, whether either holds.
 
@@ -63,7 +63,12 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
 
 
 @pointwise(
-    numbers=True, check=_check_alpha, dtypes=NUMBER, strict_bool=SUBTRACTION, reference=lambda *x: np.subtract(*x)
+    numbers=True,
+    factors=("alpha",),
+    check=_check_alpha,
+    dtypes=NUMBER,
+    strict_bool=SUBTRACTION,
+    reference=lambda *x: np.subtract(*x),
 )
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
@@ -75,6 +80,7 @@ alias(sub, "subtract")
 
 
 @pointwise(
+    factors=("alpha",),
     check=_check_alpha,
     dtypes=NUMBER,
     strict_bool=SUBTRACTION,
@@ -281,7 +287,9 @@ def _as_tensor(x, like):
     return zeros((), _core.result_type(like, x)).fill_(x)
 
 
-@pointwise(dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference=lambda *x: np.negative(*x))
+@pointwise(
+    dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference=lambda *x: np.negative(*x), out_dtype="same"
+)
 def neg(input):
     """``-input``. For bools use ``~``."""
     return -input
@@ -320,7 +328,7 @@ abs.traits["inplace"].body_check = _refuse_complex
 alias(abs, "absolute")
 
 
-@pointwise(reference=lambda *x: np.sign(*x), dtypes=("bool", "int", "float"))
+@pointwise(reference=lambda *x: np.sign(*x), dtypes=("bool", "int", "float"), out_dtype="same")
 def sign(input):
     """-1, 0 or 1. For complex numbers see :func:`sgn`."""
     return s.sign(input)
@@ -329,7 +337,7 @@ def sign(input):
 sign.vjp(input=no_slope)
 
 
-@pointwise(reference=lambda *x: np.sign(*x))
+@pointwise(reference=lambda *x: np.sign(*x), out_dtype="same")
 def sgn(input):
     """``input / |input|``, 0 at 0."""
     return s.sgn(input)
@@ -355,7 +363,19 @@ def where_nonzero(input, other):
 where_nonzero.vjp(other=lambda g, input: where_nonzero(input, g))
 
 
-@pointwise(method=False, reference=lambda *x: np.conj(*x))
+@pointwise(promote="float", method=False, inplace=False, domain=((-2, 2), (0.1, 2)))
+def over_nonzero(input, other):
+    """``input / other``, 0 where ``other`` is 0; its derivatives divide by no zero either."""
+    return s.select(other == 0, s.constant(input, 0), input / other)
+
+
+over_nonzero.vjp(
+    input=lambda g, other: over_nonzero(g, other.conj_physical()),
+    other=lambda g, other, out: neg(mul_conj(g, over_nonzero(out, other))),
+)
+
+
+@pointwise(method=False, reference=lambda *x: np.conj(*x), out_dtype="same")
 def conjugated(input):
     """The complex conjugate in memory of its own."""
     return s.conj(input)
@@ -381,7 +401,7 @@ def conj_physical_(input):
 # ---- products of three ----------------------------------------------------------------------------------------------
 
 
-@pointwise(reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER)
+@pointwise(reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER, factors=("value",))
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     product = tensor1 * tensor2
@@ -395,7 +415,13 @@ addcmul.vjp(
 )
 
 
-@pointwise(reference=lambda a, b, c: a + b / c, operands=3, dtypes=FLOATS, domain=((-2, 2), (-2, 2), (0.5, 2)))
+@pointwise(
+    reference=lambda a, b, c: a + b / c,
+    operands=3,
+    factors=("value",),
+    dtypes=FLOATS,
+    domain=((-2, 2), (-2, 2), (0.5, 2)),
+)
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``, of floating-point tensors."""
     return input + _times(tensor1, value) / tensor2
@@ -442,19 +468,19 @@ lerp.vjp(
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=REAL, reference=lambda *x: np.floor(*x))
+@pointwise(dtypes=REAL, reference=lambda *x: np.floor(*x), out_dtype="same")
 def floor(input):
     """The largest integer not above."""
     return s.floor(input)
 
 
-@pointwise(dtypes=REAL, reference=lambda *x: np.ceil(*x))
+@pointwise(dtypes=REAL, reference=lambda *x: np.ceil(*x), out_dtype="same")
 def ceil(input):
     """The smallest integer not below."""
     return s.ceil(input)
 
 
-@pointwise(dtypes=REAL, reference=lambda *x: np.trunc(*x))
+@pointwise(dtypes=REAL, reference=lambda *x: np.trunc(*x), out_dtype="same")
 def trunc(input):
     """Rounded toward zero."""
     return s.trunc(input)
@@ -463,13 +489,13 @@ def trunc(input):
 alias(trunc, "fix")
 
 
-@pointwise(dtypes=("float",), reference=lambda x: x - np.trunc(x))
+@pointwise(dtypes=("float",), reference=lambda x: x - np.trunc(x), out_dtype="same")
 def frac(input):
     """``input - trunc(input)``, with the sign of ``input``."""
     return s.frac(input)
 
 
-@pointwise(method=False, dtypes=REAL, reference=lambda *x: np.rint(*x))
+@pointwise(method=False, dtypes=REAL, reference=lambda *x: np.rint(*x), out_dtype="same")
 def round_half_even(input):
     """To the nearest integer, halves to the even one."""
     return s.round(input)
@@ -482,7 +508,7 @@ round_half_even.vjp(input=no_slope)
 frac.vjp(input=lambda g: g)
 
 
-@pointwise(method=False, inplace=False, operands=1, dtypes=("float",))
+@pointwise(method=False, inplace=False, operands=1, dtypes=("float",), out_dtype="same")
 def round_to_multiple(input, ten, fractions):
     """To the nearest multiple of ``1 / ten``, or of ``ten`` itself."""
     return s.round(input * ten) / ten if fractions else s.round(input / ten) * ten

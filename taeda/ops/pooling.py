@@ -175,6 +175,13 @@ def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     return tuple(_launch("max_pool", "argmax", input, size, args))
 
 
+@primitive(method=False, out=False, batch="fold")
+def _max_pool_values(input, size, kernel, stride, padding, dilation, adaptive=0):
+    """Maxima of windows alone, which is faster."""
+    args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)
+    return _launch("max_pool", "max", input, size, args)[0]
+
+
 def _gathered(kind: str, tensors, space, windows) -> Tensor:
     """What images of sizes ``space`` with channels last get from ``windows``: size, stride and padding."""
     tensors = [_in_memory(x) for x in tensors]
@@ -228,15 +235,15 @@ _max_pool_adjoint.vjp(grad=lambda g, indices, space: _at(g, indices, len(space))
 
 def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     size, *rest = _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_of(name, input, size, rest, 0, return_indices)
+    return _max_of(input, size, rest, 0, return_indices)
 
 
-def _max_of(name, input, size, rest, adaptive, return_indices):
+def _max_of(input, size, rest, adaptive, return_indices):
     if return_indices:
         return tuple(_max_pool(input, size, *rest, adaptive))
     if input.requires_grad and _core.is_grad_enabled():
         return _max_pool(input, size, *rest, adaptive)[0]
-    return _launch(name, "max", input, size, _args(input.shape[-len(size) :], size, *rest, adaptive))[0]
+    return _max_pool_values(input, size, *rest, adaptive)
 
 
 _MAX_DOC = """Maximum of each window.
@@ -279,9 +286,9 @@ def _adaptive_max(name, n, input, output_size, return_indices):
     ones = (1,) * n
     if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
         kernel = tuple(i // o for i, o in zip(space, size, strict=True))
-        return _max_of(name, input, size, (kernel, kernel, (0,) * n, ones), 0, return_indices)
+        return _max_of(input, size, (kernel, kernel, (0,) * n, ones), 0, return_indices)
     kernel = tuple(0 if o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
-    return _max_of(name, input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
+    return _max_of(input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
 
 
 def _adaptive_size(name, n, input, output_size):
@@ -411,10 +418,12 @@ def avg_pool3d(
 for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
     _max.__doc__ = _MAX_DOC.format(space=", ".join("dhw"[3 - _n :]))
     _avg.__doc__ = _AVG_DOC.format(space=", ".join("dhw"[3 - _n :]))
-avg_pool2d, avg_pool3d = with_out(avg_pool2d), with_out(avg_pool3d)
+avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "same")
 
 
 def _adaptive_avg(name, n, input, output_size):
+    if n > 1 and output_size == 1 and input.dim() >= n:  # PyTorch takes any number of leading dimensions here
+        return input.mean(tuple(range(-n, 0)), keepdim=True)
     size, space = _adaptive_size(name, n, input, output_size)
     dims = tuple(range(-n, 0))
     if all(o == 1 for o in size):
@@ -463,6 +472,11 @@ for _what, _ops in (
 
 def _power(name, n, input, norm_type, kernel_size, stride, ceil_mode):
     kernel = _tuple(kernel_size, n, name, "kernel_size")
+    if norm_type in (math.inf, -math.inf):  # of magnitudes, the largest or the smallest
+        largest, size = (max_pool1d, max_pool2d, max_pool3d)[n - 1], input.abs()
+        if norm_type > 0:
+            return largest(size, kernel, stride, 0, 1, ceil_mode)
+        return -largest(-size, kernel, stride, 0, 1, ceil_mode)
     average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
     out = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
     # As PyTorch: the root is of |sum|, with the sign of the sum.
@@ -592,7 +606,7 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
         raise RuntimeError(
             f"{name}: found an invalid max index {high if low >= 0 else low} for an output of size {space}"
         )
-    out = blank(input, (*lead, total)).scatter(-1, reshape(indices, (*lead, -1)), reshape(input, (*lead, -1)))
+    out = blank(input, (*lead, total)).scatter(-1, indices.flatten(-n), input.flatten(-n))
     return reshape(out, (*lead, *space))
 
 

@@ -155,11 +155,11 @@ def _widest(input, exponent):
     return wide, *(to_dtype(x, wide) if isinstance(x, Tensor) else x for x in (input, exponent))
 
 
-@composite()
-def float_power(input: Any, exponent, *, out=None):
+@composite(out="same")
+def float_power(input: Any, exponent):
     """``input ** exponent`` in float64 or complex128."""
     _, base, power_ = _widest(input, exponent)
-    return pow(base, power_, out=out)
+    return pow(base, power_)
 
 
 @composite()

@@ -43,7 +43,7 @@ def _fills(function: Callable) -> Any:
     """
     name = function.__name__
     core.SLOW[name] = function
-    op = _make(function, "mutates", getattr(core, name, None), inplace=True)
+    op = _make(function, "mutates", getattr(core, name, None), inplace=True, traits={"also": {"from": "from_"}})
     op.vjp(input=lambda g: g.new_zeros(g.shape))
     _register(op.name, op, True)
     return op
@@ -107,6 +107,8 @@ def _normal(input: Tensor, mean: float, std: float, generator: Any) -> None:
         input = _parts(input)
         std = std / math.sqrt(2)
     elif not dtype.is_floating_point:
+        if not input.numel():
+            return
         raise NotImplementedError(f"normal_: expected a floating-point tensor, got {dtype}")
     if not input.is_contiguous():
         _check_memory("normal_", input)
@@ -161,6 +163,8 @@ def _integers(name: str, input: Tensor, low: int, high: int, generator: Any) -> 
             f"to - 1 is out of bounds for {input.dtype}: {name} got to={high}, expected at most {most + 1}"
         )
     span = high - low
+    if span == 2**64:  # all bits are random: PyTorch adds nothing
+        low = 0
     if span < _WIDE:
         _fill(name, "integers", input, low, span, generator)
     else:
@@ -173,25 +177,30 @@ def _signed(x: int) -> int:
 
 
 @_fills
-def random_(input, from_=None, to=None, *, generator=None):
+def random_(input, from_=None, to: Any = ..., *, generator=None):
     """Fill with uniform integers: ``random_()`` over the values of the dtype (of a float dtype, the integers it holds
-    exactly) that are not negative, ``random_(to)`` in [0, to), ``random_(from, to)`` in [from, to).
+    exactly) that are not negative, ``random_(to)`` in [0, to), ``random_(from, to)`` in [from, to), and
+    ``random_(from, None)`` from there to the largest value of the dtype.
 
     Raises:
         RuntimeError: the range is empty, or the dtype does not hold it.
     """
     name = input.dtype.name
-    if from_ is None and to is None:
-        if input.dtype.is_complex:
-            raise NotImplementedError(f"random_: expected a real tensor, got {input.dtype}")
+    if from_ is None and to is ...:
+        if name not in _INTEGER_RANGE:
+            raise NotImplementedError(
+                f"random_: expected a real tensor of a dtype that ops compute with, got {input.dtype}"
+            )
         most = _INTEGER_RANGE[name][1]
         if name in ("int64", "uint64", "float64"):
             _fill("random_", "wide_integers", input, 0, _signed(most + 1), generator)
         else:
             _fill("random_", "integers", input, 0, most + 1, generator)
         return
-    if to is None and generator is None and from_ is not None:
+    if to is ...:
         from_, to = 0, from_
+    elif to is None:
+        to = _INTEGER_RANGE.get(name, (0, 0))[1] + 1
     _integers("random_", input, int(from_ or 0), int(to), generator)
 
 
@@ -215,6 +224,11 @@ def bernoulli_(input, p: Any = 0.5, *, generator=None):
 def _bernoulli_each(input: Tensor, p: Tensor, generator: Any) -> None:
     if not p.dtype.is_floating_point:
         raise NotImplementedError(f"bernoulli: expected floating-point probabilities, got {p.dtype}")
+    if _core.memory_overlap(input, p) == 2:
+        raise RuntimeError(
+            "bernoulli_: unsupported operation: some elements of the probabilities and the written-to tensor refer to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
     if input.is_contiguous() and p.is_contiguous() and p.shape == input.shape and p.itemsize >= 4:
         core.fill_bernoulli(input, p, generator)
         return
@@ -307,9 +321,20 @@ def _new(sizes: tuple, dtype: Any, device: Any, out: Any) -> Tensor:
         return _core.empty(sizes, dtype)
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
-    if tuple(out.shape) != sizes:
-        _core.set_data(out, _core.empty(sizes, out.dtype))
-    return out
+    return out if out.shape == sizes else out.resize_(sizes)
+
+
+@primitive(method=False, out=False)
+def _filled(input, fill, numbers, generator):
+    """``input``, which nobody else has, filled with random numbers: under ``vmap`` with others for each example."""
+    return fill(input.clone(), *numbers, generator=generator)
+
+
+def _fresh(fill: Any, t: Tensor, a: Any, b: Any, generator: Any, out: Any = None) -> Tensor:
+    """``t``, which is new or ``out``, filled by ``fill(t, a, b)``."""
+    if out is None and _core.is_mode_active():
+        return _filled(t, fill, (a, b), generator)
+    return fill(t, a, b, generator=generator)
 
 
 def _done(t: Tensor, requires_grad: bool) -> Tensor:
@@ -336,7 +361,7 @@ def rand(
     if t is None:
         t = _new(_sizes("rand", size, kw.pop("size", None)), dtype, device, out)
         _no_more("rand", kw)
-    return _done(uniform_(t, 0.0, 1.0, generator=generator), requires_grad)
+    return _done(_fresh(uniform_, t, 0.0, 1.0, generator, out), requires_grad)
 
 
 @composite(method=False, meta="sizes")
@@ -348,7 +373,7 @@ def randn(
     if t is None:
         t = _new(_sizes("randn", size, kw.pop("size", None)), dtype, device, out)
         _no_more("randn", kw)
-    return _done(normal_(t, 0.0, 1.0, generator=generator), requires_grad)
+    return _done(_fresh(normal_, t, 0.0, 1.0, generator, out), requires_grad)
 
 
 def _no_more(name: str, keywords: dict) -> None:
@@ -375,7 +400,7 @@ def randint(
         t = core.new(args[-1:], dtype or _core.int64)
         if t is not None:
             low = args[0] if len(args) == 3 else 0
-            return _done(random_(t, low, args[-2], generator=generator), requires_grad)
+            return _done(_fresh(random_, t, low, args[-2], generator), requires_grad)
     given = list(args)
     size = kw.pop("size", None)
     if size is None:
@@ -394,7 +419,7 @@ def randint(
         raise TypeError(f"randint() takes low, high and size, but {len(args)} positional arguments were given")
     _no_more("randint", kw)
     t = _new(_sizes("randint", (size,), None), dtype or (_core.int64 if out is None else None), device, out)
-    return _done(random_(t, int(low), int(high), generator=generator), requires_grad)
+    return _done(_fresh(random_, t, int(low), int(high), generator, out), requires_grad)
 
 
 def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
@@ -411,7 +436,7 @@ def rand_like(
     pin_memory=False,
 ):  # fmt: skip
     """Uniform numbers in [0, 1), in a tensor like ``input``."""
-    return _done(uniform_(_like(input, dtype, device, memory_format), generator=generator), requires_grad)
+    return _done(_fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
 
 
 @composite(method=False)
@@ -420,7 +445,7 @@ def randn_like(
     pin_memory=False,
 ):  # fmt: skip
     """Normal numbers of mean 0 and variance 1, in a tensor like ``input``."""
-    return _done(normal_(_like(input, dtype, device, memory_format), generator=generator), requires_grad)
+    return _done(_fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
 
 
 @composite(method=False)
@@ -431,7 +456,7 @@ def randint_like(
     """Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
     if high is None:
         low, high = 0, low
-    t = random_(_like(input, dtype, device, memory_format), int(low), int(high), generator=generator)
+    t = _fresh(random_, _like(input, dtype, device, memory_format), int(low), int(high), generator)
     return _done(t, requires_grad)
 
 
@@ -453,14 +478,17 @@ def randperm(
         raise NotImplementedError(f"randperm: expected an integer or floating-point dtype, got {wanted}")
     if n - 1 > (65504 if wanted.name == "float16" else _INTEGER_RANGE[wanted.name][1]):
         raise RuntimeError(f"randperm: value cannot be converted to type {wanted.name} without overflow: {n - 1}")
-    t = core.permutation(n, generator)
+    t = _permutation(n, generator)
     if wanted is not t.dtype:
         t = t.to(wanted)
     if out is not None:
-        _core.copy_tensor(_new((n,), None, None, out), t)
-        _core.bump(out)
-        return out
+        return _new((n,), None, None, out).copy_(t)
     return _done(t, requires_grad)
+
+
+@primitive(core.permutation, method=False, out=False)
+def _permutation(n, generator):
+    """0 to ``n - 1`` in random order."""
 
 
 # ---- from tensors ----------------------------------------------------------------------------------------------------
@@ -479,11 +507,13 @@ def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, d
         RuntimeError: a standard deviation is negative.
     """
     std = 1.0 if std is None else std
+    if size is not None:  # of tensors without dimensions, which stand for numbers
+        mean, std = (x.item() if isinstance(x, Tensor) and not x.dim() else x for x in (mean, std))
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise TypeError("normal(): expected 'size' where mean and std are numbers, got none")
         t = _new(_sizes("normal", (size,), None), dtype, device, out)
-        return _done(normal_(t, mean, std, generator=generator), requires_grad)
+        return _done(_fresh(normal_, t, mean, std, generator, out), requires_grad)
     if isinstance(std, Tensor):
         if std.dtype.is_complex:
             raise RuntimeError("normal expects standard deviation to be non-complex")
@@ -496,13 +526,13 @@ def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, d
         sizes = tuple(like.shape)
     if out is None:
         return _done(_normal_of(mean, std, sizes, like.dtype, device, generator), requires_grad)
-    return _fill_normal_of(_new(sizes, None, device, out), mean, std, generator)
+    return _fill_normal_of(_new(sizes, None, device, out), mean, std, generator, out)
 
 
-def _fill_normal_of(t: Tensor, mean: Any, std: Any, generator: Any) -> Tensor:
+def _fill_normal_of(t: Tensor, mean: Any, std: Any, generator: Any, out: Any = None) -> Tensor:
     if isinstance(std, Tensor):
-        return normal_(t, 0.0, 1.0, generator=generator).mul_(std).add_(mean)
-    return normal_(t, 0.0, std, generator=generator).add_(mean)
+        return _fresh(normal_, t, 0.0, 1.0, generator, out).mul_(std).add_(mean)
+    return _fresh(normal_, t, 0.0, std, generator, out).add_(mean)
 
 
 @primitive(method=False, out=False)
@@ -532,7 +562,7 @@ def _broadcast(a: Any, b: Any) -> list[int]:
     return result
 
 
-@primitive()
+@primitive(out="any", out_aligned=("input",))
 def bernoulli(input, p=None, *, generator=None):
     """Ones and zeros: a one with the probability in ``input`` at that place (or everywhere with ``p``).
 
@@ -543,7 +573,7 @@ def bernoulli(input, p=None, *, generator=None):
     if p is None:
         _bernoulli_each(result, input, generator)
     else:
-        bernoulli_(result, p, generator=generator)
+        bernoulli_(result, float(p), generator=generator)
     return result
 
 
@@ -637,8 +667,13 @@ def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
         noise = _core.empty((*input.shape[:2], *[1] * (input.dim() - 2)), input.dtype)
     else:
         noise = _core.empty_like(input)
-    core.fill(noise, "bernoulli", 1.0 - p, value)
-    return noise
+    return _fresh(_draw_, noise, 1.0 - p, value, None)
+
+
+@_fills
+def _draw_(input, chance, value, *, generator=None):
+    """Fill with ``value`` with probability ``chance``, else with 0."""
+    core.fill(input, "bernoulli", chance, value, generator)
 
 
 @pointwise(method=False, inplace=False, operands=2, dtypes=("float",))
@@ -678,8 +713,7 @@ def _drop(name: str, input: Tensor, p: float, train: bool, inplace: bool, featur
     if not (inplace or feature) and input.dtype.name in _FUSED and not _core.mode_stack():
         return _masked_dropout(input, p, _as_stored(1.0 / (1.0 - p), input.dtype))[0]
     if input.dtype.is_complex:
-        noise = _core.empty(input.shape, _core.float32)
-        core.fill(noise, "bernoulli", 1.0 - p, 1.0 / (1.0 - p))
+        noise = _fresh(_draw_, _core.empty_like(input, _core.float32), 1.0 - p, 1.0 / (1.0 - p), None)
     else:
         noise = _noise(input, p, feature, 1.0 / (1.0 - p))
     return input.mul_(noise) if inplace else input * noise

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, empty, is_grad_enabled, launch
+from .._core import Tensor, empty, launch
 from ..kernels import gemm, target
 from ..kernels import recurrent as kernels
 from . import flops
@@ -67,8 +67,8 @@ def _layer_in_ops(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse):
     return (cat(outputs), *state)
 
 
-def _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse):
-    """Gradients written in differentiable ops, for second derivatives: backpropagation step by step."""
+def _layer_gradient(mode, g_out, g_h, g_c, gates, h0, c0, w_hh, b_hh, sizes, reverse):
+    """Backpropagation step by step."""
     state = (h0,) if c0 is None else (h0, c0)
     before = []
     blocks = _blocks(sizes, reverse)
@@ -77,8 +77,6 @@ def _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse):
         before.append(now)
         new = step_in_ops(mode, gates[start : start + n], linear(now[0], w_hh, b_hh), now)
         state = tuple(s if n == old.shape[0] else cat((s, old[n:])) for s, old in zip(new, state, strict=True))
-    g_out, g_h = grads[0], grads[1]
-    g_c = grads[2] if c0 is not None else None
     d_gates, d_w, d_b = {}, None, None
     for (start, n), now in zip(reversed(blocks), reversed(before), strict=True):
         dh = g_h[:n] + g_out[start : start + n]
@@ -272,33 +270,31 @@ def _pairs(blocks: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[i
 
 @recurrent_layer.vjp_all("gates", "h0", "c0", "w_hh", "b_hh")
 def _(g, out, saved, old_c, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, needs):
-    g = tuple(g)
-    like = (out, h0, c0)
-    grads = [
-        x if x is not None else None if t is None else t.new_zeros(t.shape) for x, t in zip(g[:3], like, strict=True)
-    ]
-    if is_grad_enabled():
-        return _backward_in_ops(mode, grads, gates, h0, c0, w_hh, b_hh, sizes, reverse)
+    g_c = None if c0 is None else g[2]
+    given = gates, h0, c0, w_hh, b_hh, sizes, reverse
+    return _recurrent_layer_backward(mode, g[0], g[1], g_c, *given, out, saved, old_c, needs)
+
+
+@primitive(method=False, out=False, decomposition=_layer_gradient, flops=flops.recurrent_backward)
+def _recurrent_layer_backward(
+    mode, g_out, g_h, g_c, gates, h0, c0, w_hh, b_hh, sizes, reverse, out, saved, old_c, needs
+):
+    """The gradients of a layer, None where there is no operand or none is needed. ``g_c`` is None but of an LSTM."""
     old_h = _states_before(out, h0, sizes, reverse) if mode == "GRU" or needs[3] else None
-    d_x, d_h, g_h, g_c = _layer_gradient(mode, w_hh, *grads, out, saved, old_c, old_h, sizes, reverse, needs[1])
-    d_h = d_h if mode == "GRU" else d_x
+    d_x, d_h, g_h, g_c = _steps_back(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, reverse, needs[1])
     d_w = matmul(d_h.transpose(0, 1), old_h) if needs[3] else None
-    return d_x, g_h if needs[1] else None, None if c0 is None else g_c, d_w, None if b_hh is None else d_h.sum(0)
+    return d_x, g_h if needs[1] else None, g_c, d_w, None if b_hh is None else d_h.sum(0)
 
 
-@primitive(
-    method=False, out=False, outputs=("d_x", "d_h", "g_h", "g_c"), name="_recurrent_layer_backward",
-    flops=flops.recurrent_backward,
-)  # fmt: skip
-def _layer_gradient(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, reverse, first):
-    """The steps back: gradients of the gates' two inputs (the second of a GRU alone), of the first state and cell.
+def _steps_back(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, reverse, first):
+    """Gradients of the gates' two inputs (of a GRU alone they differ), of the first state and cell.
 
-    That of the state lacks the products of the rows that begin later unless ``first``. ``g_c`` is None but of an LSTM.
+    That of the state lacks the products of the rows that begin later unless ``first``.
     """
     (rows, hidden), width, dtype, g_out = out.shape, w_hh.shape[0], out.dtype, g_out.contiguous()
     g_h, g_c = (None if g is None else g.clone(memory_format=_core.contiguous_format) for g in (g_h, g_c))
-    d_x, own = empty((rows, width), dtype), empty((rows if mode == "GRU" else 0, width), dtype)
-    d_h = own if mode == "GRU" else d_x
+    d_x = empty((rows, width), dtype)
+    d_h = empty((rows, width), dtype) if mode == "GRU" else d_x
     given = (g_out, saved, old_c, old_h, out)
     if _as_layer(dtype, sizes, hidden):
         steps = _Steps(sizes, reverse, dtype, g_h.shape[0], hidden, kernels.GATES[mode])
@@ -310,7 +306,7 @@ def _layer_gradient(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes
                     g_h[met:n] += matmul(d_h[start + met : start + n], w_hh)
     else:
         g_h = _gradient_step_by_step(mode, g_h, g_c, w_hh, _blocks(sizes, reverse), (d_x, d_h), given)
-    return d_x, own, g_h, empty((0,), dtype) if g_c is None else g_c
+    return d_x, d_h, g_h, g_c
 
 
 def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
@@ -350,21 +346,25 @@ def lstm_cell(x, hidden, c, save):
     return h_new, c_new, gates
 
 
-@lstm_cell.vjp_all("x", "hidden", "c")
-def _(g, gates, x, hidden, c):
-    dh, dc = g[0], g[1]
-    if is_grad_enabled():
-        zero = c.new_zeros(c.shape)
-        dx, _, _, dc = _step_gradient(
-            "LSTM", x, hidden, (None, c), zero if dh is None else dh, zero if dc is None else dc
-        )
-        return dx, dx, dc
+def _lstm_cell_gradient(dh, dc, x, hidden, c):
+    dx, _, _, dc = _step_gradient("LSTM", x, hidden, (None, c), dh, dc)
+    return dx, dc
+
+
+@primitive(method=False, out=False, decomposition=_lstm_cell_gradient)
+def _lstm_cell_backward(dh, dc, gates, x, hidden, c):
+    """The gradient of both gate inputs and that of the cell."""
     c = c.contiguous()
     n, width = c.shape
     d_x, d_c = empty((n, 4 * width), c.dtype), empty((n, width), c.dtype)
-    address = kernels.lstm_cell_backward(c.dtype.name, dh is not None, dc is not None)
-    given = tuple(0 if t is None else t.contiguous() for t in (dh, dc))
-    launch(address, (d_x, d_c, *given, gates, c), (width,), n, _PIECE // max(1, width) + 1)
+    given = (d_x, d_c, dh.contiguous(), dc.contiguous(), gates, c)
+    launch(kernels.lstm_cell_backward(c.dtype.name), given, (width,), n, _PIECE // max(1, width) + 1)
+    return d_x, d_c
+
+
+@lstm_cell.vjp_all("x", "hidden", "c")
+def _(g, gates, x, hidden, c):
+    d_x, d_c = _lstm_cell_backward(g[0], g[1], gates, x, hidden, c)
     return d_x, d_x, d_c
 
 
@@ -379,16 +379,22 @@ def gru_cell(x, hidden, h, save):
     return h_new, saved
 
 
-@gru_cell.vjp_all("x", "hidden", "h")
-def _(g, saved, x, hidden, h):
-    if is_grad_enabled():
-        return _step_gradient("GRU", x, hidden, (h,), g, None)[:3]
+def _gru_cell_gradient(g, x, hidden, h):
+    return _step_gradient("GRU", x, hidden, (h,), g, None)[:3]
+
+
+@primitive(method=False, out=False, decomposition=_gru_cell_gradient)
+def _gru_cell_backward(g, saved, x, hidden, h):
+    """The gradients of the gate inputs and of the state."""
     g, h = g.contiguous(), h.contiguous()
     n, width = h.shape
     d_x, d_hidden, d_h = empty((n, 3 * width), h.dtype), empty((n, 3 * width), h.dtype), empty((n, width), h.dtype)
     tensors = (d_x, d_hidden, d_h, g, saved, h)
     launch(kernels.gru_cell_backward(h.dtype.name), tensors, (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_hidden, d_h
+
+
+gru_cell.vjp_all("x", "hidden", "h")(lambda g, saved, x, hidden, h: _gru_cell_backward(g, saved, x, hidden, h))
 
 
 def cell(mode: str, x: Tensor, hidden: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, ...]:

@@ -64,7 +64,7 @@ def _over(name):
     return lambda saved: name if saved.get("dim") in (None, ()) else name + "Backward1"
 
 
-@primitive(Reducer("sum", "sum", (_TOTAL,)).run, batch="reduction", node=_over("Sum"))
+@primitive(Reducer("sum", "sum", (_TOTAL,)).run, batch="reduction", node=_over("Sum"), out="same", dtype_of_out=True)
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
 
@@ -91,7 +91,7 @@ sum.vjp(
 _REAL_TOTAL = tuple(-1 if c in _COMPLEX else c for c in _TOTAL)
 
 
-@primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run, batch="reduction")
+@primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run, batch="reduction", out="same", dtype_of_out=True)
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` with NaN counted as 0."""
 
@@ -103,7 +103,7 @@ nansum.vjp(
 )
 
 
-@primitive(Reducer("mean", "mean", (_FLOAT,)).run, batch="reduction", node=_over("Mean"))
+@primitive(Reducer("mean", "mean", (_FLOAT,)).run, batch="reduction", node=_over("Mean"), out="same", dtype_of_out=True)
 def mean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
 
@@ -128,7 +128,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / count
 
 
-@primitive(Reducer("prod", "prod", (_TOTAL,), single=True).run, batch="reduction")
+@primitive(Reducer("prod", "prod", (_TOTAL,), single=True).run, batch="reduction", out="same", dtype_of_out=True)
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over ``dim`` (all dimensions by default).
 
@@ -194,7 +194,7 @@ def all(input, dim=None, keepdim=False):
     return _all(_truth(input), dim, keepdim)
 
 
-@primitive(out=False, batch="reduction")
+@primitive(out=False, batch="reduction", spreads="dim")
 def count_nonzero(input, dim=None):
     """The number of elements along ``dim`` that are not 0, as int64."""
     return _count_nonzero(input, dim, False)
@@ -211,10 +211,10 @@ MinResult = result_type("min", "values", "indices")
 AminmaxResult = result_type("aminmax", "min", "max")
 
 
-def _share(g, out, input, dim, keepdim):
-    """A gradient spread evenly over the elements that are equal to the extreme."""
+def _share(g, out, input, dim, keepdim, nan=False):
+    """A gradient spread evenly over the elements that are equal to the extreme; with ``nan``, NaN equals NaN."""
     chosen = input == unreduce(out, input.shape, dim, keepdim)
-    chosen = chosen.to(input.dtype)
+    chosen = (chosen | (out.isnan() & input.isnan()) if nan else chosen).to(input.dtype)
     return unreduce(g, input.shape, dim, keepdim) * chosen / sum(chosen, dim, True)
 
 
@@ -231,7 +231,7 @@ def _place(g, indices, shape, dim, keepdim):
 
 
 @primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction")
-def amax(input, dim=(), keepdim=False):
+def amax(input, dim=None, keepdim=False):
     """The largest element over ``dim`` (all dimensions by default); NaN where there is one.
 
     The gradient is shared evenly between equal elements.
@@ -242,7 +242,7 @@ amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, ke
 
 
 @primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run, out="same", batch="reduction")
-def amin(input, dim=(), keepdim=False):
+def amin(input, dim=None, keepdim=False):
     """The smallest element over ``dim`` (all dimensions by default); NaN where there is one.
 
     The gradient is shared evenly between equal elements.
@@ -282,7 +282,7 @@ def _full_max(input):
     """The largest element."""
 
 
-_full_max.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
+_full_max.vjp(input=lambda g, out, input: _share(g, out, input, None, False, nan=True))
 
 
 @primitive(_min_all, method=False, name="_min_all", node="MinBackward1")
@@ -290,7 +290,7 @@ def _full_min(input):
     """The smallest element."""
 
 
-_full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False))
+_full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False, nan=True))
 
 
 _CHOICE = {"method": False, "out": "same", "outputs": ("values", "indices"), "differentiable": [0]}
@@ -317,24 +317,26 @@ def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if isinstance(dim, Tensor):
-        dim, other = None, dim
+        dim, other = ..., dim
     more = {} if out is None else {"out": out}
     if other is not None:
         return getattr(input, pairwise)(other) if out is None else OPS[pairwise](input, other, out=out)
-    if dim is None:
+    if dim is ...:
         return full(input, **more)
+    if dim is None:
+        raise TypeError(f"{name}(): argument 'dim' must be int, not NoneType: leave it out for all elements")
     return along(input, dim, keepdim, **more)
 
 
 @composite()
-def max(input, dim: Any = None, keepdim=False, *, other=None, out=None):
+def max(input, dim: Any = ..., keepdim=False, *, other=None, out=None):
     """The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum.
 
     NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
     shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
     """
     if out is None and other is None and input.__class__ is Tensor:  # what is common, at once
-        if dim is None:
+        if dim is ...:
             return _full_max(input)
         if dim.__class__ is int:
             return _max_along(input, dim, keepdim)
@@ -342,14 +344,14 @@ def max(input, dim: Any = None, keepdim=False, *, other=None, out=None):
 
 
 @composite()
-def min(input, dim: Any = None, keepdim=False, *, other=None, out=None):
+def min(input, dim: Any = ..., keepdim=False, *, other=None, out=None):
     """The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum.
 
     NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
     shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
     """
     if out is None and other is None and input.__class__ is Tensor:  # what is common, at once
-        if dim is None:
+        if dim is ...:
             return _full_min(input)
         if dim.__class__ is int:
             return _min_along(input, dim, keepdim)
@@ -409,7 +411,7 @@ def _centred(input, dim, correction):
 
 def _std_factor(g, deviation):
     """The gradient of a variance from that of its root; 0 where the deviation is 0."""
-    return (g / (deviation * 2)).masked_fill(deviation == 0, 0)
+    return OPS["over_nonzero"](g, deviation * 2)
 
 
 def _var_gradient(g, input, dim, correction, keepdim):
@@ -531,7 +533,7 @@ def _log_sum_exp(input, dim, keepdim):
 def _(g, out, input, dim, keepdim):
     shape = input.shape
     level = unreduce(out, shape, dim, keepdim)
-    level = level.masked_fill(level.isinf(), 0) if input.numel() else level
+    level = level.masked_fill(level == -math.inf, 0) if input.numel() else level
     return (unreduce(g, shape, dim, keepdim) * (input - level).exp(),)
 
 
@@ -563,7 +565,7 @@ _NORM = {
 _norm_any = Reducer("vector_norm", "normp", (_FLOAT_REAL,), nparams=1).run
 
 
-@primitive(method=False, name="_vector_norm", batch="reduction", node="LinalgVectorNorm")
+@primitive(method=False, name="_vector_norm", batch="reduction", node="LinalgVectorNorm", out="same")
 def _vector_norm(input, ord, dim, keepdim):
     reducer = _NORM.get(ord)
     return _norm_any(input, dim, keepdim, None, ord) if reducer is None else reducer(input, dim, keepdim)
@@ -574,23 +576,27 @@ def _(g, out, input, ord, dim, keepdim):
     shape = input.shape
     g, norm_ = unreduce(g, shape, dim, keepdim), unreduce(out, shape, dim, keepdim)
     if ord == 0:
-        return (input * 0,)
+        return (input.new_zeros(shape),)
     if ord == 1:
         return (input.sgn() * g,)
+    nothing = norm_ == 0
+    if 1 < ord < math.inf:  # not 0 / 0, whose own derivative would be NaN too
+        norm_ = norm_.masked_fill(nothing, 1)
     if ord == 2:
-        return (input * (g / norm_).masked_fill(norm_ == 0, 0),)
+        return (input * (g / norm_).masked_fill(nothing, 0),)
     if math.isinf(ord):
-        chosen = (input.abs() == norm_).to(g.dtype)
+        chosen = ((input.abs() == norm_) | (norm_.isnan() & input.isnan())).to(g.dtype)
         return (input.sgn() * (chosen / sum(chosen, dim, True) * g),)
     size = input.abs()
     if ord < 1:
         slope = size.pow(ord - 1).masked_fill(size == 0, 0)
         return (input.sgn() * slope * g * norm_.pow(1 - ord),)
     slope = input.sgn() * size.pow(ord - 1) if ord < 2 else input * size.pow(ord - 2)
-    return (slope * (g / norm_.pow(ord - 1)).masked_fill(norm_ == 0, 0),)
+    return (slope * (g / norm_.pow(ord - 1)).masked_fill(nothing, 0),)
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+@composite(method=False)
+def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """``sum(|x| ** ord) ** (1 / ord)`` over ``dim`` (all dimensions by default), of any shape.
 
     Args:
@@ -621,7 +627,10 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return _vector_norm(x, ord, dim, keepdim, **({} if out is None else {"out": out}))
 
 
-@composite(out=True)
+vector_norm = linalg_vector_norm
+
+
+@composite(out="same")
 def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
     """Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``.
 
@@ -645,12 +654,12 @@ def dist(input, other, p=2):
     return vector_norm(input - other, p)
 
 
-@composite(inplace=True, out="same")
+@composite(inplace=True, out="same", out_aligned=("input",))
 def renorm(input, p, dim, maxnorm):
     """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
     if input.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} (shape {tuple(input.shape)})")
     dims = [d for d in range(input.dim()) if d != dim % input.dim()]
     size = vector_norm(input, p, dims, True)
-    factor = (maxnorm / (size + 1e-7)).masked_fill(size <= maxnorm, 1)
+    factor = (maxnorm / (size + 1e-7)).masked_fill(~(size > maxnorm), 1)
     return input * factor.to(input.dtype)

@@ -529,47 +529,11 @@ def grid_sampler(input, grid, mode, padding_mode, align_corners):
     return out
 
 
-@grid_sampler.vjp_all("input", "grid")
-def _(g, input, grid, mode, padding_mode, align_corners, needs):
-    if _core.is_grad_enabled():
-        return _gradients_in_ops(g, input, grid, mode, padding_mode, align_corners)
-    if g.numel() == 0:
-        return input.new_zeros(input.shape), grid.new_zeros(grid.shape)
-    grid = grid.contiguous()
-    n, c = input.shape[:2]
-    points, plane, dims = math.prod(grid.shape[1:-1]), math.prod(input.shape[2:]), input.dim() - 2
-    index, weight, derivative = _tables(input, grid, mode, padding_mode, align_corners)
-    taps, name = index.shape[1], input.dtype.name
-    args, d_input, d_grid = (points, plane, taps, c), None, None
-    many, vector = c >= MANY_CHANNELS, _vector(weight.dtype)
-    g = _pixels(g) if many else g.contiguous()
-    if needs[0] and many:
-        sums = input.new_zeros((n, plane, c))
-        registers = -(-c * weight.dtype.itemsize // target.host().vector_bytes)
-        _core.launch(gridsample.scatter_last(name), (sums, g, index, weight), args, n * registers, 1)
-        d_input = _image(sums, input.shape[2:])
-        d_input = d_input if is_channels_last(input) else d_input.contiguous()
-    elif needs[0]:
-        d_input = input.new_zeros(input.shape)
-        grain = max(1, 16384 // (points * taps))
-        _core.launch(gridsample.scatter(name), (d_input, g, index, weight), args, n * c, grain)
-    if needs[1]:
-        d_grid = _core.empty(grid.shape, grid.dtype)
-        tensors = (d_grid, _pixels(input) if many else input.contiguous(), g, index, derivative)
-        if many:
-            grain = max(1, 16384 // (c * taps))
-            _core.launch(gridsample.slope_last(name, dims), tensors, args, n * points, grain)
-        else:
-            grain = max(1, 16384 // (c * taps * vector))
-            _core.launch(gridsample.slope(name, dims), tensors, args, n * -(-points // vector), grain)
-    return d_input, d_grid
-
-
-def _gradients_in_ops(g, input, grid, mode, padding_mode, align_corners):
-    """The gradients in differentiable ops, for second derivatives: taps as tensors ``(N, points)``."""
+def _grid_gradient(grad, input, grid, mode, padding_mode, align_corners):
+    """Taps are tensors ``(N, points)``."""
     n, c = input.shape[:2]
     sizes = input.shape[2:]
-    flat, image = g.flatten(2), input.flatten(2)
+    flat, image = grad.flatten(2), input.flatten(2)
     points = [p.reshape(n, -1) for p in reversed(grid.unbind(-1))]
     axes = [_axis_in_ops(p, s, mode, padding_mode, align_corners) for p, s in zip(points, sizes, strict=True)]
     d_image, d_points = image.new_zeros(image.shape), [None] * len(sizes)
@@ -582,7 +546,7 @@ def _gradients_in_ops(g, input, grid, mode, padding_mode, align_corners):
             index = i if index is None else index * size + i
         index = index.unsqueeze(1).expand(n, c, -1)
         weights = [w for _, w, _ in chosen]
-        visible = inside.to(g.dtype)
+        visible = inside.to(grad.dtype)
         d_image = d_image.scatter_add(
             2, index, flat * (math.prod(weights[1:], start=weights[0]) * visible).unsqueeze(1)
         )
@@ -636,6 +600,48 @@ def _axis_in_ops(x, size, mode, padding_mode, align_corners):
         return [(at.detach().round(), at.detach() * 0 + 1, at.detach() * 0)]
     base = at.detach().floor()
     return [(base, 1 - (at - base), -scale * slope), (base + 1, at - base, scale * slope)]
+
+
+@primitive(method=False, out=False, name="_grid_sampler_backward", decomposition=_grid_gradient)
+def grid_sampler_backward(grad, input, grid, mode, padding_mode, align_corners, needs):
+    """The gradients of image and grid, None where not needed."""
+    if grad.numel() == 0:
+        return input.new_zeros(input.shape), grid.new_zeros(grid.shape)
+    grid = grid.contiguous()
+    n, c = input.shape[:2]
+    points, plane, dims = math.prod(grid.shape[1:-1]), math.prod(input.shape[2:]), input.dim() - 2
+    index, weight, derivative = _tables(input, grid, mode, padding_mode, align_corners)
+    taps, name = index.shape[1], input.dtype.name
+    args, d_input, d_grid = (points, plane, taps, c), None, None
+    many, vector = c >= MANY_CHANNELS, _vector(weight.dtype)
+    g = _pixels(grad) if many else grad.contiguous()
+    if needs[0] and many:
+        sums = input.new_zeros((n, plane, c))
+        registers = -(-c * weight.dtype.itemsize // target.host().vector_bytes)
+        _core.launch(gridsample.scatter_last(name), (sums, g, index, weight), args, n * registers, 1)
+        d_input = _image(sums, input.shape[2:])
+        d_input = d_input if is_channels_last(input) else d_input.contiguous()
+    elif needs[0]:
+        d_input = input.new_zeros(input.shape)
+        grain = max(1, 16384 // (points * taps))
+        _core.launch(gridsample.scatter(name), (d_input, g, index, weight), args, n * c, grain)
+    if needs[1]:
+        d_grid = _core.empty(grid.shape, grid.dtype)
+        tensors = (d_grid, _pixels(input) if many else input.contiguous(), g, index, derivative)
+        if many:
+            grain = max(1, 16384 // (c * taps))
+            _core.launch(gridsample.slope_last(name, dims), tensors, args, n * points, grain)
+        else:
+            grain = max(1, 16384 // (c * taps * vector))
+            _core.launch(gridsample.slope(name, dims), tensors, args, n * -(-points // vector), grain)
+    return d_input, d_grid
+
+
+grid_sampler.vjp_all("input", "grid")(
+    lambda g, input, grid, mode, padding_mode, align_corners, needs: grid_sampler_backward(
+        g, input, grid, mode, padding_mode, align_corners, needs
+    )
+)
 
 
 def _check_grid(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:

@@ -29,7 +29,7 @@ def _reverse_cumsum(input, dim):
 _reverse_cumsum.vjp(input=lambda g, dim: cumsum(g, dim))
 
 
-@primitive(inplace=True, out="any", batch="along")
+@primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",))
 def cumsum(input, dim, *, dtype=None):
     """Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64.
 
@@ -52,7 +52,7 @@ cumsum.vjp(
 )
 
 
-@primitive(inplace=True, out="any", batch="along")
+@primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",))
 def cumprod(input, dim, *, dtype=None):
     """Running product along ``dim``. Integers and bools are multiplied as int64.
 
@@ -122,27 +122,37 @@ def _running_log_sum(input, dim):
     return _logcumsumexp(input, dim)
 
 
-def _weighted(g, input, out, dim):
+def _signed(x, then):
+    """``then`` of the logarithms of the positive and of the negative part of ``x``, as a difference of exponentials."""
+    size, minus = x.abs().log(), float("-inf")
+    return then(size.masked_fill(x <= 0, minus)).exp() - then(size.masked_fill(x >= 0, minus)).exp()
+
+
+@primitive(method=False, out=False, batch="together")
+def _log_sum_pull(grad, input, out, dim):
     """``exp(x[k]) * sum over i >= k of g[i] * exp(-out[i])``, on a common scale so that nothing overflows."""
-    sign = (g > 0).to(g.dtype) * 2 - 1
-    size = g.abs().log() - out
-    total = _signed_reverse_sum(size, sign, dim)
-    return [(log + input).exp() for log in total]
+    return _signed(grad, lambda log: OPS["logcumsumexp"]((log - out).flip(dim), dim).flip(dim) + input)
 
 
-def _signed_reverse_sum(log_size, sign, dim):
-    """Logarithms of the reverse running sums of the positive and of the negative parts."""
-    minus = float("-inf")
-    parts = (log_size.masked_fill(sign < 0, minus), log_size.masked_fill(sign > 0, minus))
-    return [OPS["logcumsumexp"](p.flip(dim), dim).flip(dim) for p in parts]
+@primitive(method=False, out=False, batch="together")
+def _log_sum_push(tangent, input, out, dim):
+    """``exp(-out[i]) * sum over k <= i of t[k] * exp(x[k])``, likewise."""
+    return _signed(tangent, lambda log: OPS["logcumsumexp"](log + input, dim) - out)
 
 
-@_running_log_sum.vjp_all("input")
-def _(g, input, out, dim):
-    if not input.dim() or not input.numel():
-        return (g,)
-    positive, negative = _weighted(g, input, out, dim)
-    return (positive - negative,)
+_running_log_sum.vjp(
+    input=lambda g, input, out, dim: _log_sum_pull(g, input, out, dim) if input.dim() and input.numel() else g
+)
+_log_sum_pull.vjp(
+    grad=lambda g, input, out, dim: _log_sum_push(g, input, out, dim),
+    input=lambda g, grad, input, out, dim: g * _log_sum_pull(grad, input, out, dim),
+    out=lambda g, grad, input, out, dim: -grad * _log_sum_push(g, input, out, dim),
+)
+_log_sum_push.vjp(
+    tangent=lambda g, input, out, dim: _log_sum_pull(g, input, out, dim),
+    input=lambda g, tangent, input, out, dim: tangent * _log_sum_pull(g, input, out, dim),
+    out=lambda g, tangent, input, out, dim: -g * _log_sum_push(tangent, input, out, dim),
+)
 
 
 def _complex_log_sums(x, dim):
@@ -158,7 +168,7 @@ def _complex_log_sums(x, dim):
     return OPS["cat"](sums, dim)
 
 
-@composite(out=True)
+@composite(out="same", out_aligned=("input",))
 def logcumsumexp(input, dim):
     """``log(cumsum(exp(input)))`` along ``dim``, without overflow. Integers are taken as the default float."""
     if input.dtype.is_complex:
@@ -168,7 +178,7 @@ def logcumsumexp(input, dim):
     return _running_log_sum(input, dim)
 
 
-@composite(out=True)
+@composite(out="same")
 def diff(input, n=1, dim=-1, prepend=None, append=None):
     """The ``n``-th difference along ``dim``: ``input[i + 1] - input[i]``, ``n`` times.
 

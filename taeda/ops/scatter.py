@@ -50,7 +50,8 @@ def _explain_along(name, input, at, index, src):
 
 @primitive(
     selection.gather,
-    out_apart=True,
+    out_apart=("input",),
+    out_aligned=("index",),
     out="same",
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
     batch="together",
@@ -83,6 +84,8 @@ def _filled(shape, dtype, value):
     out="same",
     samples=lambda m: [((m(3, 4), 1, m.mask(3, 1).long(), m(3, 1)), {}), ((m(3, 4), 0, m.index(1, 4, high=3), 2), {})],
     batch="together",
+    out_aligned=("input",),
+    out_apart=("index", "src"),
 )
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
@@ -135,6 +138,8 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
     out="same",
     samples=lambda m: [((m(3, 4), 1, m.index(3, 6, high=4), m(3, 6)), {})],
     batch="together",
+    out_aligned=("input",),
+    out_apart=("index", "src"),
 )
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
@@ -187,6 +192,8 @@ def _divide_by_counts(input, counts):
         for own in (True, False)
     ],
     batch="together",
+    out_aligned=("input",),
+    out_apart=("index", "src"),
 )
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """Combine ``src`` into ``input`` at ``index`` along ``dim``.
@@ -299,7 +306,7 @@ def _scatter_reduce_backward(g, out, input, dim, index, src, reduce, include_sel
     return mine, _onto(theirs, src.shape)
 
 
-@composite(out="same")
+@composite(out="same", out_apart=("input",))
 def take_along_dim(input, indices, dim=None):
     """:func:`gather` with ``indices`` broadcast against ``input``; without ``dim`` both are taken as one dimension."""
     if indices.dtype is not _core.int64:
@@ -341,7 +348,7 @@ def _slices(name, input, dim, index):
 
 @primitive(
     selection.index_select,
-    out_apart=True,
+    out_apart=("input", "index"),
     out="same",
     samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)],
     batch="indexed",
@@ -393,6 +400,8 @@ def _explain_source(name, target, at, index, source):
         ((m(3, 4), 1, m.index(2, high=4), m(3, 2)), {}),
     ],
     batch="indexed",
+    out_aligned=("input",),
+    out_apart=("index", "source"),
 )
 def index_add(input, dim, index, source, *, alpha=1):
     """Add ``alpha`` times the slices of ``source`` at ``index`` along ``dim``, in the order of the index.
@@ -418,6 +427,8 @@ index_add.vjp(input=lambda g: g, source=_index_add_source)
         ((m(3, 4), 0, m.index(5, high=3), m(5, 4), how), {}) for how in ("prod", "mean", "amax", "amin")
     ],
     batch="indexed",
+    out_aligned=("input",),
+    out_apart=("index", "source"),
 )
 def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     """Combine slices of ``source`` into ``input``: ``reduce`` is ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``."""
@@ -441,7 +452,12 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
 
 
 @primitive(
-    mutates=True, out="same", samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})], batch="indexed"
+    mutates=True,
+    out="same",
+    samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})],
+    batch="indexed",
+    out_aligned=("input",),
+    out_apart=("index", "source"),
 )
 def index_copy(input, dim, index, source):
     """Write the slices of ``source`` at ``index`` along ``dim``.

@@ -9,9 +9,10 @@ from .._core import Tensor
 from .creation import arange, full, zeros
 from .indexing import index_put, where
 from .joining import cat
+from .reduction import extent
 from .scatter import scatter_reduce
 from .sorting import searchsorted
-from .table import composite
+from .table import Ints, composite
 from .views import _wrap, as_strided, reshape
 
 _SEGMENT = {
@@ -82,9 +83,10 @@ def _check_lengths(data, lengths, axis):
             f"segment_reduce(): expected lengths of shape {(*data.shape[:axis], 'segments')} for data of shape "
             f"{tuple(data.shape)} and axis {axis}, got {tuple(lengths.shape)}"
         )
-    if lengths.numel() and bool((lengths < 0).any()):
+    if lengths.numel() and extent(lengths)[0] < 0:
         raise RuntimeError("segment_reduce(): lengths contains negative value!")
-    if bool((lengths.sum(-1) != data.shape[axis]).any()):
+    totals = lengths.sum(-1)
+    if totals.numel() and extent(totals) != (data.shape[axis],) * 2:
         raise RuntimeError(
             f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {data.shape[axis]}"
         )
@@ -111,7 +113,7 @@ def _chunk_cat(tensors, dim, num_chunks):
 
 
 @composite(out="same")
-def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+def hash_tensor(input, dim: Ints | None = None, *, keepdim=False, mode=0):
     """The bits of the elements, as float64 or as integers of 64 bits, joined by exclusive or over ``dim``: a uint64.
 
     Equal contents have equal hashes whatever their order; ``mode`` 0 is the only one there is.

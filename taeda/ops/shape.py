@@ -120,9 +120,9 @@ repeat.vjp(input=_repeat_backward)
 
 
 @composite()
-def tile(input, *dims):
+def tile(input, *args, dims=None):
     """:func:`repeat`, with missing leading counts taken as one."""
-    dims = tuple(spread(dims))
+    dims = tuple(spread(args, dims))
     return repeat(input, (1,) * (input.dim() - len(dims)) + dims)
 
 
@@ -161,16 +161,16 @@ repeat_each.vjp(
 
 
 @composite(meta="values")
-def repeat_interleave(input, repeats: Any = None, dim=None, *, output_size=None):
+def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, output_size=None):
     """Each element, or slice along ``dim``, repeated in place.
 
     Args:
-        input: the tensor; alone it is taken for ``repeats`` and the result is positions.
+        input: the tensor; one of ``input`` and ``repeats`` alone is taken for ``repeats`` and the result is positions.
         repeats: a count, or a vector with one per slice.
         dim: without it the elements are taken as one dimension.
     """
-    if repeats is None:
-        return _positions(input, output_size)
+    if repeats is None or input is None:
+        return _positions(input if repeats is None else repeats, output_size)
     if dim is None:
         input, dim = reshape(input, (-1,)), 0
     at = _wrap(dim, input.dim(), "repeat_interleave")

@@ -30,6 +30,7 @@ sort_result, kthvalue_result, topk_result, median_result, mode_result, nanmedian
     differentiable=(0,),
     result_type=sort_result,
     out="same",
+    out_aligned=("input",),
     batch="along",
 )
 def sort(input, dim=-1, descending=False, stable=None):
@@ -56,13 +57,13 @@ def _picked(g, shape, dim, indices, keepdim=True):
 sort.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))
 
 
-@composite()
+@composite(out="same")
 def argsort(input, dim=-1, descending=False, stable=False):
     """The indices that sort a dimension; see :func:`sort`."""
     return sort(input, dim, descending)[1]
 
 
-@composite(out="same")
+@composite(out="same", out_aligned=("input",))
 def msort(input):
     """The values sorted along dimension 0."""
     return sort(input, 0)[0]
@@ -74,6 +75,7 @@ def msort(input):
     differentiable=(0,),
     result_type=topk_result,
     out="same",
+    out_aligned=("input",),
     batch="along",
 )
 def topk(input, k, dim=-1, largest=True, sorted=True):
@@ -96,7 +98,7 @@ topk.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim,
     differentiable=(0,),
     result_type=kthvalue_result,
     out="same",
-    out_apart=True,
+    out_apart=("input",),
     batch="along",
 )
 def kthvalue(input, k, dim=-1, keepdim=False):
@@ -171,6 +173,7 @@ def nanmedian(input, dim=None, keepdim=False):
     result_type=mode_result,
     out="same",
     batch="along",
+    out_aligned=("input",),
 )
 def mode(input, dim=-1, keepdim=False):
     """The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
@@ -413,7 +416,7 @@ def bincount(input, weights=None, minlength=0):
     return out
 
 
-@primitive()
+@primitive(out="same")
 def histc(input, bins=100, min=0, max=0):
     """Counts of elements in ``bins`` equal bins between ``min`` and ``max`` (those of the data where both are equal).
 

@@ -15,10 +15,13 @@ from .. import _core
 from .._core import Tensor
 from .._print import sparse_repr
 from .exchange import tensor
-from .indexing import index_put
+from .indexing import index_put, where
 from .joining import cat, stack
+from .parts import OfParts, expect_kind
 from .scatter import index_add
+from .sorting import searchsorted
 from .table import composite, expect_tensors
+from .views import _wrap
 
 #: Methods, and access to attributes, that ask for no element.
 SHELL = frozenset(
@@ -46,15 +49,17 @@ def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
             _core.change_overrides(0, _NO_SUBCLASSES)
 
 
-class SparseTensor(Tensor):
+class SparseTensor(OfParts):
     """A tensor of which only some elements are kept.
 
     Its first dimensions, as many as ``_indices()`` has rows, are sparse; the others are dense, within ``_values()``.
     """
 
+    _without_memory = "a sparse tensor (to_dense() gives one that has, values() what it keeps)"
     _i: Tensor
     _v: Tensor
     _coalesced: bool
+    _dense: Tensor | None = None  #: what ``to_sparse`` made it of: its gradient has elements where this tensor has none
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
@@ -63,9 +68,12 @@ class SparseTensor(Tensor):
         if is_shell(name):
             return of_dense(func, args, kwargs or {})
         if rule is None:
+            if _core.current_task() != -1:  # a derivative that is given a sparse gradient
+                return func(*_dense(list(args)), **_dense(kwargs or {}))
             raise NotImplementedError(
                 f"{name}(): not for sparse tensors; convert them first, as in x.to_dense(), or compute with x.values()"
             )
+        expect_kind(name, rule, args, kwargs or {}, SparseTensor)
         return rule(*args, **(kwargs or {}))
 
     @property
@@ -78,10 +86,22 @@ class SparseTensor(Tensor):
         """``taeda.sparse_coo``."""
         return _core.sparse_coo
 
-    @property
-    def requires_grad(self) -> bool:
-        """Whether the values are part of a graph."""
-        return self._v.requires_grad
+    def _graph_parts(self) -> tuple[Tensor, ...]:
+        return (self._v,)
+
+    def _output_parts(self) -> tuple[Tensor, ...]:
+        return (self._v,) if self._dense is None else (self._dense,)
+
+    def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
+        return (values_at(g, self._i),) if self._dense is None else (g.to_dense(),)
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        (g,) = grads
+        assert g is not None
+        return make(self._i, g, self.shape, self._coalesced)
+
+    def _detached(self) -> SparseTensor:
+        return make(self._i, self._v.detach(), self.shape, self._coalesced)
 
     def _indices(self) -> Tensor:
         """``(sparse dimensions, entries)``, int64, as they are."""
@@ -173,7 +193,7 @@ class SparseTensor(Tensor):
     @property
     def data(self) -> SparseTensor:
         """The same outside the graph."""
-        return RULES["detach"](self)
+        return self._detached()
 
     @property
     def T(self) -> SparseTensor:
@@ -209,6 +229,34 @@ def make(indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool =
     return made
 
 
+def _dense(x: Any) -> Any:
+    """``x`` with dense tensors in place of sparse ones."""
+    if isinstance(x, SparseTensor):
+        return x.to_dense()
+    if isinstance(x, dict):
+        return {k: _dense(v) for k, v in x.items()}
+    return type(x)(map(_dense, x)) if type(x) in (tuple, list) else x
+
+
+def values_at(t: Tensor, indices: Tensor) -> Tensor:
+    """The elements of ``t``, dense or sparse, at the places ``indices``."""
+    t = t if type(t) is Tensor else t.to_sparse_coo()
+    if not isinstance(t, SparseTensor):
+        return t[tuple(indices.unbind(0))] if indices.shape[0] else t.unsqueeze(0)
+    if t._i is indices:
+        return t._v
+    if t.sparse_dim() != indices.shape[0]:
+        return values_at(t.to_dense(), indices)
+    t = t.coalesce()
+    wanted = _linear(indices, t.shape)
+    if not t._nnz():
+        return t._v.new_zeros((len(wanted), *t._v.shape[1:]))
+    places = _linear(t._i, t.shape)
+    found = searchsorted(places, wanted).clamp(max=len(places) - 1)
+    there = (places[found] == wanted).reshape(-1, *(1,) * t.dense_dim())
+    return where(there, t._v[found], t._v.new_zeros(()))
+
+
 def _linear(indices: Tensor, size: Sequence[int]) -> Tensor:
     """The places as single numbers."""
     places = indices.new_zeros((indices.shape[1],))
@@ -219,13 +267,13 @@ def _linear(indices: Tensor, size: Sequence[int]) -> Tensor:
 
 @composite(method=False)
 def sparse_coo_tensor(
-    indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
+    indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False,
     check_invariants=None, is_coalesced=None, layout=None,
 ):  # fmt: skip
     """A sparse tensor in coordinate form.
 
     Args:
-        indices: ``(sparse dimensions, entries)``, integers; or the size of one without entries, if it is all there is.
+        indices: ``(sparse dimensions, entries)``, integers; without ``values``, the size of a tensor without entries.
         values: ``(entries, *dense dimensions)``; those of a place that occurs several times add up.
         size: of the whole; the smallest that fits by default.
         dtype: of the values.
@@ -239,7 +287,7 @@ def sparse_coo_tensor(
     if device is not None:
         _core.require_device(device)
     if values is None:
-        size = tuple(indices if size is None else size)
+        size = _core.whole_numbers(indices if size is None else size, "sparse_coo_tensor", "size")
         indices, values = _core.empty((len(size), 0), _core.int64), _core.empty((0,), dtype)
     indices = indices if isinstance(indices, Tensor) else tensor(indices)
     indices = indices.to(_core.int64)
@@ -299,7 +347,9 @@ def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=
     if n < input.dim():
         mask = mask.flatten(n).any(-1)
     rows = mask.nonzero().t()
-    return make(rows.contiguous(), input[tuple(rows.unbind(0))], input.shape, True)
+    made = make(rows.contiguous(), input[tuple(rows.unbind(0))], input.shape, True)
+    made._dense = input if made._v.requires_grad else None
+    return made
 
 
 @composite()
@@ -324,6 +374,10 @@ def sparse_mask(input, mask):
         )
     values = to_dense(input)[tuple(mask._i.unbind(0))] if mask.sparse_dim() else to_dense(input)
     return make(mask._i, values, mask.shape, True)
+
+
+_core.install("sparse_dim", lambda self: 0)
+_core.install("dense_dim", lambda self: self.dim())
 
 
 @composite()
@@ -378,7 +432,8 @@ def _add(input, other, *, alpha=1, out=None):
     values = other._v if alpha == 1 else other._v * alpha
     if input.sparse_dim() != other.sparse_dim():
         raise RuntimeError("add: expected 'self' and 'other' to have same number of sparse dimensions")
-    return make(cat([input._i, other._i], 1), cat([input._v, values]), input.shape)
+    both = make(cat([input._i, other._i], 1), cat([input._v, values]), input.shape)
+    return both.coalesce() if input._coalesced and other._coalesced else both
 
 
 def _add_into(dense: Tensor, sparse: SparseTensor, alpha: Any) -> Tensor:
@@ -390,6 +445,8 @@ def _add_into(dense: Tensor, sparse: SparseTensor, alpha: Any) -> Tensor:
 @_rule("add_", "__iadd__")
 def _add_(input, other, *, alpha=1):
     if _is_sparse(input):
+        if not _is_sparse(other):
+            raise RuntimeError("add_(): of a dense tensor to a sparse one, whose sum is dense; use add()")
         return _become(input, _add(input, other, alpha=alpha))
     return _add_into(input, other, alpha)
 
@@ -402,19 +459,28 @@ def _scaled(name: str) -> None:
     """``x * number`` and ``x / number``, and in place."""
 
     def form(input: Any, other: Any, **kwargs: Any) -> SparseTensor:
-        x, number = (input, other) if _is_sparse(input) else (other, input)
+        x, number = (input, other) if _is_sparse(input) or name == "div" else (other, input)
+        if not _is_sparse(x):
+            raise NotImplementedError("div(): by a sparse tensor, where every element but those it keeps is 0")
         if name == "mul" and _is_sparse(number) and number.shape == x.shape:
             x, number = x.coalesce(), number.to_dense()  # where one of them has no entry, the product has none
         if isinstance(number, Tensor) and number.dim():
-            if name == "mul" and not _is_sparse(number) and number.shape == x.shape:
-                return _with(x, x._v * number[tuple(x._i.unbind(0))])
+            if name == "mul" and not _is_sparse(number) and number.dim() <= x.dim():
+                return _with(x, x._v * number.expand(x.shape)[tuple(x._i.unbind(0))])
             raise NotImplementedError(
                 f"{name}(): a sparse tensor and one of sizes {tuple(number.shape)}; use .to_dense()"
             )
         return _with(x, getattr(x._v, name)(number, **kwargs))
 
-    RULES[name] = form
-    RULES[name + "_"] = lambda input, other, **kwargs: _become(input, form(input, other, **kwargs))
+    def in_place(input: SparseTensor, other: Any, **kwargs: Any) -> SparseTensor:
+        return _become(input, form(input, other, **kwargs))
+
+    RULES[name], RULES[name + "_"] = form, in_place
+
+
+@_rule("mul_conj")
+def _mul_conj(input, other):
+    return RULES["mul"](input, other.conj() if isinstance(other, Tensor) else other.conjugate())
 
 
 _scaled("mul")
@@ -429,8 +495,10 @@ def _of_values(name: str, linear: bool) -> None:
         x = input if linear else input.coalesce()
         return _with(x, getattr(x._v, {"conj": "conj_physical"}.get(name, name))(*args, **kwargs))
 
-    RULES[name] = form
-    RULES[name + "_"] = lambda input, *args, **kwargs: _become(input, form(input, *args, **kwargs))
+    def in_place(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        return _become(input, form(input, *args, **kwargs))
+
+    RULES[name], RULES[name + "_"] = form, in_place
 
 
 for _name in ("neg", "conj", "real", "imag", "nan_to_num"):
@@ -441,17 +509,17 @@ for _name in ("abs", "sqrt", "square", "pow", "sign", "relu", "tanh", "sin", "as
 
 
 @_rule("clone", "contiguous", "detach_copy")
-def _clone(input, **kwargs):
+def _clone(input: SparseTensor, **kwargs):
     return make(input._i.clone(), input._v.clone(), input.shape, input._coalesced)
 
 
 @_rule("detach", "detach_")
-def _detach(input):
-    return make(input._i, input._v.detach(), input.shape, input._coalesced)
+def _detach(input: SparseTensor):
+    return input._detached()
 
 
 @_rule("to", "type", "_to_copy")
-def _to(input, *args, **kwargs):
+def _to(input: SparseTensor, *args, **kwargs):
     return _with(input, input._v.to(*args, **kwargs))
 
 
@@ -460,7 +528,7 @@ for _name in ("float", "double", "half", "bfloat16", "cpu"):
 
 
 @_rule("zero_")
-def _zero(input):
+def _zero(input: SparseTensor):
     return _become(input, make(input._i[:, :0], input._v[:0], input.shape, True))
 
 
@@ -474,30 +542,35 @@ def _copy(input, src, non_blocking=False):
 
 
 @_rule("requires_grad_")
-def _requires_grad(input, requires_grad=True):
+def _requires_grad(input: SparseTensor, requires_grad=True):
     input._v.requires_grad_(requires_grad)
     return input
 
 
 @_rule("sum")
-def _sum(input, dim=None, keepdim=False, *, dtype=None):
+def _sum(input: SparseTensor, dim=None, keepdim=False, *, dtype=None):
     if dim is None or dim == ():
         return input._v.sum(dtype=dtype)
     return to_sparse(input.to_dense().sum(dim, keepdim, dtype=dtype))
 
 
 @_rule("norm", "vector_norm", "linalg_vector_norm")
-def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, ord=None):
+def _norm(input: SparseTensor, p="fro", dim=None, keepdim=False, dtype=None, ord=None):
     if dim is not None:
         return input.to_dense().norm(p, dim, keepdim, dtype=dtype)
     order = p if ord is None else ord
     return input.coalesce()._v.norm(2 if order == "fro" else order, dtype=dtype)
 
 
-@_rule("t", "transpose", "swapaxes")
-def _transpose(input, dim0=0, dim1=1):
+@_rule("t")
+def _t(input: SparseTensor):
+    return _transpose(input, 0, 1)
+
+
+@_rule("transpose", "swapaxes")
+def _transpose(input: SparseTensor, dim0, dim1):
     n = input.sparse_dim()
-    a, b = dim0 % max(input.dim(), 1), dim1 % max(input.dim(), 1)
+    a, b = (_wrap(d, input.dim(), "transpose") for d in (dim0, dim1))
     if max(a, b) >= n:
         raise RuntimeError(f"transpose: expected sparse dimensions (below {n}), got {dim0} and {dim1}")
     order, size = list(range(n)), list(input.shape)
@@ -506,11 +579,19 @@ def _transpose(input, dim0=0, dim1=1):
     return make(input._i[order], input._v, size)
 
 
-@_rule("mm", "matmul", "mv", "spmm")
+@_rule("mv")
+def _mv(input, vec):
+    if vec.dim() != 1:
+        raise RuntimeError(f"mv: expected a vector, got sizes {tuple(vec.shape)}")
+    return _mm(input, vec)
+
+
+@_rule("mm", "matmul", "spmm")
 def _mm(input, mat2, *, out=None):
     """``sparse @ dense``: each entry sends a multiple of a row."""
+    expect_tensors("mm", input=input, mat2=mat2)
     if not _is_sparse(input):
-        return _mm(_transpose(mat2), input.t() if input.dim() > 1 else input).t()
+        return _mm(_t(mat2), input.t() if input.dim() > 1 else input).t()
     right = mat2.to_dense() if _is_sparse(mat2) else mat2
     if input.dim() != 2 or input.sparse_dim() != 2:
         raise RuntimeError(f"mm: expected a sparse matrix, got sizes {tuple(input.shape)}")
@@ -523,6 +604,19 @@ def _mm(input, mat2, *, out=None):
     scale = input._v.reshape(-1, *(1,) * (right.dim() - 1))
     result = index_add(right.new_zeros((input.shape[0], *right.shape[1:])), 0, rows, scale * right[columns])
     return to_sparse(result) if _is_sparse(mat2) else result
+
+
+@_rule("rmatmul", "__rmatmul__")
+def _rmatmul(input, other):
+    return _mm(other, input)
+
+
+@_rule("linear")
+def _linear_layer(input, weight, bias=None):
+    rows = input.flatten(0, -2) if input.dim() > 2 else input
+    result = _mm(rows, weight.t() if weight.dim() > 1 else weight)
+    result = result.reshape(*input.shape[:-1], *weight.shape[:-1])
+    return result if bias is None else result + bias
 
 
 @_rule("bmm")
@@ -591,7 +685,7 @@ for _name in (
 
 
 @_rule("unsqueeze")
-def _unsqueeze(input, dim):
+def _unsqueeze(input: SparseTensor, dim):
     n = input.sparse_dim()
     dim = dim + input.dim() + 1 if dim < 0 else dim
     if not 0 <= dim <= input.dim():
@@ -603,6 +697,14 @@ def _unsqueeze(input, dim):
     return make(indices, input._v, size, input._coalesced)
 
 
+@_rule("unbind")
+def _unbind(input, dim=0):
+    return tuple(input.select(dim, i) for i in range(input.shape[dim]))
+
+
+RULES["__iter__"] = lambda input: iter(_unbind(input))
+
+
 @_rule("stack")
 def _stack(tensors, dim=0):
     return _cat([_unsqueeze(x.to_sparse_coo(), dim) for x in tensors], dim)
@@ -610,7 +712,8 @@ def _stack(tensors, dim=0):
 
 @_rule("addmm")
 def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
-    return input * beta + _mm(mat1, mat2) * alpha
+    product = _mm(mat1, mat2) if _is_sparse(mat1) or _is_sparse(mat2) else mat1 @ mat2
+    return input * beta + product * alpha
 
 
 @_rule("numel")
@@ -620,11 +723,12 @@ def _numel(input):
 
 @_rule("is_same_size")
 def _same_size(input, other):
+    expect_tensors("is_same_size", input=input, other=other)
     return input.shape == other.shape
 
 
 @_rule("zeros_like")
-def _zeros_like(input, **kwargs):
+def _zeros_like(input: SparseTensor, **kwargs):
     return _zero(_clone(input))
 
 

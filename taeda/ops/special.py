@@ -112,18 +112,17 @@ zeta.vjp(
 )
 
 
-@composite(method=False)
-def polygamma(n, input, *, out=None):
+@composite(method=False, out=True, out_aligned=("input",))
+def polygamma(n, input):
     """The derivative of order ``n`` of :func:`digamma`, for ``n >= 0``: ``(-1)^(n+1) n! zeta(n + 1, input)``."""
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got n={n}")
     if n == 0:
-        return digamma(input) if out is None else digamma(input, out=out)
+        return digamma(input)
     if n == 1:
-        return trigamma(input) if out is None else trigamma(input, out=out)
+        return trigamma(input)
     factorial = float(math.factorial(n)) if n <= 170 else math.inf  # 171! is beyond float64
-    result = mul(zeta(float(n + 1), input), factorial if n % 2 else -factorial)
-    return result if out is None else out.copy_(result)
+    return mul(zeta(float(n + 1), input), factorial if n % 2 else -factorial)
 
 
 def _polygamma_method(input, n):
@@ -214,11 +213,10 @@ def entr(input):
 entr.vjp(input=lambda g, input: neg(mul(g, add(log(input), 1))))
 
 
-@composite(method=False)
-def log_ndtr(input, *, out=None):
+@composite(method=False, out=True, out_aligned=("input",))
+def log_ndtr(input):
     """``log(ndtr(input))``, accurate in the lower tail."""
-    result = log_ndtr_(input)
-    return result if out is None else out.copy_(result)
+    return log_ndtr_(input)
 
 
 @pointwise(promote="float", dtypes=("float",), method=False, inplace=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from .._core import Tensor
 from .creation import arange, ones
 from .fft import fft_c2c, fft_c2r, fft_r2c
+from .reduction import extent
 from .shape import pad
 from .table import composite
 
@@ -48,7 +50,7 @@ def stft(
     hop_length=None,
     win_length=None,
     window=None,
-    center=True,
+    center: Any = True,
     pad_mode="reflect",
     normalized=False,
     onesided=None,
@@ -210,7 +212,7 @@ def istft(
     y, envelope = y[:, start:end], envelope[:, start:end]
     if envelope.numel() == 0:
         raise RuntimeError(f"{where}: no points are left between start {start} and end {end}")
-    least = float(envelope.detach().abs().min())
+    least = extent(envelope.detach().abs())[0]
     if least < 1e-11:
         raise RuntimeError(
             f"{where}: window overlap add min: {least}: the windows leave points of the signal uncovered"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 from .. import _core
 from .._core import Tensor
-from .creation import ones, ones_like
+from .creation import full_like, ones, ones_like
 from .indexing import where
 from .joining import cat
 from .matmul import matmul
+from .pointwise import lerp
 from .reduction import extent
 from .sorting import sort
 from .table import composite, primitive
@@ -131,7 +131,7 @@ def _check_weights(name, weights, n):
         raise RuntimeError(
             f"cov(): expected {name} to have the same numel as there are observations ({n}), got {weights.numel()}"
         )
-    if n and bool((weights < 0).any()):
+    if n and extent(weights)[0] < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -172,9 +172,10 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     ordered = sort(x, -1)[0]
     n = x.shape[-1]
     missing = x.isnan()
-    count = (~missing).sum(-1, keepdim=True) if ignore_nan else None
-    rank = q.reshape(-1) * ((count - 1).clamp(min=0) if ignore_nan else n - 1)
-    rank = rank.expand(*x.shape[:-1], q.numel())
+    if ignore_nan:  # where all are NaN, the first of them
+        rank = q.reshape(-1) * ((~missing).sum(-1, keepdim=True) - 1).clamp(min=0)
+    else:  # the last is NaN where there is one
+        rank = where(missing.any(-1, keepdim=True), float(n - 1), q.reshape(-1) * (n - 1))
     low = rank.floor()
     if interpolation == "lower":
         rank = low
@@ -182,13 +183,10 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
         rank = low = rank.ceil()
     elif interpolation == "nearest":
         rank = low = rank.round()
-    below = ordered.gather(-1, low.long())
+    result = ordered.gather(-1, low.long())
     if interpolation in ("linear", "midpoint"):
         above = ordered.gather(-1, rank.ceil().long())
-        fraction = (rank - low) if interpolation == "linear" else where(rank > low, 0.5, 0.0).to(x.dtype)
-        below = below + (above - below) * fraction
-    bad = missing.all(-1, keepdim=True) if ignore_nan else missing.any(-1, keepdim=True)
-    result = below.masked_fill(bad, math.nan)
+        result = lerp(result, above, (rank - low) if interpolation == "linear" else full_like(rank, 0.5))
     if keepdim:
         shape = [1] * input.dim() if whole else [1 if d == dim % input.dim() else s for d, s in enumerate(input.shape)]
         result = result.movedim(-1, 0).reshape([q.numel(), *shape])
@@ -215,7 +213,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
 _FEW = 2048  # comparisons that are sooner made than a sort is
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", also={"element": "elements", "test_element": "test_elements"})
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of ``test_elements``; either may be a number."""
     if not isinstance(elements, Tensor):
@@ -272,6 +270,10 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         raise RuntimeError(
             f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got {len(spacings)}"
         )
+    if input.dtype is _core.uint8:
+        raise RuntimeError(
+            "torch.gradient does not support uint8 input: differences would wrap around; convert it first"
+        )
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     return tuple(_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True))
@@ -283,7 +285,9 @@ def _slope(x, d, h, edge_order):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     if not isinstance(h, Tensor) or not h.dim():
         return _even_slope(x, d, h, edge_order)
-    at = h.to(x.dtype)
+    if h.dim() != 1 or h.shape[0] != n:
+        raise RuntimeError(f"torch.gradient expected {n} coordinates along dimension {d}, got shape {list(h.shape)}")
+    at = h if h.is_floating_point() or h.is_complex() else h.to(_core.get_default_dtype())
     gaps = (at[1:] - at[:-1]).reshape([-1 if i == d % x.dim() else 1 for i in range(x.dim())])
     rise = (x.narrow(d, 1, n - 1) - x.narrow(d, 0, n - 1)) / gaps
     if n == 2:

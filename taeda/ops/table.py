@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import _core
 from .._core import HELPERS, REQUIRED, Composite, Op, Tensor, install
-from .older import read_again
+from .older import as_today
 
 #: Every op and composite by public name.
 OPS: dict[str, Any] = {}
@@ -182,7 +182,8 @@ def pointwise(
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
         traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``,
-            ``one_dtype`` (operands of two dtypes are refused), ``float8`` (takes those too, as few ops do).
+            ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused), ``float8`` (takes those
+            too, as few ops do).
     """
     if promote == "compare":
         promote, out = "type", "bool"
@@ -231,6 +232,7 @@ def primitive(
     method: bool = True,
     inplace: bool = False,
     name: str | None = None,
+    decomposition: Callable | None = None,
     **traits,
 ):
     """Declare an op whose body is Python that launches kernels.
@@ -246,12 +248,21 @@ def primitive(
         out: whether there is an ``out=`` form, and of which dtypes ``out`` may be: True
             for those that the result can be cast to (``"type"``: others are a TypeError), ``"same"`` for the result's own,
             ``"any"``, or names of dtypes.
+        out_apart, out_aligned: names of arguments that ``out`` may not share memory with, or only element for element
+            (the others may lie anywhere: results are made before they are written).
+        dtype_of_out: where the argument ``dtype`` is None, the op computes in the dtype of ``out``.
         inplace: make ``name_``, which copies the result back (for ops that keep shape and dtype).
+        decomposition: the same in public ops, a function that asks for arguments by name. It runs in place of the body
+            where an op that has no derivative of its own is differentiated, and for a batch that has no rule.
     """
 
     def declare(function):
         names, _, _, _ = _parameters(function)
         spread = -1 if variadic is None else names.index(variadic)
+        computes = body
+        if decomposition is not None:
+            traits["decomposition"] = decomposition
+            computes = _or_decomposed(body or function, decomposition, names)
         shared = {
             **traits,
             "outputs": tuple(outputs),
@@ -267,7 +278,7 @@ def primitive(
         op = _make(
             function,
             kind,
-            body,
+            computes,
             name=label,
             variadic=spread,
             has_out=bool(out),
@@ -279,7 +290,7 @@ def primitive(
             form = _make(
                 function,
                 kind,
-                body,
+                computes,
                 inplace=True,
                 name=label + "_",
                 variadic=spread,
@@ -295,11 +306,30 @@ def primitive(
     return declare
 
 
+def _or_decomposed(body: Callable, decomposition: Callable, names: Sequence[str]) -> Callable:
+    """``body``; its decomposition where recording is on, as it is for an op without a derivative, and an operand requires
+    grad."""
+    wanted = [names.index(name) for name in asked_for(decomposition)]
+
+    def compute(*args):
+        if _core.is_grad_enabled() and any([isinstance(x, Tensor) and x.requires_grad for x in args]):
+            return decomposition(*[args[i] for i in wanted])
+        return body(*args)
+
+    return compute
+
+
+def asked_for(function: Callable) -> tuple[str, ...]:
+    """The names of a function's positional parameters."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
 def _copy_back(function: Callable, name: str) -> None:
     """The in-place form of something that is computed out of place."""
 
     def form(input, *args, **kwargs):
-        recorded = isinstance(input, Tensor) and input.requires_grad and _core.is_grad_enabled()
+        expect_tensors(f"{name}_", input=input)
+        recorded = input.requires_grad and _core.is_grad_enabled()
         result = function(input.clone() if recorded else input, *args, **kwargs)
         if result.dtype is not input.dtype and not can_cast(result.dtype, input.dtype):
             raise RuntimeError(
@@ -315,7 +345,7 @@ def _copy_back(function: Callable, name: str) -> None:
     form.__doc__ = f"In-place form of :func:`{name}`."
     form.__module__ = function.__module__
     form.__wrapped__ = inspect.unwrap(function)  # type: ignore[attr-defined]
-    _register(name + "_", form, True)
+    _register(name + "_", Composite(form, **checked(form)), True)
 
 
 def view(
@@ -341,7 +371,7 @@ def composite(
     inplace: bool = False,
     out: bool | str | Sequence[str] = False,
     names: Sequence[str] = (),
-    meta: str = "",
+    **traits: Any,
 ):
     """Declare a function written in other ops: no kernel and no derivative of its own.
 
@@ -351,15 +381,17 @@ def composite(
         out: give the function, though not the method, an ``out=`` form; of which dtypes ``out`` may be is said as for
             :func:`primitive`.
         names: aliases.
-        meta: the trait of that name.
+        traits: attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``; ``also``,
+            PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``).
+        takes_classes: arguments that are classes (``float``) reach the function, where they mean dtypes elsewhere.
     """
 
     def declare(function):
-        if meta:
-            function.meta = meta
+        vars(function).update(traits)
         checks = checked(function)
         plain = Composite(function, **checks)
-        public = Composite(with_out(function, out), **checks) if out else plain
+        of_out = {name: value for name, value in traits.items() if name.startswith("out_")}
+        public = Composite(with_out(function, out, **of_out), **checks) if out else plain
         for name in (function.__name__, *names):
             _register(name, public, False)
             if method:
@@ -372,20 +404,24 @@ def composite(
     return declare
 
 
-def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True) -> Callable:
-    """``function`` with a keyword ``out``, which the result is written to."""
+def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True, **traits: Any) -> Callable:
+    """``function`` with a keyword ``out``, which the result is written to; ``traits`` as of :func:`primitive`."""
+
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def form(*args, out=None, **kwargs):
         result = function(*args, **kwargs)
-        return result if out is None else write_out(form, out, result)
+        if out is None:
+            return result
+        given = signature.bind(*args, **kwargs).arguments if traits else {}
+        return write_out(form, out, result, given)
 
-    signature = inspect.signature(function)
     kept = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     extra = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
     form.has_out = True  # type: ignore[attr-defined]
     form.without_out = function  # type: ignore[attr-defined]  # a call that names no `out` goes there at once
-    form.out_dtype = out_dtype  # type: ignore[attr-defined]
+    form.traits = {"out_dtype": out_dtype, **traits}  # type: ignore[attr-defined]
     form.__signature__ = signature.replace(parameters=[*kept, extra])  # type: ignore[attr-defined]
     return form
 
@@ -403,7 +439,7 @@ def spread(given: tuple, named: Any = None) -> Any:
     """Sizes that were given one by one, as one sequence, or by name."""
     if named is not None:
         if given:
-            raise TypeError("got sizes twice: by position and as size=")
+            raise TypeError("got sizes twice: by position and by name")
         return (named,) if is_index(named) else named
     return given[0] if len(given) == 1 and not is_index(given[0]) else given
 
@@ -582,12 +618,17 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
     return build_pointwise(body, outs, ins, compute, classes, op.name)
 
 
-def write_out(op: Any, out: Any, result: Any) -> Any:
+def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
     """Put ``result`` into ``out``, which is resized where it has another shape.
 
+    Args:
+        op: an op, or a function made by :func:`with_out`.
+        out: a tensor, or as many as there are results.
+        result: what the op made.
+        arguments: of an op all of them, in order; of a function those given, by name.
     Raises:
-        RuntimeError: ``out`` has a dtype that the op does not write, or elements that share memory, or a derivative is
-            asked for.
+        RuntimeError: ``out`` has a dtype that the op does not write, or elements that share memory with each other or, as
+            the op does not allow, with an argument; or a derivative is asked for.
         TypeError: ``out`` is not a tensor, or not as many as there are results.
     """
     label = getattr(op, "name", None) or op.__name__
@@ -596,9 +637,22 @@ def write_out(op: Any, out: Any, result: Any) -> Any:
             raise TypeError(
                 f"{label}(): argument 'out' must be a tuple of {len(result)} Tensors, got {type(out).__name__}"
             )
-        made = [write_out(op, o, r) for o, r in zip(out, result, strict=True)]
+        made = [write_out(op, o, r, arguments) for o, r in zip(out, result, strict=True)]
         kind = getattr(op, "traits", {}).get("result_type") or type(result)
         return kind(*made) if hasattr(kind, "_fields") else tuple(made)
+    check_out(op, label, out, result)
+    if out is result:
+        return out
+    if out.shape != result.shape:
+        _resize_out(out, result, isinstance(op, Op))
+    _check_sharing(op, label, out, arguments)
+    _core.copy_tensor(out, result)
+    _core.bump(out)
+    return out
+
+
+def check_out(op: Any, label: str, out: Any, result: Tensor) -> None:
+    """Refuse an ``out`` that can't take ``result``: no tensor, of another dtype, recorded, or with elements twice."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{label}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if _core.is_grad_enabled() and (result.requires_grad or out.requires_grad):
@@ -608,22 +662,34 @@ def write_out(op: Any, out: Any, result: Any) -> Any:
         )
     if result.dtype != out.dtype:
         _check_out_dtype(op, label, out, result)
-    if out is result:
-        return out
     if not out.is_contiguous() and any(n > 1 and step == 0 for n, step in zip(out.shape, out.stride(), strict=True)):
         raise RuntimeError(
             f"{label}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location. Please clone() the tensor before performing the operation."
         )
-    if out.shape != result.shape:
-        _resize_out(out, result, isinstance(op, Op))
-    _core.copy_tensor(out, result)
-    _core.bump(out)
-    return out
+
+
+def _check_sharing(op: Any, label: str, out: Tensor, arguments: Any) -> None:
+    """Raise where ``out``, with its final sizes, shares memory with an argument as the op's stanza does not allow."""
+    traits = getattr(op, "traits", {})
+    apart = traits.get("out_apart", ())
+    aligned = op.params[: traits["operands"]] if traits.get("pointwise") else traits.get("out_aligned", ())
+    if not apart and not aligned:
+        return
+    if not isinstance(arguments, dict):
+        arguments = dict(zip(op.params, arguments, strict=True))
+    for name in (*apart, *aligned):
+        given = arguments.get(name)
+        for x in given if isinstance(given, (tuple, list)) else (given,):
+            if isinstance(x, Tensor) and _core.memory_overlap(out, x) > (name not in apart):
+                raise RuntimeError(
+                    f"{label}: unsupported operation: some elements of the input tensor '{name}' and the written-to tensor "
+                    f"refer to a single memory location. Please clone() the tensor before performing the operation."
+                )
 
 
 def _check_out_dtype(op: Any, name: str, out: Tensor, result: Tensor) -> None:
-    rule = getattr(op, "traits", {}).get("out_dtype", getattr(op, "out_dtype", True))
+    rule = getattr(op, "traits", {}).get("out_dtype", True)
     if rule == "same" or (isinstance(rule, tuple) and out.dtype.name not in rule):
         raise RuntimeError(
             f"{name}(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead; make it with "
@@ -676,5 +742,5 @@ HELPERS.update(
     write_out=write_out,
     find_op=find_op,
     refused=refused,
-    read_again=read_again,
+    as_today=as_today,
 )

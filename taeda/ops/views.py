@@ -8,7 +8,7 @@ from .. import _core
 from .._core import Tensor, moves
 from .._core import tensor as core
 from .._warn import warn_once
-from .table import Ints, alias, composite, is_index, primitive, spread, view
+from .table import Ints, alias, checked, composite, is_index, primitive, spread, view
 
 # ---- dimensions ---------------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def _wrap(dim, n, name):
     return dim % m
 
 
-@view(core.view_squeeze)
+@view(core.view_squeeze, spreads="dim")
 def squeeze(input, dim=None):
     """A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
 
@@ -142,9 +142,9 @@ def broadcast_tensors(*tensors):
     return tuple(expand(x, shape) for x in tensors)
 
 
-def sum_to_size(input, *size):
+def sum_to_size(input, *args, size=None):
     """Sum over dimensions so that the result has sizes ``size``: the adjoint of :func:`expand`."""
-    shape = tuple(spread(size))
+    shape = tuple(spread(args, size))
     if tuple(input.shape) == shape:
         return input if shape else input.sum()
     lead = input.dim() - len(shape)
@@ -651,6 +651,8 @@ for _name, _getter, _setter in (
 
 def _replace(input, made):
     """Make ``input`` the view ``made``: an in-place change of sizes and strides, not of elements."""
+    if hasattr(made, "_replace"):
+        return made._replace(input)
     if not _core.is_grad_enabled() or not input.requires_grad:
         _core.set_data(input, made)
         return input
@@ -666,7 +668,8 @@ def _in_place_view(function, name):
     form.__name__ = form.__qualname__ = name
     form.__doc__ = f"In-place form of :func:`{name[:-1]}`: changes sizes and strides, moves nothing."
     form.meta = "form"  # type: ignore[attr-defined]
-    _core.install(name, form)
+    form.__wrapped__ = function  # type: ignore[attr-defined]
+    _core.install(name, _core.Composite(form, **checked(form)))
 
 
 for _function, _name in (

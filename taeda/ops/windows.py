@@ -173,8 +173,7 @@ def _older(name, text, formula):
         **options,
     ):
         values = formula(*extra, **options)
-        if not isinstance(window_length, int):
-            raise TypeError(f"{name}(): argument 'window_length' must be int, not {type(window_length).__name__}")
+        window_length = int(window_length)
         if window_length < 0:
             raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
         dtype = dtype or _core.get_default_dtype()

@@ -219,7 +219,7 @@ class ElementwiseOptimizer(Optimizer):
         before = [state[name] for name in names]
         work = p.clone() if differentiable else p
         if p.is_complex():
-            work, grad, *before = (taeda.view_as_real(t) for t in (work, grad, *before))
+            work, grad, *before = (taeda.view_as_real(t.resolve_conj()) for t in (work, grad, *before))
         after = self._rule(TensorMath, flags, scalars, work, grad, *before)
         if p.is_complex():
             after = [taeda.view_as_complex(t.contiguous()) for t in after]

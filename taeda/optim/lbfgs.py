@@ -35,7 +35,7 @@ def _cubic_minimum(a: _Point, b: _Point, bounds: tuple[float, float] | None = No
     return min(max(t, low), high)
 
 
-def _strong_wolfe(
+def _wolfe_step(
     evaluate: Callable[[float], _Point], start: _Point, t: float, d_norm: float, tolerance: float, limit: int,
     c1: float = 1e-4, c2: float = 0.9,
 ) -> tuple[_Point, int]:  # fmt: skip
@@ -160,7 +160,7 @@ class LBFGS(Optimizer):
             return _Point(t, loss, grad, float(grad.dot(direction)))
 
         tolerance = self.param_groups[0]["tolerance_change"]
-        return _strong_wolfe(evaluate, start, t, float(direction.abs().max()), tolerance, limit)
+        return _wolfe_step(evaluate, start, t, float(direction.abs().max()), tolerance, limit)
 
     def _direction(self, state: dict, grad: Tensor) -> Tensor:
         """Minus the approximate inverse Hessian times the gradient: the two-loop recursion."""

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import internals
+
 #: The version of PyTorch whose behaviour taeda follows.
 TORCH_VERSION = "2.13.0"
 
@@ -36,6 +38,9 @@ _OVERLAY = "taeda.standin.overlay"
 
 #: Packages of taeda that PyTorch does not have, or has with another meaning.
 _OWN = ("_core", "io", "kernels", "ops", "standin")
+
+#: Names of the package that are not those of ``torch``.
+_HIDDEN = (*_OWN, "types")
 
 
 def _version() -> str:
@@ -59,17 +64,26 @@ def _home(name: str) -> str | None:
     return None
 
 
+def _is_module(name: str) -> bool:
+    """Whether there is a ``torch.<name>`` to import."""
+    return _home(name) is not None or internals.has_module(name)
+
+
 def _lacking(name: str) -> str:
     return f"(taeda stands in for PyTorch here, and has no {name})"
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives the module of taeda that a name of torch stands for."""
+    """Gives the module of taeda that a name of torch stands for; without one, a module for the names of :mod:`.internals`."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str | None) -> None:
         self.home = home
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        if self.home is None:
+            module = types.ModuleType(spec.name, f"``{spec.name}``: what packages take from it.")
+            self.own: tuple[Any, Any] = spec, self
+            return module
         module = importlib.import_module(self.home)
         self.own = module.__spec__, module.__dict__.get("__loader__")
         return module
@@ -84,6 +98,8 @@ class _Loader(importlib.abc.Loader):
 
     def get_code(self, name: str) -> types.CodeType | None:
         """The code of the module, for ``-m torch.distributed.run``."""
+        if self.home is None:
+            return None
         spec = importlib.util.find_spec(self.home)
         loader = None if spec is None else spec.loader
         return loader.get_code(self.home) if isinstance(loader, importlib.abc.InspectLoader) else None
@@ -91,8 +107,10 @@ class _Loader(importlib.abc.Loader):
 
 def _torch_name(module: types.ModuleType) -> str:
     name = module.__name__
-    prefix = _OVERLAY if name.startswith(_OVERLAY) else "taeda"
-    return "torch" + name.removeprefix(prefix)
+    if name.startswith("torch."):  # one that is made for names of `internals`
+        return name
+    inner = name.removeprefix(_OVERLAY if name.startswith(_OVERLAY) else "taeda").removeprefix(".")
+    return f"torch.{_CLASSES_OF.get(inner, inner)}"
 
 
 def _name_what_is_missing(module: types.ModuleType) -> None:
@@ -101,6 +119,8 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
     if getattr(own, "standin", False):
         return
     public = _torch_name(module)
+    if not hasattr(module, "__path__") and internals.has_modules_in(public.removeprefix("torch.")):
+        module.__path__ = []
 
     def __getattr__(name: str) -> Any:
         if own is not None:
@@ -112,8 +132,14 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
             full = f"{public}.{name}"
             if full in sys.modules:
                 return sys.modules[full]
-            if _home(full.removeprefix("torch.")) is not None:
+            if _is_module(full.removeprefix("torch.")):
                 return importlib.import_module(full)
+            if name == "torch":  # PyTorch's modules import it
+                return sys.modules["torch"]
+            try:
+                return internals.find(public.removeprefix("torch."), name)
+            except AttributeError:
+                pass
             raise AttributeError(f"module '{public}' has no attribute '{name}' {_lacking(full)}", name=name, obj=module)
         raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'", name=name, obj=module)
 
@@ -130,10 +156,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not fullname.startswith("torch.") and fullname.partition(".")[0] != "functorch":
             return None
         home = _home(fullname.removeprefix("torch."))
-        if home is None:
+        if home is None and not internals.has_module(fullname.removeprefix("torch.")):
             raise ModuleNotFoundError(f"No module named '{fullname}' {_lacking(fullname)}", name=fullname)
-        found = importlib.util.find_spec(home)
-        is_package = found is not None and found.submodule_search_locations is not None
+        found = None if home is None else importlib.util.find_spec(home)
+        is_package = found is None or found.submodule_search_locations is not None
         spec = importlib.machinery.ModuleSpec(
             fullname, _Loader(home), origin=None if found is None else found.origin, is_package=is_package
         )
@@ -171,7 +197,7 @@ def _root() -> types.ModuleType:
     import taeda
 
     torch = types.ModuleType("torch", taeda.__doc__)
-    torch.__dict__.update({k: v for k, v in vars(taeda).items() if not k.startswith("__") and k not in _OWN})
+    torch.__dict__.update({k: v for k, v in vars(taeda).items() if not k.startswith("__") and k not in _HIDDEN})
     torch.__path__ = list(taeda.__path__)
     torch.__file__ = taeda.__file__
     spec = importlib.machinery.ModuleSpec("torch", _RootLoader(), origin=taeda.__file__, is_package=True)
@@ -180,17 +206,22 @@ def _root() -> types.ModuleType:
     sys.modules["torch"] = torch
     overlay = importlib.import_module(_OVERLAY)
     torch.__dict__.update({name: getattr(overlay, name) for name in overlay.__all__})
+    sys.modules["torch.ops"] = overlay.ops
     for name, dtype in overlay.DTYPES.items():
         torch.__dict__.setdefault(name, dtype)
 
     def __getattr__(name: str) -> Any:
         try:
-            if name in _OWN:
+            if name in _HIDDEN:
                 raise AttributeError
             value = getattr(taeda, name)
         except AttributeError:
-            if (not name.startswith("__") or name == "__config__") and _home(name) is not None:
+            if (not name.startswith("__") or name in ("__config__", "__future__")) and _is_module(name):
                 return importlib.import_module(f"torch.{name}")
+            try:
+                return internals.find("", name)
+            except AttributeError:
+                pass
             compiled = importlib.import_module("torch._C")
             if name in vars(compiled) and not name.startswith("_"):
                 return vars(compiled)[name]  # PyTorch shows what its compiled part has

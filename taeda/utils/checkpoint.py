@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, backward, enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
+from ..func.vmap import modes, vmap_modes
 from ..random import default_generator
+from ._selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",
@@ -71,6 +85,12 @@ def detach_variable(inputs: tuple) -> tuple:
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn where no tensor among ``inputs`` requires grad: then a checkpoint's function gets no gradients."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
 # ---- running a function again -------------------------------------------------------------------------------------------
 
 
@@ -88,7 +108,7 @@ class _SaveInputs(Function):
 
 
 class _Arguments:
-    """Arguments of a checkpointed function; its tensors are kept by a node of the graph."""
+    """Arguments of a checkpointed function; its tensors are kept by a node of the graph, under ``vmap`` as they are."""
 
     def __init__(self, args: tuple, kwargs: dict) -> None:
         self.names = tuple(kwargs)
@@ -96,6 +116,9 @@ class _Arguments:
         self.count = len(args)
         self.others = [None if isinstance(x, Tensor) else x for x in flat]
         self.places = [i for i, x in enumerate(flat) if isinstance(x, Tensor)]
+        self.modes = vmap_modes()
+        if self.modes:
+            self.others, self.places = flat, []
         anchor = _core.empty((0,)).requires_grad_()
         self.anchor = _SaveInputs.apply(anchor, *[flat[i] for i in self.places])
 
@@ -206,11 +229,11 @@ def _without_reentry(
     if not _core.is_grad_enabled():
         return function(*args, **kwargs)
     kept = _Arguments(args, kwargs)
-    state = default_generator.state_bytes() if preserve else None
+    surroundings = _Surroundings(preserve)
 
     def run_again() -> None:
         again, names = kept.get()
-        with _generator(state), second_context:
+        with modes(kept.modes) if kept.modes else contextlib.nullcontext(), surroundings.restored(), second_context:
             function(*again, **names)
 
     frame = _Frame(run_again, early, check, debug)
@@ -218,18 +241,29 @@ def _without_reentry(
         return function(*args, **kwargs)
 
 
-@contextlib.contextmanager
-def _generator(state: bytes | None) -> Iterator[None]:
-    """Within it random numbers come as they did in the first run."""
-    if state is None:
-        yield
-        return
-    now = default_generator.state_bytes()
-    default_generator.set_state_bytes(state)
-    try:
-        yield
-    finally:
-        default_generator.set_state_bytes(now)
+class _Surroundings:
+    """What the first run depends on beside its arguments: the precision of autocast and, if ``random``, random numbers."""
+
+    def __init__(self, random: bool) -> None:
+        self.random = default_generator.state_bytes() if random else None
+        self.autocast = {
+            "dtype": get_autocast_dtype("cpu"),
+            "enabled": is_autocast_enabled("cpu"),
+            "cache_enabled": is_autocast_cache_enabled(),
+        }
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Within it they are as they were."""
+        now = None if self.random is None else default_generator.state_bytes()
+        if self.random is not None:
+            default_generator.set_state_bytes(self.random)
+        try:
+            with autocast("cpu", **self.autocast):
+                yield
+        finally:
+            if now is not None:
+                default_generator.set_state_bytes(now)
 
 
 # ---- backward within backward -------------------------------------------------------------------------------------------
@@ -241,7 +275,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
         ctx.run_function = run_function
-        ctx.state = default_generator.state_bytes() if preserve_rng_state else None
+        ctx.surroundings = _Surroundings(preserve_rng_state)
         ctx.others = [None if isinstance(x, Tensor) else x for x in args]
         ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -260,7 +294,7 @@ class CheckpointFunction(Function):
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = t
         detached = detach_variable(tuple(args))
-        with _generator(ctx.state), enable_grad():
+        with ctx.surroundings.restored(), enable_grad():
             outputs = ctx.run_function(*detached)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]

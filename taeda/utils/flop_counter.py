@@ -8,8 +8,9 @@ from math import prod
 from typing import Any
 
 from .. import _core
-from .._core import Op, Tensor
+from .._core import Tensor
 from ..ops import flops as _formulas
+from ..ops.aten import native_name
 from ._pytree import tree_map
 from .module_tracker import ModuleTracker
 
@@ -32,7 +33,7 @@ class OpName(str):
 
 def _name_of(target: Any) -> str:
     """``aten.<name>`` of an op of the table, a function, or what ``torch.ops`` gives."""
-    name = getattr(target, "__name__", None) or str(target)
+    name = str(target) if hasattr(target, "namespace") else getattr(target, "__name__", None) or str(target)
     return name if name.startswith("aten.") else f"aten.{name}"
 
 
@@ -125,34 +126,6 @@ flop_registry: dict[OpName, Callable] = {
 # ---- counting --------------------------------------------------------------------------------------------------------
 
 
-def _product_name(a: Any, b: Any) -> str:
-    """What PyTorch makes of a product of these ranks."""
-    ranks = len(a), len(b)
-    if ranks in ((1, 1), (2, 1), (1, 2)):
-        return "dot" if ranks == (1, 1) else "mv"
-    return "mm" if len(b) <= 2 or len(a) <= 2 else "bmm"
-
-
-def _reported_name(op: Op, values: list) -> str:
-    """PyTorch's name of what ``op`` computes."""
-    if op.name in ("matmul", "__matmul__"):
-        return _product_name(values[0].shape, values[1].shape)
-    if op.name == "linear":
-        return "mm" if values[2] is None else "addmm"
-    return _RENAMED.get(op.name, op.name)
-
-
-_RENAMED = {
-    **{f"conv{t}{n}d": "convolution" for t in ("", "_transpose") for n in (1, 2, 3)},
-    "_convolution": "convolution",
-    "_conv_input": "convolution_backward",
-    "_conv_weight": "convolution_backward",
-    "_attention": "_scaled_dot_product_flash_attention",
-    "_attention_backward": "_scaled_dot_product_flash_attention_backward",
-    "_recurrent_layer": "addmm",
-}
-
-
 class _Counting:
     """The mode: adds up what is counted of every op."""
 
@@ -162,7 +135,7 @@ class _Counting:
         self.counter = counter
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        if _core.is_any_mode_active():
+        if _core.is_mode_active():
             return _core.pass_through(self, op, args, kwargs)
         given = self.counter.formulas.get(OpName(_name_of(op.name)))
         formula = op.traits.get("flops")
@@ -175,7 +148,7 @@ class _Counting:
         if given is not None:
             name, count = op.name, given(*args, out_val=result, **kwargs)
         else:
-            name = _reported_name(op, values)
+            name = native_name(op, values)
             if name == "convolution" and self.counter.mod_tracker.is_bw:
                 name = "convolution_backward"
             count = formula(*tree_map(_shape, (result, *values)))

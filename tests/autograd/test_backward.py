@@ -387,3 +387,39 @@ def test_gradients_that_were_asked_for_stay_as_they_were():
     g = taeda.ones(2, dtype=taeda.float64)
     (x + x + x.sin()).backward(g)
     assert g.tolist() == [1.0, 1.0]
+
+
+def test_any_iterable_will_do():
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    parts = {"x": x, "y": y}
+
+    def outputs():
+        return iter([x * 2, y * 3])
+
+    seed = [taeda.ones(2, dtype=taeda.float64)] * 2
+    for inputs in (parts.values(), (p for p in (x, y)), filter(lambda p: p.requires_grad, [x, y]), [x, y]):
+        got = autograd.grad(outputs(), inputs, (g for g in seed))
+        assert [g.tolist() for g in got] == [[2.0, 2.0], [3.0, 3.0]]
+    got = autograd.grad(outputs(), parts, seed)
+    assert list(got) == ["x", "y"] and got["y"].tolist() == [3.0, 3.0]
+    autograd.backward(outputs(), iter(seed), inputs=parts.values())
+    (x * 5).backward(seed[0], inputs=iter([x]))
+    assert x.grad.tolist() == [7.0, 7.0] and y.grad.tolist() == [3.0, 3.0]
+
+
+def test_inputs_must_be_some_and_a_dict_if_a_mapping():
+    from types import MappingProxyType
+
+    x = leaf(1.0)
+    for call in (lambda inputs: autograd.grad(x * 2, inputs), lambda inputs: autograd.backward(x * 2, inputs=inputs)):
+        with pytest.raises(RuntimeError, match="cannot be empty"):
+            call(iter([]))
+        with pytest.raises(TypeError, match="must be a dict"):
+            call(MappingProxyType({"x": x}))
+
+
+def test_older_name_of_grad_tensors():
+    x = leaf(1.0, 2.0)
+    with pytest.warns(FutureWarning, match="grad_variables"):
+        autograd.backward(x * 2, grad_variables=taeda.ones(2, dtype=taeda.float64))
+    assert x.grad.tolist() == [2.0, 2.0]

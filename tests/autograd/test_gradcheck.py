@@ -3,6 +3,7 @@
 import pytest
 
 import taeda
+from taeda import nn
 from taeda.autograd import Function, GradcheckError, gradcheck, gradgradcheck
 
 
@@ -131,3 +132,16 @@ def test_it_works_where_recording_is_off():
     with taeda.no_grad():
         assert gradcheck(lambda x: x.exp(), (leaf(1.0),))
         assert not taeda.is_grad_enabled()
+
+
+def test_the_function_gets_the_very_inputs():
+    """A parameter stays one: a module registers it, and the first derivative is asked for by walking the parameters."""
+
+    def by_module(w):
+        module = nn.Module()
+        module.w = w
+        (given,) = module.parameters()
+        return given.sin()
+
+    w = nn.Parameter(taeda.rand(3, dtype=taeda.float64))
+    assert gradcheck(by_module, (w,)) and gradgradcheck(by_module, (w,))

@@ -9,9 +9,10 @@ import pytest
 
 import taeda
 
-from .test_data import BOTH, both, dataset
-
 torch = pytest.importorskip("torch")
+
+from .test_data import BOTH, both, dataset  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 Point = collections.namedtuple("Point", "x y")

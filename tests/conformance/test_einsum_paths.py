@@ -76,3 +76,13 @@ def test_settings(monkeypatch):
 ])  # fmt: skip
 def test_arguments(arguments):
     compare("einsum", lambda T, x: T.einsum(*arguments(T, x)), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(10, 32, 4), (1, 3, 2)])
+def test_a_subscript_repeated_with_other_sizes(shape):
+    said = []
+    for f in (torch, taeda):
+        with pytest.raises(RuntimeError) as raised:
+            f.einsum("iij", f.ones(shape))
+        said.append(str(raised.value))
+    assert said[0] == said[1]

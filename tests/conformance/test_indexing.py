@@ -231,7 +231,7 @@ T.empty_strided((2, 3), (1, 2)).stride(); x.new_zeros(2); x.new_full((2,), 3.0);
 
 SHAPE = """T.flip(x, (0,)); T.flip(x, (1,)); T.flip(x, (0, 1)); T.flip(y, (0, 2)); T.flip(y, (1, 2)); T.flip(y, (1,)); T.flip(x.t(), (0,)); T.flip(x, (0, 0)); T.flip(x, (5,)); x.flip(0); x.flip(0, 1); T.flip(d, (2,)); T.flip(c, (1,)); T.flip(e, (0,))
 T.flip(m, (1,)); T.fliplr(x); T.flipud(x); T.fliplr(v); T.rot90(x); T.rot90(x, 2); T.rot90(x, -1); T.rot90(y, 1, (1, 2)); T.rot90(x, 1, (0, 0)); T.roll(x, 1); T.roll(x, 1, 0); T.roll(x, (1, -2), (0, 1)); T.roll(x, (1, 2), 0); T.roll(y, 3, 1)
-T.roll(v, 40, 0); T.roll(e, 1, 1); T.roll(x.t(), 2); x.repeat(2, 3); x.repeat(2, 1, 2); x.repeat((2, 3)); x.repeat(2); x.repeat(0, 2); v.repeat(3); T.tile(x, (2,)); T.tile(x, (2, 3)); T.tile(v, (2, 2)); x.tile(2, 1); x.repeat(-1, 2)
+T.roll(v, 40, 0); T.roll(e, 1, 1); T.roll(x.t(), 2); x.repeat(2, 3); x.repeat(2, 1, 2); x.repeat((2, 3)); x.repeat(2); x.repeat(0, 2); v.repeat(3); T.tile(x, (2,)); T.tile(x, (2, 3)); T.tile(v, (2, 2)); x.tile(2, 1); T.tile(x, dims=(2,)); x.tile(dims=(2, 3)); x[:1].sum_to_size(size=x[:1].shape); x.clone().resize_(size=(2, 1)); x.repeat(-1, 2)
 T.repeat_interleave(v, 2); T.repeat_interleave(x, 2, 1); T.repeat_interleave(x, L([1, 0, 2]), 0); T.repeat_interleave(L([1, 0, 2])); T.repeat_interleave(x, L([1, 2]), 0); T.repeat_interleave(x, 3); T.repeat_interleave(x, L([2]), 0); T.repeat_interleave(x, -1)
 F.pad(x, (1, 2)); F.pad(x, (1, 2, 3, 4)); F.pad(x, (1, 2), value=3.0); F.pad(x, (-1, 2)); F.pad(x, (-1, -1, 0, 1), value=2.0); F.pad(x, (1,)); F.pad(x, (1, 1, 1, 1, 1, 1)); F.pad(x, (-3, -3)); F.pad(y, (2, 1), mode="reflect"); F.pad(z, (2, 1, 1, 2), mode="reflect")
 F.pad(z, (2, 1, 1, 2), mode="replicate"); F.pad(z, (2, 1, 1, 2), mode="circular"); F.pad(y, (9, 1), mode="reflect"); F.pad(x, (1, 1), mode="foo"); F.pad(z, (0, 0, 2, 1), mode="reflect"); F.pad(z, (2, -1, -2, 1), mode="replicate"); F.pad(z, (-1, 2, 1, -1), mode="reflect"); F.pad(z, (1, -2, -1, 1), mode="circular"); F.pad(y, (1, 1, 2, 0), mode="replicate"); F.pad(y.transpose(0, 2), (1, 1), mode="circular"); F.pad(y, (7, 0), mode="replicate"); F.pad(m, (1, 1)); F.pad(d, (1, 1), value=3)"""
@@ -388,3 +388,13 @@ def test_padding_is_no_view(mode, pad):
     x = taeda.arange(8.0).reshape(1, 1, 8)
     taeda.nn.functional.pad(x, pad, mode).fill_(-9)
     assert x.flatten().tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("source", [(9, 20), (3, 1, 5), (4, 20, 5)], ids=str)
+def test_a_value_that_does_not_fit_is_refused_in_the_same_words(source):
+    said = []
+    for f in (torch, taeda):
+        with pytest.raises(RuntimeError) as raised:
+            f.ones(3, 20, 5)[1:] = f.ones(source)
+        said.append(str(raised.value))
+    assert said[0] == said[1]

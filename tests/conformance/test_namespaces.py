@@ -30,6 +30,56 @@ def test_dual_numbers():
     torch.testing.assert_close(torch.from_dlpack(got[2]), want[2])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_tangent_of_another_dtype(dtype):
+    def fn(t):
+        fw = __import__(f"{t.__name__}.autograd.forward_ad", fromlist=["x"])
+        x, d = t.arange(3.0, dtype=t.float64), t.ones(3, dtype=getattr(t, dtype))
+        with fw.dual_level():
+            dual = fw.make_dual(x, d)
+            assert fw.unpack_dual(dual).tangent is d
+            return fw.unpack_dual(dual.exp()).tangent.detach()
+
+    got, want = fn(taeda), fn(torch)
+    torch.testing.assert_close(torch.from_dlpack(got), want)
+
+
+def test_functions_with_a_jvp_alone():
+    def fn(t):
+        fw = __import__(f"{t.__name__}.autograd.forward_ad", fromlist=["x"])
+
+        class Scaled(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, factor, y):
+                ctx.result, ctx.factor = x.exp() * factor * y, factor
+                ctx.by_y = x.exp() * factor
+                return ctx.result
+
+            @staticmethod
+            def jvp(ctx, dx, dfactor, dy):
+                assert dfactor is None
+                out = ctx.result * dx + ctx.by_y * dy
+                del ctx.result, ctx.by_y
+                return out
+
+        t.manual_seed(0)
+        x, y, d, e = (t.randn(3, dtype=t.float64) for _ in range(4))
+        with fw.dual_level():
+            dual, other = fw.make_dual(x, d), fw.make_dual(y, e)
+            one = fw.unpack_dual(Scaled.apply(dual.sin(), 3.0, y).sum()).tangent
+            two = fw.unpack_dual(Scaled.apply(dual, 3.0, other)).tangent
+        assert t.autograd.gradcheck(
+            lambda x, y: Scaled.apply(x, 2.0, y), (x.requires_grad_(), y), check_forward_ad=True,
+            check_backward_ad=False, check_undefined_grad=False, check_batched_grad=False,
+        )  # fmt: skip
+        with pytest.raises((RuntimeError, NotImplementedError), match="must implement either the backward or vjp"):
+            Scaled.apply(x, 2.0, y).sum().backward()
+        return [one.detach(), two.detach()]
+
+    for got, want in zip(fn(taeda), fn(torch), strict=True):
+        torch.testing.assert_close(torch.from_dlpack(got), want)
+
+
 def test_dual_numbers_outside_a_level():
     from taeda.autograd import forward_ad
 
@@ -136,3 +186,57 @@ def test_aten_names_ops():
         assert relu(x).tolist() == torch.ops.aten.relu.default(torch.tensor([-1.0, 2.0])).tolist()
     with pytest.raises(AttributeError, match="no_such_op"):
         _ = taeda.ops.aten.no_such_op
+
+
+def test_tensors_and_storages_over_files_and_buffers(tmp_path):
+    def fn(t):
+        path = str(tmp_path / t.__name__)
+        with open(path, "wb") as file:
+            file.write(bytes(range(32)))
+        shared = t.from_file(path, True, 4, dtype=t.int32)
+        shared.add_(1)
+        private = t.from_file(path, size=2, dtype=t.int32)
+        private.zero_()
+        with pytest.raises(RuntimeError, match="smaller than the required mapping size"):
+            t.from_file(path, size=9)
+        with pytest.raises(RuntimeError, match="No such file"):
+            t.from_file(path + "x", size=1)
+        storages = [
+            t.IntStorage.from_file(path, False, 3), t.IntStorage.from_buffer(b"abcd1234", byte_order="big"),
+            t.ByteStorage.from_buffer(b"abc", count=2, offset=1), t.UntypedStorage.from_buffer(b"ab", dtype=t.int8),
+            t.Storage(2).fill_(3),
+        ]  # fmt: skip
+        with pytest.raises(RuntimeError, match="byte_order"):
+            t.FloatStorage.from_buffer(b"abcd")
+        return (
+            shared.tolist(),
+            private.tolist(),
+            [s.tolist() for s in storages],
+            isinstance(t.ones(1).storage(), t.Storage),
+        )
+
+    assert fn(taeda) == fn(torch)
+    assert taeda.nn.functional.grad is taeda.nn.grad
+
+
+def test_options_of_linear_cross_entropy_are_resolved_as_there():
+    from dataclasses import astuple
+    from itertools import product
+
+    def fn(t):
+        for rows, method, policy, dtype, where in product(
+            (None, 4),
+            (None, "auto", "aspect_ratio", "aspect_ratio:3"),
+            ("auto", "compact"),
+            ("float32", "bfloat16"),
+            (None, "cpu"),
+        ):
+            options = t.nn.LinearCrossEntropyOptions(batch_chunk_size=rows, chunking_method=method, acc_policy=policy)
+            try:
+                found = options._adjust(8, 4, 32, getattr(t, dtype), None if where is None else t.device(where))
+            except ValueError:
+                yield "ValueError"
+            else:
+                yield [str(value).rpartition(".")[2] for value in astuple(found)]
+
+    assert list(fn(taeda)) == list(fn(torch))

@@ -56,6 +56,8 @@ CASES = {
     "mT of a batch": lambda f, s: s.unsqueeze(0).mT,
     "csr mT": lambda f, s: s.to_sparse_csr().mT.to_sparse_coo(),
     "csr H": lambda f, s: (s.to_sparse_csr() * 1j).H.to_sparse_coo(),
+    "unbind": lambda f, s: f.unbind(s.coalesce(), 1)[2],
+    "iterated": lambda f, s: list(s.coalesce())[1],
     "sum": lambda f, s: s.sum(),
     "sum 0": lambda f, s: f.sparse.sum(s, 0),
     "sum 1": lambda f, s: f.sparse.sum(s, [1]),
@@ -81,6 +83,18 @@ def test_value(name):
         want, got = (CASES[name](f, sample(f)) for f in BOTH)
     assert got.is_sparse == want.is_sparse
     peer.close(dense(got), dense(want))
+
+
+def test_the_sum_of_coalesced_tensors_is_coalesced():
+    def kept(f):
+        a = sample(f).coalesce()
+        b = f.eye(2, 3).to_sparse()
+        c = a.clone().add_(a * a, alpha=2)
+        return [(s._nnz(), s.is_coalesced(), s._values().tolist()) for s in (a + b, a - a, c)] + [
+            (b + sample(f)).is_coalesced()
+        ]
+
+    assert kept(taeda) == kept(torch)
 
 
 def test_what_it_says_of_itself():

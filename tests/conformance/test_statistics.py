@@ -116,3 +116,16 @@ def test_copies_of_views():
         made = getattr(view_copies, name)(ours(x), *args)
         for part in made if isinstance(made, tuple) else (made,):
             assert part.untyped_storage() is not ours(x).untyped_storage()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.complex64])
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_gradient_between_coordinates_promotes(dtype, edge_order):
+    values, at = torch.tensor([4, 1, 1, 16, 2, 7]).to(dtype), torch.tensor([0.0, 1, 3, 4, 6, 9])
+    for where in (at, at.double(), at.long()):
+        want = torch.gradient(values, spacing=(where,), edge_order=edge_order)[0]
+        got = taeda.gradient(ours(values), spacing=(ours(where),), edge_order=edge_order)[0]
+        assert str(got.dtype).split(".")[1] == str(want.dtype).split(".")[1]
+        close(got, want, rtol=2e-3, atol=2e-3)
+    with pytest.raises(RuntimeError, match="uint8"):
+        taeda.gradient(taeda.tensor([1, 2, 3], dtype=taeda.uint8))

@@ -280,3 +280,34 @@ def test_pickle_and_copies(dtype):
     z[::2] = torch.arange(6.0).to(z.dtype)[1::2]
     z[1::2] = 1.5
     assert bits(y) == bits(z)
+
+
+def test_float4_is_stored_and_moved():
+    def fn(t):
+        pairs = t.arange(8, dtype=t.uint8).reshape(2, 4)
+        x = pairs.view(t.float4_e2m1fn_x2)
+        moved = [
+            x, x.clone(), x.t().contiguous(), x[0], x[:, 1:3].contiguous(), t.empty_like(x).copy_(x[0]), x.flip(0),
+            x.repeat(2, 1), x.index_select(0, t.tensor([1])), t.zeros(2, dtype=x.dtype), t.stack([x, x]), x.roll(1),
+        ]  # fmt: skip
+        refused = 0
+        for compute in (
+            lambda: x.to(t.float32), lambda: t.ones(2).to(x.dtype), lambda: x + x, lambda: x @ x.t(), lambda: x[0, 0].item(),
+            lambda: t.full((2,), 1, dtype=x.dtype), lambda: x.softmax(0), lambda: x.relu(), lambda: x.to(t.uint8), lambda: x.sum(),
+        ):  # fmt: skip
+            with pytest.raises((NotImplementedError, RuntimeError)):
+                compute()
+            refused += 1
+        d = x.dtype
+        facts = (
+            d.is_floating_point,
+            d.itemsize,
+            d.is_signed,
+            d.is_complex,
+            x.element_size(),
+            x.type(),
+            str(x).split(", dtype")[0],
+        )
+        return [m.view(t.uint8).tolist() for m in moved], refused, facts
+
+    assert fn(taeda) == fn(torch)

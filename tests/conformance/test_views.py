@@ -211,3 +211,25 @@ def test_gradient_of_the_only_piece(pieces):
     x = taeda.arange(3.0).reshape(1, 3).requires_grad_()
     (pieces(x)[0] * taeda.tensor([1.0, 2.0, 3.0])).sum().backward()
     assert x.grad.tolist() == [[1.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("write", ["zero_", "neg_", "mul_"])
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float64", "complex64"])
+def test_a_view_of_another_dtype_is_outside_the_graph(dtype, write):
+    """Writing through it changes the bytes and the version; neither it nor the gradient of the base knows of that."""
+
+    def program(f):
+        leaf = f.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        base = leaf * 1
+        other = base.view(getattr(f, dtype))
+        if write == "neg_" and dtype == "uint8":
+            other.fill_(3)
+        elif write == "mul_":
+            other.mul_(2)
+        else:
+            getattr(other, write)()
+        base.sum().backward()
+        bytes_ = base.detach().view(f.uint8).tolist()
+        return bytes_, base._version, other.requires_grad, other.grad_fn is None, leaf.grad.tolist()
+
+    assert program(taeda) == program(torch)

@@ -53,6 +53,22 @@ def test_statistics_and_peak():
     assert memory.memory_stats()["peak_allocated"] == before["allocated"]
 
 
+def test_empty_cache_keeps_a_slab_that_was_carved_further_since():
+    slabs = set()
+    begun = [memory._storage(3584)]
+    while begun[-1].data_ptr() // 65536 in slabs or len(begun) < 30:  # until the last one begins a slab of its own
+        slabs.add(begun[-1].data_ptr() // 65536)
+        begun.append(memory._storage(3584))
+    memory.empty_cache()
+    rest = [memory._storage(3584) for _ in range(40)]  # fills that slab, and others
+    assert any(s.data_ptr() // 65536 == begun[-1].data_ptr() // 65536 for s in rest)
+    memory.empty_cache()
+    before = memory.memory_stats()["reserved"]
+    del begun[-1]
+    memory.empty_cache()
+    assert memory.memory_stats()["reserved"] == before
+
+
 def test_empty_cache_gives_everything_unused_back():
     kept = [memory._storage(n) for n in (100, 5000, 1 << 21)]
     rest = [

@@ -121,7 +121,8 @@ def test_set_num_threads_refuses_nonsense():
 @pytest.mark.parametrize(
     "env, expected", [({"TAEDA_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5,2"}, 5)]
 )
-def test_environment_sets_the_number_of_threads(run_python, env, expected):
+def test_environment_sets_the_number_of_threads(run_python, monkeypatch, env, expected):
+    monkeypatch.delenv("TAEDA_NUM_THREADS", raising=False)
     code = "import taeda; print(taeda.get_num_threads())"
     assert int(run_python(code, **env)) == expected
 

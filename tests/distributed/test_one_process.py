@@ -191,6 +191,8 @@ def test_data_parallel(alone):
     assert model.weight.grad.tolist() == [[4, 4], [4, 4]]
     with pytest.raises(RuntimeError, match="not needed"):
         DistributedDataParallel(taeda.nn.ReLU())
+    logged = wrapped._get_ddp_logging_data()
+    assert logged["world_size"] == 1 and not logged.get("can_set_static_graph")
 
 
 def test_parameters_that_are_not_used(alone):

@@ -185,8 +185,19 @@ def test_vmap_indexing():
     close(vmap(lambda a: a[1:3, ::2])(x), x[:, 1:3, ::2])
     close(vmap(lambda a: a[taeda.tensor([2, 0])])(x), x[:, [2, 0]])
     close(vmap(lambda k: x[0][k])(i[:, None]), x[0][i[:, None]])
-    with pytest.raises(RuntimeError, match="a value per example"):
-        vmap(lambda a, k: a[k])(x, i)
+    close(vmap(lambda a, k: a[k])(x, i), x[taeda.arange(4), i])
+    close(vmap(lambda k: x[0][k])(i), x[0][i])
+    close(vmap(lambda k: vmap(lambda j: x[j, k])(taeda.arange(4)))(i), x[:, i].transpose(0, 1))
+    close(vmap(lambda a, k: a[..., k % 2])(x, i), x[taeda.arange(4), :, i % 2])
+    close(vmap(lambda a, k: a[None, k, :, None])(x, i), x[taeda.arange(4), i][:, None, :, None])
+    close(vmap(lambda a, k: a[k, k % 2])(x, i), x[taeda.arange(4), i, i % 2])
+
+    def put(a, k):
+        a = a.clone()
+        a[k] = 7.0
+        return a
+
+    close(vmap(put)(x, i), x.index_put((taeda.arange(4), i), taeda.tensor(7.0)))
 
 
 def test_vmap_refuses_what_depends_on_data():

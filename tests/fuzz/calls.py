@@ -98,7 +98,7 @@ class Call:
     """One random call: the function's name and its arguments; ``str`` tells them."""
 
     def __init__(self, family: str, seed: int, index: int):
-        self.rng = random.Random(f"{family} {seed} {index}")
+        self.rng, self.family = random.Random(f"{family} {seed} {index}"), family
         names = members(family)
         self.name = names[index % len(names)]
         self.function = public()[self.name]

@@ -21,6 +21,7 @@ HOMES: dict[str, Any] = {
     "signal.windows.": taeda.signal.windows,
     "sparse.": taeda.sparse,
     "masked.": taeda.masked,
+    "nested.": taeda.nested,
     "Tensor.": taeda.Tensor,
 }
 
@@ -31,7 +32,7 @@ FAMILIES = {
     ),
     "reduction": ("ops.reduction", "ops.statistics", "ops.scan", "ops.softmax", "ops.histogram", "masked"),
     "shape": ("ops.shape", "ops.joining", "ops.copies", "ops.views", "ops.view_copies", "ops.view_scatters"),
-    "indexing": ("ops.indexing", "items", "ops.sparse", "ops.compressed", "sparse"),
+    "indexing": ("ops.indexing", "items", "ops.sparse", "ops.compressed", "sparse", "nested"),
     "scatter": ("ops.scatter", "ops.segments"),
     "sort": ("ops.sorting",),
     "linalg": ("ops.linalg", "ops.matmul", "ops.einsum", "ops.contraction", "linalg"),

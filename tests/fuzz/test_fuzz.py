@@ -20,11 +20,11 @@ from families import FAMILIES, LEFT_OUT, members, public  # noqa: E402
 SECONDS = 60  # one call, kernels compiled on the way
 
 
-def fuzz(family: str, seed: int, count: int, seconds: int = SECONDS) -> list[str]:
-    """Run calls 0 to ``count``; what went wrong, one line a call."""
+def fuzz(family: str, seed: int, count: int, seconds: int = SECONDS, begin: int = 0) -> list[str]:
+    """Run calls ``begin`` to ``count``; what went wrong, one line a call."""
     home = str(Path(next(iter(find_spec("taeda").submodule_search_locations))).parent)
     path = os.pathsep.join((home, str(HERE), os.environ.get("PYTHONPATH", "")))
-    wrong, begin = [], 0
+    wrong: list[str] = []
     while begin < count:
         done = subprocess.run(
             [sys.executable, str(HERE / "worker.py"), family, str(seed), str(begin), str(count), str(seconds)],
@@ -47,8 +47,10 @@ def fuzz(family: str, seed: int, count: int, seconds: int = SECONDS) -> list[str
 
 def explain(family: str, seed: int, wrong: list[str]) -> str:
     from calls import Call
+    from kinds import Case
 
-    return "\n".join(f"{line}\n    {Call(family, seed, int(line.split()[1]))}" for line in wrong)
+    make = Case if family.startswith("kinds ") else Call
+    return "\n".join(f"{line}\n    {make(family, seed, int(line.split()[1]))}" for line in wrong)
 
 
 def test_everything_public_is_called_or_left_out_for_a_reason():
@@ -69,3 +71,23 @@ def test_sample(family):
 def test_sweep(family):
     wrong = fuzz(family, seed=1, count=10_000)
     assert not wrong, explain(family, 1, wrong)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sample_of_kinds(family):
+    from kinds import NAMES
+
+    several = len(members(family)) * len(NAMES)  # those before take one tensor
+    wrong = fuzz(f"kinds {family}", 0, 60) + fuzz(f"kinds {family}", 0, several + 60, begin=several)
+    assert not wrong, explain(f"kinds {family}", 0, wrong)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sweep_of_kinds(family):
+    """Every function with every kind alone, and 40 calls of each with several."""
+    from kinds import NAMES
+
+    wrong = fuzz(f"kinds {family}", seed=1, count=len(members(family)) * (len(NAMES) + 40))
+    assert not wrong, explain(f"kinds {family}", 1, wrong)

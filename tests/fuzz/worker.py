@@ -29,6 +29,7 @@ MISTAKES = (
 def main(family: str, seed: int, begin: int, end: int, seconds: int) -> None:
     from calls import Call
     from families import ASSERTS
+    from kinds import Case
 
     import taeda
 
@@ -39,7 +40,7 @@ def main(family: str, seed: int, begin: int, end: int, seconds: int) -> None:
     for index in range(begin, end):
         print(">", index, flush=True)
         signal.alarm(seconds)
-        call = Call(family, seed, index)
+        call = (Case if family.startswith("kinds ") else Call)(family, seed, index)
         try:
             call.run()
         except MISTAKES as error:

@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections import OrderedDict
 
+import numpy as np
 import pytest
 
 import taeda
@@ -125,6 +126,16 @@ def test_classes_that_the_user_allows():
     with serialization.safe_globals([Point]):
         assert loaded(data)["p"].x == 3
     assert serialization.get_safe_globals() == []
+
+
+def test_allowed_functions_are_given_allowed_classes():
+    array = np.arange(3, dtype=np.uint32)
+    data = saved({"state": array, "class": Point})
+    with serialization.safe_globals([type(array.__reduce__()[0]), Point]), pytest.raises(pickle.UnpicklingError):
+        loaded(data)
+    with serialization.safe_globals([array.__reduce__()[0], np.ndarray, np.dtype, type(array.dtype), Point]):
+        back = loaded(data)
+    assert back["class"] is Point and back["state"].dtype == array.dtype and (back["state"] == array).all()
 
 
 def test_arguments():

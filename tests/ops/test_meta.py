@@ -70,7 +70,6 @@ REFUSED = {
     "data": (RuntimeError, lambda t: setattr(t, "data", taeda.ones(2, 3))),
     "subclass": (NotImplementedError, lambda t: t.as_subclass(nn.Parameter)),
     "lazy module": (NotImplementedError, lambda t: nn.LazyLinear(3, device="meta")),
-    "backward": (NotImplementedError, lambda t: t.requires_grad_().sum().backward()),
 }
 
 
@@ -182,6 +181,20 @@ def test_module_gets_memory():
     assert m[0].weight.grad.shape == (4, 3)
 
 
+def test_the_class_of_a_parameter_makes_parameters():
+    meta = nn.Linear(3, 4).to("meta").weight
+    kind = type(meta)
+    assert kind.__name__ == "Parameter" and issubclass(kind, nn.Parameter) and vars(meta) == {}
+    for given in (taeda.ones(4, 3), taeda.empty(4, 3, device="meta")):
+        made = kind(given, requires_grad=False)
+        assert isinstance(made, nn.Parameter) and made.device == given.device and not made.requires_grad
+    assert type(kind(taeda.ones(2))) is nn.Parameter
+    for other in (copy.deepcopy(meta), pickle.loads(pickle.dumps(meta)), kind(meta)):
+        assert type(other) is kind and other.is_meta and other.requires_grad and other.shape == (4, 3)
+    assert repr(meta).startswith("Parameter containing:\ntensor(...")
+    assert type(meta.data) is type(meta + 1) is type(meta.detach()) is not kind
+
+
 def test_module_is_given_a_state():
     full = nn.Linear(3, 4)
     m = nn.Linear(3, 4, device="meta")
@@ -213,3 +226,13 @@ def test_files(zip_format):
     f.seek(0)
     assert taeda.load(f, map_location="meta")["t"].is_meta
     assert pickle.loads(pickle.dumps(m.weight)).shape == (4, 3)
+
+
+def test_storages_are_on_meta():
+    """They have a size, an address of 0, and no bytes that could be read or written."""
+    storage = _empty(2, 3).untyped_storage()
+    assert str(storage.device) == "meta" and storage.data_ptr() == 0 and storage.nbytes() == 24
+    assert str(storage.clone().device) == str(_empty(2, 3).storage().device) == "meta"
+    for use in (lambda: storage[0], storage.tolist, lambda: storage.fill_(1), storage.cpu, lambda: memoryview(storage)):
+        with pytest.raises((NotImplementedError, BufferError)):
+            use()

@@ -139,7 +139,7 @@ def test_empty():
 @pytest.mark.parametrize(
     ("fn", "kind", "words"),
     [
-        (lambda x: x.sum(2), IndexError, r"sum\(\).*\[-2, 1\].*got 2"),
+        (lambda x: x.sum(2), IndexError, r"sum: .*\[-2, 1\].*got 2"),
         (lambda x: x.sum((0, -2)), RuntimeError, "dim 0 appears multiple times"),
         (lambda x: x[:0].max(), RuntimeError, r"max\(\).*shape \(0, 3\)"),
         (lambda x: x[:0].amin(0), IndexError, r"amin\(\).*dim=0.*shape \(0, 3\)"),

@@ -71,6 +71,18 @@ def test_attention_and_recurrence():
     assert mode.get_total_flops() == 2 * (3 * 2) * 28 * (5 + 7)
 
 
+def test_beside_a_profile_and_another_counter():
+    x = taeda.randn(2, 5)
+    layer = taeda.nn.Linear(5, 7)
+    with taeda.profiler.profile() as prof, FlopCounterMode(display=False) as outer:
+        with FlopCounterMode(display=False) as mode:
+            layer(x)
+            taeda.func.vmap(lambda row: taeda.nn.functional.linear(row, layer.weight))(x)
+        layer(x)
+    assert mode.get_total_flops() == 2 * 2 * 2 * 5 * 7 and outer.get_total_flops() == 3 * 2 * 2 * 5 * 7
+    assert [e.name for e in prof.events()].count("aten::linear") >= 3
+
+
 def test_table(capsys):
     with FlopCounterMode():
         _net(taeda)(taeda.ones(4, 4, 8, 8))

@@ -1,5 +1,7 @@
 """Worker processes of the DataLoader and taeda.multiprocessing: deaths, errors, what is left behind, start methods."""
 
+import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -170,8 +172,56 @@ def test_leaving_early_ends_the_workers():
     assert not any(p.is_alive() for p in processes)
 
 
+# A worker that does not read the end of its pipe is terminated after some seconds: its exit code is not 0.
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_end_by_themselves_though_newer_ones_hold_their_pipe(method):
+    data = TensorDataset(taeda.arange(100.0))
+    loader = DataLoader(data, 2, num_workers=2, multiprocessing_context=method)
+    older, newer = iter(loader), None
+    processes = [w.process for w in older._workers]
+    for _ in range(3):
+        next(older)
+    newer = iter(loader)
+    del older
+    assert [p.exitcode for p in processes] == [0, 0]
+    processes = [w.process for w in newer._workers]
+    for _ in range(3):
+        next(newer)
+    del newer
+    assert [p.exitcode for p in processes] == [0, 0]
+
+
+def test_workers_end_with_a_loader_that_keeps_them():
+    loader = DataLoader(Made(pair), num_workers=2, multiprocessing_context="fork", persistent_workers=True)
+    assert len(list(loader)) == 20
+    processes = [w.process for w in loader._iterator._workers]
+    other = iter(DataLoader(Made(pair), num_workers=1, multiprocessing_context="fork"))
+    gc.collect()
+    gc.disable()
+    try:
+        del loader
+    finally:
+        gc.enable()
+    assert [p.exitcode for p in processes] == [0, 0]
+    assert len(list(other)) == 20
+
+
+def test_workers_end_after_an_exception_in_the_loop():
+    processes, others = [], []
+    loader = DataLoader(Made(pair), num_workers=2, multiprocessing_context="fork", pin_memory=True)
+    with pytest.warns(UserWarning, match="pin_memory"), contextlib.suppress(ValueError):
+        iterator = iter(loader)
+        processes += (w.process for w in iterator._workers)
+        for _ in iterator:
+            del iterator
+            others.append(iter(loader))
+            raise ValueError
+    assert [p.exitcode for p in processes] == [0, 0]
+
+
 PROGRAM = """
-import os, sys, time, taeda
+import os, signal, sys, time, taeda
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from taeda.utils.data import DataLoader
 class Slow:
     def __len__(self): return 1000

@@ -2,7 +2,7 @@
 
 Up to 8 J is its first two factors times a polynomial with positive coefficients, so its two roots there are met to the
 last place. Beyond, J and Y are the two projections of one modulus and phase (Abramowitz and Stegun 9.2.17, 9.2.28 to
-31); so are Ai and Bi left of -4.5 (10.4.67 and following). The polynomials are in ``bessel_tables.py``. float32 is done
+31); so are Ai and Bi left of -4.5 (10.4.67 and following). The polynomials are in ``bessel_tables.json``. float32 is done
 in float64.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 from math import factorial
 
 from ..ir import Value
-from . import bessel_tables as tables
 from .basic import abs, at_least, at_most, fma, like, poly, select
+from .coefficients import bessel_tables as tables
 from .exponential import INF, NAN, exp_negative, in_double, log, sqrt
 from .special import _bessel_i
 from .trigonometric import PI, _flip, cos, half_turns, sin

@@ -1,7 +1,7 @@
 """Exponentials, logarithms, powers and the hyperbolic functions, for float32 and float64 Values.
 
 Branch-free: every lane takes the same path, special values included. Arguments are reduced with two-part constants and
-fused multiply-adds; the polynomials are in ``tables.py``. Where float32 arithmetic would not hold 2 ulp the work is
+fused multiply-adds; the polynomials are in ``tables.json``. Where float32 arithmetic would not hold 2 ulp the work is
 done in float64 with the shorter ``middle`` polynomials, whose error is far below float32's.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 
 from ..ir import F32, F64, Value
-from . import piece_tables, tables
 from .basic import (
     MAGIC,
     MANTISSA,
@@ -37,6 +36,7 @@ from .basic import (
     to_14_bits,
     trunc,
 )
+from .coefficients import piece_tables, tables
 
 INF, NAN = float("inf"), float("nan")
 #: Beyond these exp overflows, and rounds to 0.

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import BOOL, Value
-from . import bessel_tables
 from .basic import abs, any_lane, at_least, at_most, copysign, fma, like, poly, select
+from .coefficients import bessel_tables
 from .exponential import INF, NAN, exp, expm1, in_double, log, pow, sqrt, table
 from .special import erfc, lgamma
 from .trigonometric import PI

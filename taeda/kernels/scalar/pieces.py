@@ -8,8 +8,8 @@ than one exponential, and need no division.
 from __future__ import annotations
 
 from ..ir import F32, Value
-from . import piece_tables
 from .basic import MAGIC, SIGNED, abs, at_most, copysign, fma, pick, select
+from .coefficients import piece_tables
 
 COUNT = 32
 

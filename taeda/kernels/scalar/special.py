@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..ir import BOOL, F32, F64, Value
-from . import bessel_tables, tables
 from .basic import (
     abs,
     any_lane,
@@ -19,6 +18,7 @@ from .basic import (
     scale,
     select,
 )
+from .coefficients import bessel_tables, tables
 from .exponential import (
     INF,
     NAN,

@@ -9,8 +9,8 @@ the last addition of each function rounds. Where a vector holds a lane beyond th
 from __future__ import annotations
 
 from ..ir import BOOL, F32, F64, I64, U64, Type, Value
-from . import tables
 from .basic import BIAS, MAGIC, MANTISSA, SIGNED, SMALLEST, abs, any_lane, at_most, copysign, fma, like, poly, select
+from .coefficients import tables
 from .exponential import _fast_two_sum, _two_product, in_double, sqrt, table
 
 PI = 3.141592653589793

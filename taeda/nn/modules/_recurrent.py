@@ -76,6 +76,10 @@ def recurrent(
         x = x.transpose(0, 1)
     shape = x.shape[:-1]
     rows = [shape[1]] * shape[0] if sizes is None else sizes
+    if not rows:
+        raise RuntimeError(
+            f"{mode}: Expected sequence length to be larger than 0 in RNN, got input of shape {tuple(x.shape)}"
+        )
     x = x.reshape(-1, x.size(-1))
     finals = []
     for layer in range(num_layers):

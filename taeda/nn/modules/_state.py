@@ -14,7 +14,7 @@ from taeda import Tensor
 from ..parameter import Parameter, is_lazy
 from . import _hooks
 
-_EXTRA = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -91,7 +91,7 @@ class StateMixin:
             if buf is not None and name not in transient:
                 destination[prefix + name] = buf if keep_vars else buf.detach()
         if type(self).get_extra_state is not StateMixin.get_extra_state:
-            destination[f"{prefix}{_EXTRA}"] = self.get_extra_state()
+            destination[f"{prefix}{_EXTRA_STATE_KEY_SUFFIX}"] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix: str = "", keep_vars: bool = False):
         """All parameters and persistent buffers by dotted name.
@@ -155,7 +155,7 @@ class StateMixin:
                     )
             elif strict:
                 missing_keys.append(key)
-        extra = prefix + _EXTRA
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if type(self).set_extra_state is not StateMixin.set_extra_state:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import taeda
 from taeda import Tensor
@@ -123,12 +124,31 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        """What ``forward`` computes with: what was assigned here, until one of the parameters is replaced."""
+        own = [getattr(self, name) for name in self._flat_weights_names]
+        given, then = self.__dict__.get("_given_weights", (None, own))
+        return given if given is not None and all(map(operator.is_, own, then)) else own
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor]) -> None:
+        own = [getattr(self, name, None) for name in self._flat_weights_names]
+        self.__dict__["_given_weights"] = (weights, own)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        self.__dict__.pop("_given_weights", None)
+        return super()._apply(fn, recurse)
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
         """The parameters by layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def _weights(self) -> list[list[Tensor]]:
+        """The weights to compute with, by layer and direction."""
+        if "_given_weights" not in self.__dict__:
+            return self.all_weights
+        flat = iter(self._flat_weights)
+        return [[next(flat) for _ in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
         """PyTorch packs the parameters for cuDNN here; taeda's kernels take them where they are."""
@@ -220,7 +240,7 @@ class RNNBase(Module):
             hx = self._zero_state(x, None) if hx is None else hx
         self.check_forward_args(x, hx, sizes)
         output, state = recurrent(
-            self.mode, x, hx, self.all_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.mode, x, hx, self._weights(), self.bias, self.num_layers, self.dropout, self.training,
             self.bidirectional, self.batch_first and packed is None, None if sizes is None else sizes.tolist(),
         )  # fmt: skip
         if packed is not None:

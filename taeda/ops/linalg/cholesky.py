@@ -33,7 +33,9 @@ _NOT_POSITIVE = (
 )
 
 
-@primitive(method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading")
+@primitive(
+    method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading", out="same"
+)
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
     """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not positive."""
     check(A, "linalg.cholesky")
@@ -62,7 +64,7 @@ def _cholesky_backward(g, L, upper):
     return (linalg_solve_triangular(L, left, upper=False, left=False),)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_cholesky(A, *, upper=False):
     """The lower triangular ``L`` with ``A = L L^H`` (its adjoint where ``upper``), of which one triangle is read.
 
@@ -86,7 +88,14 @@ def _cholesky_method(input, upper=False):
 # ---- LDL ----------------------------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, outputs=("LD", "pivots", "info"), differentiable=(), result_type=LdlFactorEx, batch="leading")
+@primitive(
+    method=False,
+    outputs=("LD", "pivots", "info"),
+    differentiable=(),
+    result_type=LdlFactorEx,
+    batch="leading",
+    out="same",
+)
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """``A = L D L^T`` (``L D L^H`` where ``hermitian``) by Bunch and Kaufman's pivoting, packed as LAPACK packs it.
 
@@ -111,7 +120,7 @@ def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
 linalg_ldl_factor_ex.vjp(A=no_derivative("linalg_ldl_factor_ex", "A"))
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_ldl_factor(A, *, hermitian=False):
     """:func:`linalg_ldl_factor_ex` without ``info``.
 
@@ -138,7 +147,7 @@ def _check_exchanges(pivots: Tensor, n: int) -> None:
                 )
 
 
-@primitive(method=False)
+@primitive(method=False, out="same")
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_ldl_factor` gave it.
 

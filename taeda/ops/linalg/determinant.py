@@ -62,7 +62,7 @@ def _svd_cofactors(A):
     return sign.conj_physical()[..., None, None] * matmul(U * products[..., None, :], Vh)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_det(A):
     """The determinant ``(...)`` of square matrices ``(..., n, n)``."""
     check(A, "linalg.det")
@@ -92,14 +92,14 @@ def _slogdet_backward(g, A, sign, LU, pivots):
     return (linalg_solve_ex(H(A), scale).result,)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_slogdet(A):
     """Sign and logarithm of the absolute value of the determinant; a singular matrix has sign 0 and ``-inf``."""
     check(A, "linalg.slogdet")
     return Slogdet(*_slogdet(A)[:2])
 
 
-@composite(names=("slogdet",), out=True)
+@composite(names=("slogdet",), out="same")
 def _old_slogdet(input):
     """:func:`linalg_slogdet`."""
     return OldSlogdet(*linalg_slogdet(input))

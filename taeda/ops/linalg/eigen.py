@@ -86,7 +86,7 @@ def _syevd(A, UPLO, vectors, name):
     return w, V
 
 
-@primitive(method=False, outputs=("w", "V"), result_type=Eigh, batch="leading")
+@primitive(method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same")
 def linalg_eigh(A, UPLO="L"):
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.
 

@@ -88,7 +88,7 @@ alias(matrix_exp, "linalg_matrix_exp", method=False)
 # ---- vectors ------------------------------------------------------------------------------------------------------------
 
 
-@composite(out=True)
+@composite(out="same", out_apart=("input", "other"))
 def cross(input, other, dim=None):
     """The cross product of vectors of three elements along ``dim``: by default the first dimension of that size."""
     if dim is None:
@@ -106,7 +106,7 @@ def cross(input, other, dim=None):
     return linalg_cross(input, other, dim=dim)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same", out_apart=("input", "other"))
 def linalg_cross(input, other, *, dim=-1):
     """The cross product of vectors of three elements along ``dim``; the other dimensions broadcast."""
     if input.dim() != other.dim():
@@ -124,7 +124,7 @@ def linalg_cross(input, other, *, dim=-1):
     return input.roll(-1, dim) * other.roll(-2, dim) - input.roll(-2, dim) * other.roll(-1, dim)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_vecdot(x, y, *, dim=-1):
     """Sums of ``conj(x) * y`` along ``dim``."""
     return (x.conj_physical() * y).sum(dim)
@@ -154,7 +154,7 @@ def _int64():
 # ---- chains -------------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_multi_dot(tensors):
     """The product of several matrices, in the order that needs the fewest multiplications.
 

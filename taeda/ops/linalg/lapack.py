@@ -15,6 +15,7 @@ from ..._core.lapack import call as _call
 from ..._core.lapack import columns as columns
 from ..._core.lapack import empty_columns as empty_columns
 from ..._core.lapack import zero_ints as ints  # noqa: F401
+from ..table import primitive
 
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 #: LAPACK's letter for each dtype that it computes in.
@@ -137,8 +138,10 @@ def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B"
         )
 
 
-def failed(info: Tensor) -> tuple[int, str] | None:
+@primitive(method=False, out=False, batch="check", name="_failed")
+def failed(info):
     """The first error code that is not 0, and the words that name its place in a batch."""
+    info = info._whole() if hasattr(info, "_whole") else info  # of every example under vmap
     if not any_nonzero(info):
         return None
     codes = info.reshape(-1).tolist()

@@ -223,7 +223,7 @@ def _lstsq_backward(g, A, B, X, residuals, needs):
     return gA, gB
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, also={"b": "B"})
 def linalg_lstsq(A, B, rcond=None, *, driver=None):
     """The least-squares solution of ``A X = B``, of smallest norm where there are many.
 

@@ -54,6 +54,7 @@ def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     differentiable=(0,),
     result_type=LuFactorEx,
     batch="leading",
+    out="same",
 )
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     """``A = P L U`` packed into one matrix, with pivots and LAPACK's ``info``, which says where a pivot is zero.
@@ -137,7 +138,7 @@ def _lu_backward(g, LU, pivots):
     return (matmul(P, x),)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_lu_factor(A, *, pivot=True):
     """``A = P L U`` packed into one matrix ``(..., m, n)``, with pivots ``(..., min(m, n))``.
 
@@ -149,7 +150,7 @@ def linalg_lu_factor(A, *, pivot=True):
     return LuFactor(made.LU, made.pivots)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_lu(A, *, pivot=True):
     """The factors of ``A = P L U``: ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)``, ``U`` ``(..., k, n)``, ``k = min(m, n)``."""
     check(A, "linalg.lu", square=False)
@@ -158,7 +159,7 @@ def linalg_lu(A, *, pivot=True):
     return Lu(_permutation(made.pivots, A.shape[-2], A.dtype), L, U)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` of a packed LU; an empty tensor for what is not asked for."""
     if LU_pivots.dtype is not _core.int32:
@@ -176,21 +177,14 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     return LuUnpack(P, L, U)
 
 
-@composite(names=("lu",), method=True)
-def _lu_with_info(A, pivot=True, get_infos=False, out=None):
+@composite(names=("lu",), out=True)
+def _lu_with_info(A, pivot=True, get_infos=False):
     """The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
     made = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
-    made = tuple(made) if get_infos else tuple(made[:2])
-    if out is None:
-        return made
-    if len(out) != len(made):
-        raise TypeError(f"lu(): argument 'out' must be a tuple of {len(made)} Tensors, got {len(out)}")
-    for target, value in zip(out, made, strict=True):
-        target.resize_(value.shape).copy_(value)
-    return out
+    return tuple(made) if get_infos else tuple(made[:2])
 
 
-@primitive(method=False)
+@primitive(method=False, out="same")
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_lu_factor` gave it.
 
@@ -261,7 +255,7 @@ def _lu_solve_backward(g, LU, pivots, out, left, adjoint, needs, B_shape):
     return gLU, gB.sum_to_size(B_shape) if needs[1] else None
 
 
-@composite(out=True)
+@composite(out="same")
 def lu_solve(b, LU_data, LU_pivots):
     """The older argument order of :func:`linalg_lu_solve`."""
     return linalg_lu_solve(LU_data, LU_pivots, b)

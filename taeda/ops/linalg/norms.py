@@ -12,7 +12,7 @@ from .lapack import check_float, check_matrix, check_tensor
 from .svd import linalg_svdvals
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_matrix_norm(A, ord: Any = "fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """A norm of the matrices in dimensions ``dim``.
 
@@ -79,7 +79,7 @@ def _check_dtype(A, dtype, name):
         )
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """A vector norm (one dimension, or all of them where ``ord`` is None) or a matrix norm (two dimensions)."""
     check_tensor(A, "linalg.norm")
@@ -103,17 +103,19 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
-@composite(method=False, out=True)
-def nuclear_norm(input, dim=(-2, -1), keepdim=False):
-    """The sum of the singular values of the matrices in ``dim``."""
-    if dim == (-2, -1) and input.dim() != 2:
+@composite(method=False, out="same")
+def nuclear_norm(input, dim: Any = (-2, -1), keepdim=False):
+    """The sum of the singular values of the matrices in ``dim``, which may be left out: ``nuclear_norm(x, keepdim)``."""
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    if dim == (-2, -1) and input.dim() < 2:
         raise RuntimeError(
-            f"linalg.nuclear_norm: Expected a tensor with 2 dimensions, but got {input.dim()} dimensions"
+            f"linalg.nuclear_norm: Expected a tensor with 2 or more dimensions, but got {input.dim()} dimensions"
         )
     return linalg_matrix_norm(input, "nuc", tuple(dim), keepdim)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def frobenius_norm(input, dim=None, keepdim=False):
     """The square root of the sum of squared absolute values over one or two dimensions."""
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
@@ -127,4 +129,6 @@ def norm_except_dim(v, pow=2, dim=0):
     """Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
     if dim == -1:
         return vector_norm(v, pow)
-    return vector_norm(v, pow, [d for d in range(v.dim()) if d != dim % v.dim()] or [], True)
+    if v.dim() == 1:
+        return vector_norm(v.unsqueeze(-1), pow, -1)
+    return vector_norm(v, pow, [d for d in range(v.dim()) if d != dim % v.dim()], True)

@@ -94,7 +94,7 @@ def _square_gradient(gQ, gR, Q, R):
     return H(linalg_solve_triangular(R, H(gQ + matmul(Q, strict + H(strict) + diagonal)), upper=True))
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_qr(A, mode="reduced"):
     """``A = Q R`` with orthonormal columns in ``Q`` and upper triangular ``R``.
 
@@ -110,7 +110,7 @@ def linalg_qr(A, mode="reduced"):
     return _qr(A, mode)
 
 
-@composite(out=True)
+@composite(out="same")
 def qr(input, some=True):
     """``input = Q R``, reduced unless ``some`` is false."""
     return OldQr(*linalg_qr(input, "reduced" if some else "complete"))
@@ -203,13 +203,13 @@ def _householder_product_backward(g, A, tau):
     return _reflector_gradients(g, A, tau, A.shape[-1])
 
 
-@composite(out=True)
+@composite(out=True, also={"input2": "tau"})
 def orgqr(input, tau):
     """:func:`linalg_householder_product`."""
     return linalg_householder_product(input, tau)
 
 
-@primitive()
+@primitive(out="same", also={"input2": "tau", "input3": "other"})
 def ormqr(input, tau, other, left=True, transpose=False):
     """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``.
 

@@ -32,7 +32,9 @@ _SINGULAR = "The solver failed because the input matrix is singular."
 # ---- inverse ------------------------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading")
+@primitive(
+    method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading", out="same"
+)
 def linalg_inv_ex(A, *, check_errors=False):
     """The inverse ``(..., n, n)`` with LAPACK's ``info`` instead of an error: which pivot is zero, or 0."""
     check(A, "linalg.inv")
@@ -50,7 +52,7 @@ def linalg_inv_ex(A, *, check_errors=False):
 linalg_inv_ex.vjp(A=lambda g, inverse: -matmul(H(inverse), matmul(g, H(inverse))))
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_inv(A):
     """The inverse of square matrices ``(..., n, n)``.
 
@@ -113,7 +115,7 @@ def _solve(A, B, left, name):
     return made[0].squeeze(-1) if vector else made[0], made[3]
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_solve_ex(A, B, *, left=True, check_errors=False):
     """:func:`linalg_solve` with LAPACK's ``info`` instead of an error."""
     result, info = _solve(A, B, left, "linalg.solve")
@@ -122,7 +124,7 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):
     return SolveEx(result, info)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="same")
 def linalg_solve(A, B, *, left=True):
     """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false), for square ``A``.
 
@@ -154,7 +156,7 @@ def linalg_tensorinv(A, ind=2):
     return linalg_inv(A.reshape(rows, columns_)).reshape(*rest, *lead)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, also={"other": "B"})
 def linalg_tensorsolve(A, B, dims=None):
     """``X`` with ``tensordot(A, X, X.dim()) = B``."""
     if dims is not None:

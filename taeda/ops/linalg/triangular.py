@@ -22,7 +22,7 @@ from .lapack import (
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
 
-@primitive(method=False, batch="leading")
+@primitive(method=False, batch="leading", out="same")
 def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false) for triangular ``A``; the other triangle is not read.
 
@@ -100,7 +100,7 @@ def _solve_triangular_backward(g, A, out, upper, left, unitriangular, needs, B_s
     return gA, gB.sum_to_size(B_shape) if needs[1] else None
 
 
-@composite(out=True)
+@composite(out="same")
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     """The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
     warn_once(
@@ -117,7 +117,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
 
 
-@primitive(batch="leading")
+@primitive(batch="leading", also={"input2": "L"})
 def cholesky_solve(B, L, upper=False):
     """``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor.
 

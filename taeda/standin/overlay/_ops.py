@@ -2,73 +2,44 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
-from taeda._refuse import refuse
+from taeda.ops.aten import OpOverload, OpOverloadPacket
 
 __all__ = ["OpOverload", "OpOverloadPacket", "classes", "ops"]
-
-
-class OpOverload:
-    """One signature of a C++ op: nothing is one."""
-
-
-class OpOverloadPacket:
-    """A C++ op by name: called, it is taeda's function of that name; where there is none it can only be named."""
-
-    def __init__(self, name: str, function: Any = None) -> None:
-        self.__name__ = name
-        self.function = function
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return OpOverloadPacket(f"{self.__name__}.{name}", self.function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.function is not None:
-            return self.function(*args, **kwargs)
-        refuse(f"torch.ops.{self.__name__}", "it is part of PyTorch's C++")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpOverloadPacket) and self.__name__ == other.__name__
-
-    def __hash__(self) -> int:
-        return hash(self.__name__)
 
 
 HigherOrderOperator = OpOverload
 
 
-class _Namespace:
+class _Namespace(types.ModuleType):
     """``torch.ops.<name>``: the ops of a library. ``aten`` has taeda's own functions."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if self.name == "aten":
+        library = self.__name__.rpartition(".")[2]
+        if library == "aten":
             from taeda.ops.table import OPS
 
-            return OpOverloadPacket(f"aten.{name}", OPS.get(name))
+            return OpOverloadPacket(library, name, OPS.get(name))
         from taeda.library import _ops as own
 
-        if f"{self.name}::{name}" in own:
-            return OpOverloadPacket(f"{self.name}.{name}", own[f"{self.name}::{name}"])
-        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}' (taeda has no C++ ops)")
+        if f"{library}::{name}" in own:
+            return OpOverloadPacket(library, name, own[f"{library}::{name}"])
+        raise AttributeError(f"'_OpNamespace' '{library}' object has no attribute '{name}' (taeda has no C++ ops)")
 
 
-class _Ops:
-    """``torch.ops``."""
+class _Ops(types.ModuleType):
+    """``torch.ops``, which can be imported."""
 
     loaded_libraries: frozenset = frozenset()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = _Namespace(name)
+        made = _Namespace(f"torch.ops.{name}")
         setattr(self, name, made)
         return made
 
@@ -91,4 +62,4 @@ class _Classes:
         raise AttributeError(f"torch.classes has no '{name}' (taeda has no C++ classes)")
 
 
-ops, classes = _Ops(), _Classes()
+ops, classes = _Ops("torch.ops"), _Classes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _BITS = {
-    "bits16": 16, "bits1x8": 8, "bits2x4": 8, "bits4x2": 8, "bits8": 8, "float4_e2m1fn_x2": 8, "int1": 8, "int2": 8,
+    "bits16": 16, "bits1x8": 8, "bits2x4": 8, "bits4x2": 8, "bits8": 8, "int1": 8, "int2": 8,
     "int3": 8, "int4": 8, "int5": 8, "int6": 8, "int7": 8, "qint32": 32, "qint8": 8, "quint2x4": 8, "quint4x2": 8,
     "quint8": 8, "uint1": 8, "uint2": 8, "uint3": 8, "uint4": 8, "uint5": 8, "uint6": 8, "uint7": 8,
 }  # fmt: skip

@@ -63,17 +63,22 @@ class _BaseDataLoaderIter:
                 "used.",
                 stacklevel=4,
             )
-        self._loader = loader
+        # No reference to the loader: one that keeps its workers keeps this iterator, and would end only in a collection.
+        self._dataset = loader.dataset
         self._iterable = loader._dataset_kind == _DatasetKind.Iterable
-        self._sampler_iter = iter(loader._index_sampler)
+        self._begin(loader)
         # PyTorch draws the seed of the worker processes here, whether there are any or not.
         self._base_seed = draw_seed(loader.generator)
+
+    def _begin(self, loader: DataLoader) -> None:
+        self._index_sampler = loader._index_sampler
+        self._sampler_iter = iter(self._index_sampler)
+        self._promised = loader._IterableDataset_len_called
         self._given = 0
 
     def _reset(self, loader: DataLoader) -> None:
         """Begin another pass."""
-        self._sampler_iter = iter(loader._index_sampler)
-        self._given = 0
+        self._begin(loader)
 
     def _next_data(self) -> Any:
         raise NotImplementedError
@@ -89,10 +94,10 @@ class _BaseDataLoaderIter:
                 batch = self._next_data()
         self._given += 1
         if self._iterable:
-            promised = self._loader._IterableDataset_len_called
+            promised = self._promised
             if promised is not None and self._given == promised + 1:
                 warnings.warn(
-                    f"Length of IterableDataset {type(self._loader.dataset).__name__} was reported to be {promised} "
+                    f"Length of IterableDataset {type(self._dataset).__name__} was reported to be {promised} "
                     f"(when accessing len(dataloader)), but {self._given} were fetched. With worker processes, each "
                     "has the whole dataset unless it takes its share by get_worker_info().",
                     stacklevel=2,
@@ -100,7 +105,7 @@ class _BaseDataLoaderIter:
         return batch
 
     def __len__(self) -> int:
-        return len(self._loader._index_sampler)
+        return len(self._index_sampler)
 
     def __getstate__(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} cannot be pickled")

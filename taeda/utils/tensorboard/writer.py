@@ -77,6 +77,35 @@ class FileWriter:
         """Accepted: a new file is begun by a new writer."""
 
 
+def hparams(
+    hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: dict[str, list] | None = None
+) -> tuple[Any, Any, Any]:
+    """What a file says of a run's settings: of the experiment, of the beginning and of the end."""
+    from tensorboard.plugins.hparams import metadata
+    from tensorboard.plugins.hparams.api_pb2 import Experiment, Status
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
+
+    domains = hparam_domain_discrete or {}
+    experiment = Experiment(
+        hparam_infos=[_hparam_info(name, value, domains.get(name)) for name, value in hparam_dict.items()],
+        metric_infos=[_metric_info(name) for name in metric_dict],
+    )
+    start = SessionStartInfo(start_time_secs=time.time())
+    for name, value in hparam_dict.items():
+        _set_value(start.hparams[name], value)
+    end = SessionEndInfo(status=Status.Value("STATUS_SUCCESS"), end_time_secs=time.time())
+
+    def summary(tag: str, **data: Any) -> Any:
+        plugin = metadata.create_summary_metadata(HParamsPluginData(**data))
+        return Summary(value=[Summary.Value(tag=tag, metadata=plugin)])
+
+    return (
+        summary(metadata.EXPERIMENT_TAG, experiment=experiment),
+        summary(metadata.SESSION_START_INFO_TAG, session_start_info=start),
+        summary(metadata.SESSION_END_INFO_TAG, session_end_info=end),
+    )
+
+
 class SummaryWriter:
     """Writes what TensorBoard shows.
 
@@ -479,28 +508,9 @@ class SummaryWriter:
         global_step: int | None = None,
     ) -> None:
         """Settings of a run and what they led to."""
-        from tensorboard.plugins.hparams import metadata
-        from tensorboard.plugins.hparams.api_pb2 import Experiment, Status
-        from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
-
-        domains = hparam_domain_discrete or {}
-        experiment = Experiment(
-            hparam_infos=[_hparam_info(name, value, domains.get(name)) for name, value in hparam_dict.items()],
-            metric_infos=[_metric_info(name) for name in metric_dict],
-        )
-        start = SessionStartInfo(start_time_secs=time.time())
-        for name, value in hparam_dict.items():
-            _set_value(start.hparams[name], value)
-        end = SessionEndInfo(status=Status.Value("STATUS_SUCCESS"), end_time_secs=time.time())
-        messages = {
-            metadata.EXPERIMENT_TAG: HParamsPluginData(experiment=experiment),
-            metadata.SESSION_START_INFO_TAG: HParamsPluginData(session_start_info=start),
-            metadata.SESSION_END_INFO_TAG: HParamsPluginData(session_end_info=end),
-        }
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
-            for tag, data in messages.items():
-                plugin = metadata.create_summary_metadata(data)
-                writer._write([Summary.Value(tag=tag, metadata=plugin)], global_step, None)
+            for summary in hparams(hparam_dict, metric_dict, hparam_domain_discrete):
+                writer._write(list(summary.value), global_step, None)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .exceptions import TRANSFORMS
+
 
 def unexpected(result: dict, meant: dict) -> dict:
     """Failures of a result that are not listed as meant; a failure of the database itself is none of ours."""
@@ -32,7 +34,16 @@ A name at the end is the variant's. "the same" repeats the reason above.
 
 | entry | check | difference |
 |---|---|---|
-{rows}"""
+{rows}
+## Transformations
+
+`pytest tests/conformance/test_transforms.py` (`-m sweep`: all samples) compares `vmap` (mixtures of mapped and other arguments, nested),
+`vmap(grad)`, several cotangents (`jacrev`), several tangents (`jacfwd`, "push") and `jvp` of `vjp` (`hessian`, "second") of every entry
+and of every layer in PyTorch's database of modules with a loop. What differs:
+
+| entry | check | difference |
+|---|---|---|
+{transforms}"""
 
 
 def page(results: list[dict], meant: dict, samples: int) -> str:
@@ -49,7 +60,13 @@ def page(results: list[dict], meant: dict, samples: int) -> str:
         listed=len(meant),
         table=table(results, meant),
         rows="".join(rows),
+        transforms=transforms(),
     )
+
+
+def transforms() -> str:
+    """The rows of the transformations that differ."""
+    return "".join(f"| `{name}` | {', '.join(kinds)} | {why} |\n" for name, (kinds, why) in TRANSFORMS.items())
 
 
 def table(results: list[dict], meant: dict) -> str:

@@ -83,7 +83,9 @@ class Pipe:
         return self.connection.fileno()
 
     def close(self) -> None:
-        """Close this end."""
+        """Close this end. The other end reads end of file, also where a forked process holds a copy of this descriptor."""
+        with contextlib.suppress(OSError):  # the other end is gone
+            self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
     def send(self, body: bytes, fd: int | None = None) -> None:

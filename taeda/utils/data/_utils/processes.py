@@ -33,14 +33,13 @@ def _prepare_fork() -> None:
 class _Worker:
     """A worker process as its loader sees it."""
 
-    def __init__(self, context: Any, job: worker.Job, others: list, kept: int):
+    def __init__(self, context: Any, job: worker.Job, kept: int):
         ours, theirs = socket.socketpair()
         method = context.get_start_method()
-        inherited = [*others, ours] if method == "fork" else []
         if method == "fork":
             _prepare_fork()
         self.process = context.Process(
-            target=worker.run, args=(theirs, inherited, os.getpid(), method != "forkserver", job), daemon=True
+            target=worker.run, args=(theirs, os.getpid(), method != "forkserver", job), daemon=True
         )
         try:
             self.process.start()
@@ -105,8 +104,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     i,
                     loader.num_workers,
                 )
-                others = [w.pipe.connection for w in self._workers]
-                self._workers.append(_Worker(context, job, others, self._prefetch + 16))
+                self._workers.append(_Worker(context, job, self._prefetch + 16))
         except BaseException:
             self._shutdown_workers()
             raise

@@ -1,0 +1,95 @@
+"""Tensors that keep their values in other tensors, their *parts*: sparse and nested ones.
+
+The parts alone are in the graph. ``backward`` and ``grad`` put them in the place of such a tensor and make a gradient of its
+kind of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core import Tensor
+
+
+class OfParts(Tensor):
+    """A tensor that keeps its values in its parts."""
+
+    def _graph_parts(self) -> tuple[Tensor, ...]:
+        """The tensors of which the values are made."""
+        raise NotImplementedError
+
+    def _output_parts(self) -> tuple[Tensor, ...]:
+        """What to differentiate in the place of this tensor."""
+        return self._graph_parts()
+
+    def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
+        """The gradients of :meth:`_output_parts` for the gradient ``g`` of this tensor.
+
+        Raises:
+            RuntimeError: ``g`` is of another kind or other sizes.
+        """
+        raise NotImplementedError
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        """The gradient of this tensor for those of its parts, of which not all are None."""
+        raise NotImplementedError
+
+    def _detached(self) -> Tensor:
+        """The same of detached parts."""
+        raise NotImplementedError
+
+    @property  # type: ignore[misc]
+    def requires_grad(self) -> bool:
+        """Whether a part is in a graph."""
+        return any(x.requires_grad for x in self._graph_parts())
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        for x in self._graph_parts():
+            x.requires_grad_(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no part is the result of an op."""
+        return all(x.is_leaf for x in self._graph_parts())
+
+    @property
+    def grad_fn(self) -> Any:
+        """What made the first part that is the result of an op."""
+        return next((x.grad_fn for x in self._graph_parts() if x.grad_fn is not None), None)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient of a leaf, of the kind that the leaf is."""
+        grads = [x.grad for x in self._graph_parts()] if self.is_leaf else []
+        return None if all(g is None for g in grads) else self._whole_gradient(grads)
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        parts = self._graph_parts()
+        for x, g in zip(parts, [None] * len(parts) if value is None else self._part_gradients(value), strict=True):
+            x.grad = g
+
+    def _no_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"hooks and retain_grad() are not for {self._without_memory}; put them on the tensors that it was made from"
+        )
+
+    register_hook = register_post_accumulate_grad_hook = retain_grad = _no_hooks
+
+
+def expect_kind(name: Any, rule: Callable, args: Sequence, kwargs: dict, kind: type, at: int = 0) -> None:
+    """Raise where a parameter of ``rule`` that is annotated with the class ``kind`` is given something else.
+
+    Args:
+        at: which parameter takes the first of ``args``.
+    """
+    code = rule.__code__
+    for i, parameter in enumerate(code.co_varnames[at : code.co_argcount]):
+        given = args[i] if i < len(args) else kwargs.get(parameter)
+        if rule.__annotations__.get(parameter) == kind.__name__ and not isinstance(given, kind):
+            raise NotImplementedError(
+                f"{name}(): expected a {kind.__name__} as {parameter!r}, got {type(given).__name__}; convert the arguments to "
+                f"one kind"
+            )

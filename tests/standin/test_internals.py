@@ -1,0 +1,93 @@
+"""Private names that packages import from PyTorch: they behave as there."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import torch
+from torch.autograd.functional import _as_tuple, _construct_standard_basis_for, _grad_postprocess, _tuple_postprocess
+from torch.autograd.function import InplaceFunction
+from torch.autograd._functions.utils import maybe_unexpand, maybe_view
+from torch.autograd.profiler_util import _format_memory, _format_time
+from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _global_forward_hooks
+from torch.nn.parallel._functions import Broadcast, Gather, Scatter
+from torch.ops import aten
+from torch.optim.lbfgs import _cubic_interpolate, _strong_wolfe
+from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING
+from torch.utils._foreach_utils import _device_has_foreach_support, _group_tensors_by_device_and_dtype, _has_foreach_support
+from torch.utils._mode_utils import no_dispatch
+from torch._vmap_internals import _vmap
+
+basis = _construct_standard_basis_for((torch.ones(1), torch.ones(2, dtype=torch.float64)), (1, 2))
+print([(b.tolist(), b.dtype) for b in basis])
+print(_as_tuple(3), _as_tuple((1, 2)), _tuple_postprocess(((1,), (2,)), (True, False)))
+x = torch.ones(2, requires_grad=True)
+print([t.requires_grad for t in _grad_postprocess((x, x), False)], _grad_postprocess(((x,), (x,)), True)[0][0] is x)
+print(maybe_unexpand(torch.ones(3, 2), (1, 2)).tolist(), maybe_view(torch.ones(3, 2), (6,)).shape)
+print(_format_time(12.3), _format_time(1e5), _format_time(2e6), _format_memory(1536))
+print(torch.autograd._functions.Resize.apply(x, (2, 1)).shape, torch.autograd._functions.Type.apply(x, torch.float64).dtype)
+print(_EXTRA_STATE_KEY_SUFFIX, len(_global_forward_hooks), EPOCH_DEPRECATION_WARNING[:30])
+handle = torch.nn.modules.module.register_module_forward_hook(print)
+print(len(_global_forward_hooks), bool(torch.nn.modules.module._has_any_global_hook()))
+handle.remove()
+print(aten.mm.default, aten.mm, aten.add.Tensor(torch.ones(2), 1).tolist(), isinstance(aten.mm.default, torch._ops.OpOverload))
+print(_vmap(lambda a: (a.sum(), None), 0, 0, allow_none_pass_through=True)(torch.ones(2, 3)))
+with no_dispatch():
+    print(torch.nn.functional.torch is torch, torch.types.Device is not None, torch.autograd.kineto_available())
+print(round(float(_cubic_interpolate(0.0, torch.tensor(1.0), torch.tensor(-1.0), 1.0, torch.tensor(0.7), torch.tensor(0.5))), 5))
+evaluate = lambda x, t, d: (float(((x + t * d) ** 2).sum()), 2 * (x + t * d))
+found = _strong_wolfe(evaluate, torch.ones(2), 1.0, -torch.ones(2) * 0.3, 2.0, 2 * torch.ones(2), torch.tensor(-1.2))
+print([round(float(v), 4) for v in (found[0], found[1].sum(), found[2], found[3])])
+class Inplace(InplaceFunction):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+print(torch.autograd.grad(Inplace.apply(x).sum(), x)[0].tolist(), Inplace(True).inplace)
+params = [torch.ones(1), torch.ones(2).double(), torch.ones(3)]
+for key, (lists, places) in sorted(_group_tensors_by_device_and_dtype([params, [None] * 3, []], True).items(), key=str):
+    print(key, lists, places)
+print(_device_has_foreach_support(x.device), _has_foreach_support([x, None], x.device))
+"""
+
+
+def test_names_behave_as_there():
+    def run(*command):
+        done = subprocess.run([sys.executable, "-W", "ignore", *command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    got = run("-m", "taeda.standin", "-c", PROGRAM)
+    assert len(got) == 17
+    try:
+        import torch
+    except ImportError:
+        return
+    assert torch.__version__.startswith("2.13")
+    assert got == run("-c", PROGRAM)
+
+
+def test_every_name_of_the_tables_is_there():
+    code = """
+import importlib, torch
+from taeda.standin.internals import NAMES, REFUSED
+for module, homes in NAMES.items():
+    if module != "utils.tensorboard.summary":  # needs tensorboard
+        there = importlib.import_module(f"torch.{module}".rstrip("."))
+        for names in homes.values():
+            for name in names.split():
+                getattr(there, name.partition("=")[0])
+for module, (why, names) in REFUSED.items():
+    there = importlib.import_module(f"torch.{module}".rstrip("."))
+    for name in names.split():
+        try:
+            getattr(there, name)()
+        except NotImplementedError as error:
+            assert why in str(error) and f"torch.{module}".rstrip(".") in str(error), error
+        else:
+            raise AssertionError(f"{module}.{name}")
+"""
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
