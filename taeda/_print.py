@@ -223,7 +223,7 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
     """
     default = get_default_dtype() if default_dtype is None else default_dtype
     name = type(t).__name__
-    prefix = "tensor(" if name in ("Tensor", "Parameter", "Buffer", "MetaTensor") else f"{name}("
+    prefix = "tensor(" if name in ("Tensor", "Parameter", "Buffer") else f"{name}("
     indent = len(prefix)
     suffixes: list[str] = []
     meta = str(t.device) == "meta"

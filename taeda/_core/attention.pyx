@@ -8,6 +8,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from . cimport atomics
 from .gemm cimport cast, grain_of, run, tiles
+from .memory cimport is_planning
 from .pool cimport kernel_t
 from .random cimport BERNOULLI, Generator, enter, fill_memory, leave, which
 from .tensor cimport (
@@ -159,6 +160,8 @@ cdef Tensor draw(Tensor q, Tensor k):
 
         address = random.checkpoints()
         _checkpoints = <kernel_t>address
+    if is_planning():
+        return states
     enter(g)
     arg[0] = g.position
     (<int32_t*>address_of(states))[size - 1] = <int32_t>g.position

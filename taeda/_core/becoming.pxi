@@ -23,7 +23,7 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
     t.storage = source.storage
     t.raw = source.raw
     t.inference = source.inference
-    if t.holds != NOTHING:
+    if t.holds != NOTHING or source.where:
         t.holds = source.holds
     return 0
 

@@ -199,6 +199,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
     """
     cdef list stack = _thread_modes.stack, handed = getattr(_thread_modes, "handed", [])
     cdef list before = list(stack)
+    cdef bint planned = is_planning()
     cdef PyObject* bound[MAXARGS]
     cdef PyObject* out = NULL
     cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
@@ -215,8 +216,10 @@ def pass_through(mode, function, tuple args, dict kwargs):
         if type(function) is not Op:
             return function.unwatched(args, kwargs)
         packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
+        swap_planning(planned or unusual(PySequence_Fast_ITEMS(values), len(values), NULL) == ON_META)
         return run(<Op>function, bound, <object>out if out != NULL else None)
     finally:
+        swap_planning(planned)
         _thread_modes.handed = handed
         stack[:] = before
         update_modes()
@@ -748,6 +751,8 @@ def zero(Tensor t):
 
 cdef int zero_bytes(char* to, int64_t nbytes) except -1:
     cdef char* ptr[1]
+    if is_planning():
+        return 0
     if nbytes < 4 * ZERO_PIECE:
         memset(to, 0, nbytes)
     else:

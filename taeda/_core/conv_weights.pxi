@@ -140,7 +140,7 @@ cdef class Weights:
         turned = empty_tensor(w.code, 4, sizes)
         kept = turned.count // self.groups
         with nogil:
-            for i in range(self.groups):
+            for i in range(0 if is_planning() else self.groups):
                 if ITEMSIZE[w.code] == 4:
                     turn_weights(<int32_t*>address_of(turned) + i * kept, <int32_t*>address_of(w) + i * size,
                                  w.sizes[1], w.sizes[2],

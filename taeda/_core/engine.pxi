@@ -14,6 +14,24 @@ cdef inline bint is_wanted(Node node, int i, set needed) except -1:
 
 cdef list apply_node(Node node, list grads, set needed):
     """Gradients of the node's inputs, one per target, for the gradients of its outputs."""
+    cdef bint planned
+    if node.custom is RUN_SELF or not any_on_meta(grads):
+        return node_gradients(node, grads, needed)
+    planned = swap_planning(True)
+    try:
+        return node_gradients(node, grads, needed)
+    finally:
+        swap_planning(planned)
+
+
+cdef inline bint any_on_meta(list grads) noexcept:
+    for g in grads:
+        if isinstance(g, Tensor) and (<Tensor>g).where:
+            return True
+    return False
+
+
+cdef list node_gradients(Node node, list grads, set needed):
     cdef Op op = node.op
     cdef int i, k, n
     cdef list result, values

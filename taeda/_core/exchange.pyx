@@ -427,7 +427,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     cdef Tensor t, source
     if device is not None or defaults_on_meta:
         if HELPERS["is_meta"](device):
-            return HELPERS["on_meta"](tensor, (data,), dict(dtype=dtype, requires_grad=requires_grad))
+            return HELPERS["make_on_meta"](tensor, (data,), dict(dtype=dtype, requires_grad=requires_grad))
         check_device(device)
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         t = from_sequence(data, code)
@@ -455,7 +455,7 @@ def as_tensor(data, dtype=None, device=None):
     cdef Tensor t
     if device is not None or defaults_on_meta:
         if HELPERS["is_meta"](device):
-            return HELPERS["on_meta"](as_tensor, (data,), dict(dtype=dtype))
+            return HELPERS["make_on_meta"](as_tensor, (data,), dict(dtype=dtype))
         check_device(device)
     if isinstance(data, Tensor):
         return data if code < 0 or code == (<Tensor>data).code else data.to(ALL_DTYPES[code])
@@ -484,7 +484,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     cdef Tensor t
     if device is not None or defaults_on_meta:
         if HELPERS["is_meta"](device):
-            return HELPERS["on_meta"](asarray, (obj,), dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
+            return HELPERS["make_on_meta"](asarray, (obj,), dict(dtype=dtype, copy=copy, requires_grad=requires_grad))
         check_device(device)
     if isinstance(obj, Tensor):
         t = obj
@@ -670,6 +670,8 @@ def numpy_(self, *, force=False):
             ``force`` is false.
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
     """
+    if (<Tensor>self).where:
+        raise TypeError("can't convert meta device type tensor to numpy: it has no values; make it on the CPU")
     if self.requires_grad:
         if not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")

@@ -162,6 +162,8 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
     t.contiguous = True
     t.storage = new_storage(n * ITEMSIZE[dtype])
     t.raw = t.storage.data
+    if t.storage.device:
+        t.where, t.holds = 1, NOTHING
     if INFERENCE[0]:
         t.inference = True
     return t
@@ -195,7 +197,7 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
     t.contiguous = compute_contiguous(t)
     t.inference = source.inference
     if source.holds != VALUES:
-        t.holds = source.holds
+        t.holds, t.where = source.holds, source.where
     return t
 
 
@@ -286,5 +288,7 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
     t.code = d.code
     t.storage = storage
     t.raw = storage.data + offset * d.itemsize
+    if storage.device:
+        t.where, t.holds = 1, NOTHING
     refresh(t)
     return t

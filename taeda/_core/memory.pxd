@@ -6,6 +6,12 @@ from libc.stdint cimport int64_t
 cdef void* allocate(int64_t nbytes) noexcept nogil
 # `nbytes` as it was asked for.
 cdef void release(void* data, int64_t nbytes) noexcept nogil
+# Whether this thread plans: what it makes is on device meta, and what it launches is not run. `planners` says without a
+# call whether any thread does.
+cdef bint is_planning() noexcept nogil
+cdef int planners
+# `memory.plan_only`
+cdef bint swap_planning(bint now) noexcept
 # Bytes in use now, rounded up to size classes.
 cdef int64_t bytes_in_use() noexcept nogil
 

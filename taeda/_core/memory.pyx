@@ -23,7 +23,7 @@ nanoseconds, except while the system is asked for more.
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
@@ -103,12 +103,12 @@ cdef extern from *:
       #define taeda_log2(x) (63 - __builtin_clzll(x))
     #endif
     #if defined(_MSC_VER) && !defined(__clang__)
-      static __declspec(thread) int taeda_wants_unbacked = 0;
+      static __declspec(thread) int taeda_planning = 0;
     #else
-      static __thread int taeda_wants_unbacked = 0;
+      static __thread int taeda_planning = 0;
     #endif
     """
-    int wants_unbacked "taeda_wants_unbacked"   # this thread wants memory for its form alone
+    int planning "taeda_planning"   # this thread plans: its storages are on device meta, its kernels are not run
     void* taeda_map_unbacked(int64_t nbytes) noexcept nogil           # costs nothing until it is written to
     void* taeda_map(int64_t nbytes) noexcept nogil
     void taeda_unmap(void* p, int64_t nbytes) noexcept nogil
@@ -148,11 +148,6 @@ cdef struct Bin:
     int64_t used              # when this class was last asked for; only kept for classes above SMALL_CLASSES
 
 
-cdef struct Mapping:          # a block that counts as no memory
-    Mapping* next
-    void* data
-
-
 cdef struct Statistics:
     int64_t allocated         # bytes in use, rounded up to the class
     int64_t reserved          # bytes held from the system
@@ -167,7 +162,8 @@ cdef struct Statistics:
 
 cdef Bin[CLASSES] bins
 cdef Statistics stats
-cdef Mapping* unbacked_blocks = NULL
+cdef int planners = 0
+cdef int64_t planned = 0, peak_planned = 0  # bytes of the storages on device meta, under the GIL
 cdef int64_t lock = 0
 cdef int64_t clock = 0
 cdef int64_t high_water = 0   # as peak_allocated, but never reset by the user
@@ -361,41 +357,29 @@ cdef void empty_all() noexcept nogil:
         give_back_class(i, <int64_t>1 << 62)
 
 
-# ---- memory without values -------------------------------------------------------------------------------------------
-cdef void* map_unbacked(int64_t nbytes) noexcept nogil:
-    """A block of zeros that the system backs once it is written to."""
-    global unbacked_blocks
-    cdef Mapping* entry = <Mapping*>malloc(sizeof(Mapping))
-    if entry == NULL:
-        return NULL
-    entry.data = taeda_map_unbacked(nbytes)
-    if entry.data == NULL:
-        free(entry)
-        return NULL
-    acquire()
-    entry.next = unbacked_blocks
-    unbacked_blocks = entry
-    drop()
-    return entry.data
+# ---- memory of device meta -------------------------------------------------------------------------------------------
+cdef enum:
+    PLANNED = 1 << 16  # bytes, from which on a block is asked of the system
 
 
-cdef bint unmap_unbacked(void* data, int64_t nbytes) noexcept nogil:
-    """Give a block back if it is one of those."""
-    cdef Mapping** link = &unbacked_blocks
-    cdef Mapping* entry = NULL
-    acquire()
-    while link[0] != NULL:
-        if link[0].data == data:
-            entry = link[0]
-            link[0] = entry.next
-            break
-        link = &link[0].next
-    drop()
-    if entry == NULL:
-        return False
-    taeda_unmap(data, nbytes)
-    free(entry)
-    return True
+cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
+    """Addresses for a storage on device meta: zeros, that the system backs only if they are written to."""
+    if nbytes < 0 or nbytes > <int64_t>1 << 60:
+        return NULL
+    return taeda_map_unbacked(nbytes) if nbytes >= PLANNED else calloc(nbytes + 1, 1)
+
+
+cdef void release_planned(void* data, int64_t nbytes) noexcept nogil:
+    if nbytes >= PLANNED:
+        taeda_unmap(data, nbytes)
+    else:
+        free(data)
+
+
+cdef void count_planned(int64_t nbytes) noexcept:
+    global planned, peak_planned
+    planned += nbytes
+    peak_planned = max(peak_planned, planned)
 
 
 # ---- allocate, release -----------------------------------------------------------------------------------------------
@@ -452,8 +436,6 @@ cdef void* allocate(int64_t nbytes) noexcept nogil:
         return NULL
     index = class_of(nbytes)
     bin = &bins[index]
-    if wants_unbacked and index >= MEDIUM_CLASSES:
-        return map_unbacked(bin.size)
     acquire()
     if bin.free != NULL:
         data = bin.free
@@ -477,8 +459,6 @@ cdef void* allocate(int64_t nbytes) noexcept nogil:
         if stats.allocated > high_water:
             high_water = stats.allocated
     drop()
-    if wants_unbacked:  # what no kernel writes to should read as zeros
-        memset(data, 0, <size_t>nbytes)
     return data
 
 
@@ -488,8 +468,6 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil:
         return
     cdef int index = class_of(nbytes)
     cdef Bin* bin = &bins[index]
-    if unbacked_blocks != NULL and index >= MEDIUM_CLASSES and unmap_unbacked(data, bin.size):
-        return
     acquire()
     stats.releases += 1
     stats.allocated -= bin.size
@@ -514,7 +492,7 @@ def memory_stats():
 
     Returns:
         ``allocated`` (in use, rounded up to the size class), ``reserved`` (held from the system), ``cached`` (held and
-        not in use), their peaks, ``allocations``, ``releases``, ``system_allocations``, ``system_releases``,
+        not in use), their peaks, ``planned`` and ``peak_planned`` (of device meta, which uses none), ``allocations``, ``releases``, ``system_allocations``, ``system_releases``,
         ``failures`` and ``cache_limit``.
     """
     if cache_limit < 0:
@@ -529,6 +507,8 @@ def memory_stats():
         "cached": now.reserved - now.allocated,
         "peak_allocated": now.peak_allocated,
         "peak_reserved": now.peak_reserved,
+        "planned": planned,
+        "peak_planned": peak_planned,
         "allocations": now.allocations,
         "releases": now.releases,
         "system_allocations": now.system_allocations,
@@ -540,6 +520,8 @@ def memory_stats():
 
 def reset_peak_memory_stats():
     """Start the peaks of :func:`memory_stats` anew from what is in use now."""
+    global peak_planned
+    peak_planned = planned
     acquire()
     stats.peak_allocated = stats.allocated
     stats.peak_reserved = stats.reserved
@@ -583,13 +565,30 @@ def set_memory_limit(nbytes):
         memory_limit = limit
 
 
-def unbacked(bint now):
-    """Give this thread memory that reads as zeros and, where it is large, counts for nothing until it is written to;
-    whether that was so before. For ops of which the form alone is wanted (see ``pool.rest``)."""
-    global wants_unbacked
-    cdef bint before = wants_unbacked
-    wants_unbacked = now
+cdef bint is_planning() noexcept nogil:
+    return planning
+
+
+cdef bint swap_planning(bint now) noexcept:
+    global planning, planners
+    cdef bint before = planning
+    planners += now - before
+    planning = now
     return before
+
+
+def plan_only(bint now):
+    """Let this thread plan, or compute again; gives whether it planned before.
+
+    What a thread that plans makes is on device meta, and what it launches is not run: ops give the form of their
+    results, and cost neither time nor memory.
+    """
+    return swap_planning(now)
+
+
+def plans_only():
+    """Whether this thread plans."""
+    return bool(planning)
 
 
 def _after_fork():

@@ -56,7 +56,7 @@ cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject
 # ---- arguments that an op does not take as they are ------------------------------------------------------------------
 
 cdef enum:  # in the order in which they are asked about
-    USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, FOREIGN
+    USUAL, PYTHON_TYPE, META_DEVICE, CONJUGATED, ON_META, FOREIGN
 
 
 cdef inline bint is_plain(PyObject* x) noexcept:
@@ -83,6 +83,8 @@ cdef int unusual_kind(object x, int depth) except -1:
     if isinstance(x, Tensor):
         if (<Tensor>x).overrides and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES):
             return FOREIGN
+        if (<Tensor>x).where:
+            return ON_META
         return CONJUGATED if is_flipped(<Tensor>x) else USUAL
     if PyUnicode_Check(x) or isinstance(x, dtype):
         return USUAL
@@ -120,9 +122,30 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
         return hand_over(function, args, n, kwnames)
     if kind == CONJUGATED:
         return call_conjugated(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
+    if kind == ON_META:
+        return plan_call(function, args, n, kwnames)
     if kind == META_DEVICE:
-        return hand_over(function, args, n, kwnames, "on_meta")
+        return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, "make_on_meta")
     return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
+
+
+cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with tensors on device meta: planned, and not run. NotImplemented to the one who plans."""
+    if (<dict>(<Op>function).traits if type(function) is Op else vars(function)).get("meta") == "values":
+        raise NotImplementedError(f"{function.name}(): depends on values, and tensors on device meta have none; make "
+                                  "them on the CPU")
+    if is_planning():
+        if type(function) is Op and any_flipped(args, n, 2):
+            return call_conjugated(<Op>function, args, n, kwnames)
+        return NotImplemented
+    result = hand_over(function, args, n, kwnames, "check_meta")
+    if result is not NotImplemented:
+        return result
+    swap_planning(True)
+    try:
+        return PyObject_Vectorcall(function, args, n, kwnames)
+    finally:
+        swap_planning(False)
 
 
 #: NumPy's spelling of keyword arguments, and PyTorch's of the first one, taken as PyTorch takes them.

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t
 
+from .memory cimport is_planning, planners
+
 # The kernel ABI (see taeda/kernels/ir.py).
 ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 
@@ -14,14 +16,12 @@ cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
 cdef inline void launch_range(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
                               bint small) noexcept:
     """`parallel_for` for a caller that holds the GIL. It is given up while the kernel runs, unless the work is
-    ``small`` or one piece: then giving it up would cost more."""
+    ``small`` or one piece: then giving it up would cost more. A thread that plans runs nothing."""
+    if planners and is_planning():
+        return
     if small or total <= grain:
         if total > 0:
             fn(ptr, arg, 0, total)
     else:
         with nogil:
             parallel_for(fn, ptr, arg, total, grain)
-
-
-# Whether this thread's launches are left undone (`rest`): what is no kernel and takes long should be left undone, too.
-cdef bint is_resting() noexcept nogil

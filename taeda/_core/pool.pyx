@@ -36,13 +36,12 @@ cdef extern from "time.h" nogil:
 cdef extern from *:
     """
     #if defined(_MSC_VER) && !defined(__clang__)
-      static __declspec(thread) int taeda_inside = 0, taeda_resting = 0;
+      static __declspec(thread) int taeda_inside = 0;
     #else
-      static __thread int taeda_inside = 0, taeda_resting = 0;
+      static __thread int taeda_inside = 0;
     #endif
     """
     int inside "taeda_inside"   # this thread is running a piece
-    int resting "taeda_resting" # what this thread launches is not run
 
 cdef extern from *:
     """
@@ -320,14 +319,12 @@ cdef void share(int64_t workers) noexcept nogil:
 
 cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil:
     cdef int64_t pieces, workers
-    if total <= 0:
+    if total <= 0 or planners and is_planning():
         return
     if grain < 1:
         grain = 1
     if total <= grain:
         fn(ptr, arg, 0, total)
-        return
-    if resting:
         return
     if threads == 0:
         learn()
@@ -381,21 +378,6 @@ def set_num_threads(count):
         raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
     threads = min(count, MOST)
     learn()
-
-
-cdef bint is_resting() noexcept nogil:
-    return resting
-
-
-def rest(bint now):
-    """Leave what this thread launches undone if it is more than one piece; whether that was so before.
-
-    For ops of which the form alone is wanted. See ``memory.unbacked``, with which all results read as zeros.
-    """
-    global resting
-    cdef bint before = resting
-    resting = now
-    return before
 
 
 def set_flush_denormal(bint mode):

@@ -10,7 +10,7 @@ from libc.math cimport cos, exp, log1p, sin, sqrt
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .memory cimport allocate, release
+from .memory cimport allocate, is_planning, release
 from .pool cimport kernel_t, parallel_for
 from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, address_of, empty_tensor
 
@@ -681,7 +681,7 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef int64_t words = words_of(distribution, code)
     cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
     cdef int64_t least = LIGHT if distribution <= BERNOULLI else HEAVY
-    if n <= 0:
+    if n <= 0 or is_planning():
         return 0
     arg[0], arg[1] = a, b
     if (n // elements + 1) * words > SMALL:
@@ -713,6 +713,8 @@ cdef int fill_steps(Generator g, kernel_t fn, char* out, int64_t n, int64_t* arg
 cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, double std, bint exponent) except -1:
     cdef kernel_t fn = NULL
     cdef uint32_t* buffer = NULL
+    if is_planning():
+        return 0
     if n > 32:
         fn = find(LOG_NORMAL_PAIRS if exponent else NORMAL_PAIRS, code)
         buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)

@@ -8,7 +8,7 @@ from libc.math cimport INFINITY, ceil, exp, fabs, floor, lgamma, log, log1p, pow
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from .memory cimport allocate, release
+from .memory cimport allocate, is_planning, release
 from .pool cimport kernel_t
 from .random cimport (
     BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find, leave,
@@ -194,6 +194,8 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
     cdef uint32_t* buffer
+    if is_planning():
+        return
     key = (t.dtype.name, name)
     for i in range(p.count):
         x = (<double*>address_of(p))[i] if p.code == F64 else (<float*>address_of(p))[i]
@@ -231,6 +233,8 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
     # past the cache where it would not stay, by whole lines from a line on
     cdef bint stream = (size >= 4 and source.count >= LIGHT and 2 * size * source.count >= STREAM_BYTES
                         and <size_t>address_of(out) % 64 == 0)
+    if is_planning():
+        return
     if DROPOUT[stream][source.code] == NULL:
         from ..kernels import random as kernels
 
@@ -253,7 +257,7 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
 def permutation(int64_t n, generator=None):
     """A random permutation of ``[0, n)`` as an int64 tensor."""
     cdef Tensor t = empty_tensor(I64, 1, &n)
-    if n > 0:
+    if n > 0 and not is_planning():
         shuffle(which(generator), <int64_t*>address_of(t), n)
     return t
 
@@ -336,7 +340,10 @@ def choose(Tensor p, Tensor out, generator=None):
     cdef int64_t rows = out.sizes[0], draws = out.sizes[1], n = p.sizes[1], r
     cdef double total
     cdef int64_t* places
-    cdef char* sums = <char*>allocate(n * 8)
+    cdef char* sums
+    if is_planning():
+        return
+    sums = <char*>allocate(n * 8)
     if sums == NULL:
         raise MemoryError()
     enter(g)
@@ -392,6 +399,8 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef const double* rate = <double*>address_of(rates)
+    if is_planning():
+        return
     for i in range(out.count):
         if not rate[i] >= 0:
             raise RuntimeError(f"poisson: invalid Poisson rate, expected rate to be non-negative, got {rate[i]}")
@@ -434,6 +443,8 @@ def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef double x
+    if is_planning():
+        return
     enter(g)
     with nogil:
         for i in range(out.count):
@@ -492,6 +503,8 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef double n, p
+    if is_planning():
+        return
     enter(g)
     with nogil:
         for i in range(out.count):

@@ -32,7 +32,7 @@ cdef class Storage:
 
     def __dealloc__(self):
         if self.owner is None and self.data != NULL:
-            release(self.data, self.block)
+            release_block(self, self.data, self.block)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
@@ -66,10 +66,6 @@ cdef class Storage:
         from .tensor import device
 
         return device("meta" if self.device else "cpu")
-
-    def forget_bytes(self):
-        """From now on this storage is on device meta: it has a size, and its bytes cannot be reached."""
-        self.device = 1
 
     cdef int need_bytes(self) except -1:
         if self.device:
@@ -242,6 +238,8 @@ cdef class Storage:
         return self.__deepcopy__({})
 
     def __reduce_ex__(self, protocol):
+        if self.device:
+            return _on_meta, (self.capacity,)
         if protocol >= 5:
             from pickle import PickleBuffer
 
@@ -252,8 +250,8 @@ cdef class Storage:
         return self
 
     def __deepcopy__(self, memo):
-        cdef Storage made = new_storage(self.capacity)
-        made.device = self.device
+        cdef Storage made = Storage.__new__(Storage)
+        give_block(made, self.capacity, self.device != 0)
         if not self.device:
             memcpy(made.data, self.data, self.capacity)
         memo[id(self)] = made
@@ -273,6 +271,13 @@ def _filled(data):
         memcpy(made.data, view.buf, view.len)
     finally:
         PyBuffer_Release(&view)
+    return made
+
+
+def _on_meta(int64_t nbytes):
+    """A new Storage of that size on device meta (for unpickling)."""
+    cdef Storage made = Storage.__new__(Storage)
+    give_block(made, nbytes, True)
     return made
 
 
@@ -298,13 +303,30 @@ cdef object refuse(int64_t nbytes):
 
 cdef Storage new_storage(int64_t nbytes):
     cdef Storage storage = Storage.__new__(Storage)
-    cdef char* data = <char*>allocate(nbytes)
+    give_block(storage, nbytes, planning)
+    return storage
+
+
+cdef int give_block(Storage storage, int64_t nbytes, bint on_meta) except -1:
+    """Memory for a new storage."""
+    cdef char* data = <char*>(allocate_planned(nbytes) if on_meta else allocate(nbytes))
     if data == NULL:
         raise refuse(nbytes)
     storage.data = data
     storage.capacity = storage.block = nbytes
     storage.may_resize = True
-    return storage
+    if on_meta:
+        storage.device = 1
+        count_planned(nbytes)
+    return 0
+
+
+cdef void release_block(Storage storage, char* data, int64_t nbytes) noexcept:
+    if storage.device:
+        count_planned(-nbytes)
+        release_planned(data, nbytes)
+    else:
+        release(data, nbytes)
 
 
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner):
@@ -316,7 +338,6 @@ cdef Storage foreign_storage(void* data, int64_t nbytes, object owner):
 
 
 cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
-    cdef char* data
     if not storage.may_resize:
         raise RuntimeError(
             f"resize: expected a storage of taeda's own, got one of {storage.capacity} bytes that belongs to "
@@ -327,22 +348,20 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
             f"resize: expected a storage of {storage.capacity} bytes that nothing else uses, but a NumPy array or "
             "memoryview shares it; clone the tensor first"
         )
-    if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and class_of(nbytes) == class_of(storage.block)):
+    if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and not storage.device
+                                        and class_of(nbytes) == class_of(storage.block)):
         # Memory of a shrunken storage is kept: its tensors may still show elements that are there.
         storage.block = max(storage.block, nbytes)
         storage.capacity = nbytes
         return 0
-    data = <char*>allocate(nbytes)
-    if data == NULL:
-        raise refuse(nbytes)
-    memcpy(data, storage.data, <size_t>min(nbytes, storage.capacity))
     cdef char* old = storage.data
-    cdef int64_t old_block = storage.block
-    storage.data = data
-    storage.capacity = storage.block = nbytes
+    cdef int64_t old_block = storage.block, kept = min(nbytes, storage.capacity)
+    give_block(storage, nbytes, storage.device != 0)
+    if not storage.device:
+        memcpy(storage.data, old, <size_t>kept)
     if tell and MOVED is not None:
         MOVED(storage, <uintptr_t>old)
-    release(old, old_block)
+    release_block(storage, old, old_block)
     return 0
 
 

@@ -8,21 +8,19 @@
 # copies.
 
 cdef char* refuse_address(Tensor t) except NULL with gil:
+    """The address that a launch of this thread, which plans, is given of ``t`` on device meta; else an error."""
+    if t.where and is_planning():
+        return t.raw
+    if t.where:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor "
+                                  "on device meta does not have: make it on the CPU")
     if t.holds == CONJUGATES:
         raise RuntimeError(f"this needs elements as they lie in memory, and a conjugated or negated view shows others; "
                            f"resolve_conj() and resolve_neg() give a copy that holds them")
     kind = getattr(type(t), "_without_memory", None)
     if kind is None:
-        kind = "a view of a tensor that has no memory of its own (batched by vmap, sparse, nested, or on device meta)"
+        kind = "a view of a tensor that has no memory of its own (batched by vmap, sparse or nested)"
     raise NotImplementedError(f"this needs elements in memory, which {kind} does not have")
-
-
-def form_of(Tensor t):
-    """A plain tensor of the sizes and strides of ``t``, for ops of which the form alone is wanted: what it holds is no
-    value."""
-    cdef Tensor made = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
-    made.holds = VALUES
-    return made
 
 
 cdef object resolved(object t):
@@ -138,7 +136,7 @@ cdef class Tensor:
 
     @property
     def device(self):
-        return CPU
+        return META if self.where else CPU
 
     @property
     def layout(self):
@@ -162,7 +160,7 @@ cdef class Tensor:
 
     def data_ptr(self):
         """The address of the first element."""
-        return <size_t>stored_at(self) if self.count else 0
+        return <size_t>stored_at(self) if self.count and not self.where else 0
 
     def untyped_storage(self):
         """The memory that this tensor and its views share."""
@@ -213,11 +211,11 @@ cdef class Tensor:
 
     @property
     def is_cpu(self):
-        return True
+        return self.where == 0
 
     @property
     def is_meta(self):
-        return False
+        return self.where != 0
 
     @property
     def is_mps(self):
@@ -398,6 +396,7 @@ cdef class Tensor:
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
         t.storage = foreign_storage(self.storage.data, self.storage.capacity, self.storage)
         t.storage.may_resize = False
+        t.storage.device = self.storage.device
         return t
 
     @data.setter
@@ -405,6 +404,9 @@ cdef class Tensor:
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
             raise RuntimeError(f"data set to a tensor that requires gradients must be floating point or complex dtype, "
                                f"got {value.dtype}")
+        if value.where != self.where:
+            raise RuntimeError(f"data of a tensor on device {self.device} cannot be set to a tensor on device "
+                               f"{value.device}: incompatible tensor type")
         _set_data(self, value)
 
     # ---- values -----------------------------------------------------------------------------------------------------
@@ -414,6 +416,8 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
+        if self.where:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         if is_flipped(self):
             number = read_scalar(stored_at(self), self.code)
             return number.conjugate() if KIND[self.code] == 3 else -number

@@ -7,7 +7,6 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda.ops.meta import MetaTensor
 from taeda.overrides import _disabled_torch_function_impl
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
@@ -34,8 +33,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         if data is None:
             data = taeda.empty(0)
-        if cls is Parameter and isinstance(data, MetaTensor):
-            return Tensor._make_subclass(_MetaParameter, data).requires_grad_(requires_grad)  # type: ignore[attr-defined]
         if type(data) is Tensor or type(data) is Parameter:
             return data.detach().as_subclass(cls).requires_grad_(requires_grad)
         t: Any = data.detach().requires_grad_(requires_grad)
@@ -60,21 +57,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __reduce_ex__(self, protocol):
         return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
-
-
-class _MetaParameter(MetaTensor, Parameter):  # type: ignore[misc]
-    """A Parameter on device meta. Its class, called, makes what Parameter makes: programs call the class of a parameter."""
-
-    _is_param = True
-
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
-        return Parameter(data, requires_grad)
-
-    __deepcopy__ = Parameter.__deepcopy__
-    __reduce_ex__ = Parameter.__reduce_ex__
-
-
-_MetaParameter.__name__ = _MetaParameter.__qualname__ = "Parameter"
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
