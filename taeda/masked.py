@@ -184,12 +184,12 @@ def median(
     dim = _dims(dim, input)[0] if input.dim() else 0
     if input.is_floating_point():
         kept = _filled(input, mask, math.nan)
-        if input.numel() and extent(input.isnan())[1]:
+        if input.numel() and not input.is_meta and extent(input.isnan())[1]:
             raise ValueError(
                 "masked median expects no fully masked out rows if dtype is not floating point, and no NaN"
             )
         return kept.nanmedian(dim, keepdim)[0]
-    if mask is not None and mask.numel() and not extent(mask)[0]:
+    if mask is not None and mask.numel() and not mask.is_meta and not extent(mask)[0]:
         raise ValueError(
             f"masked median of {input.dtype} has no value for what is left out; convert to a floating dtype"
         )

@@ -25,7 +25,7 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     if is_flipped(t):
         raise BufferError("cannot export the memory of a conjugated or negated view, which is not what it shows; use "
                           "tensor.resolve_conj() or tensor.resolve_neg()")
-    cdef char* start = address_of(t)
+    cdef char* start = elements_of(t)
     if FORMATS[t.code] == NULL:
         raise BufferError(f"the buffer protocol has no format for {DTYPES[t.code]}; convert it first")
     if not t.contiguous and flags & PyBUF_STRIDES != PyBUF_STRIDES:

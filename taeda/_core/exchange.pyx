@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 from .memory cimport Storage, foreign_storage, new_storage
 from .tensor cimport (
     BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
-    Tensor, address_of, is_flipped,
+    Tensor, address_of, elements_of, is_flipped,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
@@ -649,7 +649,7 @@ cdef object make_array(Tensor t):
                         f"convert "
                         f"with .to({ALL_DTYPES[WORK[t.code]]}) first")
     shape = tuple([t.sizes[i] for i in range(t.nd)])
-    offset = address_of(t) - t.storage.data
+    offset = elements_of(t) - t.storage.data
     if t.count == 0:
         import numpy
 
@@ -718,7 +718,7 @@ def tolist(Tensor self):
         return self.item()
     if self.code >= C32 or is_flipped(self):
         self = cast(self, WORK[self.code])
-    return listed(self, 0, address_of(self))
+    return listed(self, 0, elements_of(self))
 
 
 def from_array(array):

@@ -186,11 +186,17 @@ cdef int scalar_code(object x) except -1
 cdef int check_device(object where) except -1
 cdef int wrap_dim(object dim, int ndim, str name) except -1
 cdef char* refuse_address(Tensor t) except NULL with gil
+cdef char* refuse_elements(Tensor t) except NULL
 
 
 cdef inline char* address_of(Tensor t) except? NULL nogil:
     """Where the elements of ``t`` lie. Raises where the memory does not hold what ``t`` shows."""
     return t.raw if t.holds == VALUES else refuse_address(t)
+
+
+cdef inline char* elements_of(Tensor t) except? NULL:
+    """`address_of` for the processor to read at once: a thread that plans has no elements either."""
+    return address_of(t) if t.where == 0 else refuse_elements(t)
 
 
 cdef inline bint is_flipped(Tensor t) noexcept:

@@ -12,8 +12,7 @@ cdef char* refuse_address(Tensor t) except NULL with gil:
     if t.where and is_planning():
         return t.raw
     if t.where:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor "
-                                  "on device meta does not have: make it on the CPU")
+        refuse_elements(t)
     if t.holds == CONJUGATES:
         raise RuntimeError(f"this needs elements as they lie in memory, and a conjugated or negated view shows others; "
                            f"resolve_conj() and resolve_neg() give a copy that holds them")
@@ -21,6 +20,11 @@ cdef char* refuse_address(Tensor t) except NULL with gil:
     if kind is None:
         kind = "a view of a tensor that has no memory of its own (batched by vmap, sparse or nested)"
     raise NotImplementedError(f"this needs elements in memory, which {kind} does not have")
+
+
+cdef char* refuse_elements(Tensor t) except NULL:
+    raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor on "
+                              "device meta does not have: make it on the CPU")
 
 
 cdef object resolved(object t):

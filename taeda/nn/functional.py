@@ -195,13 +195,7 @@ def rrelu(
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
         )
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
-    with taeda.no_grad():  # as PyTorch, a double is drawn for each element that needs one, in order
-        negative = input <= 0
-        drawn = taeda.empty(int(negative.sum()), dtype=taeda.float64).uniform_(lower, upper).to(input.dtype)
-        slopes = taeda.ones_like(input).masked_scatter_(negative, drawn)
-    return input.mul_(slopes) if inplace else input * slopes
+    return (taeda.rrelu_ if inplace else taeda.rrelu)(input, lower, upper, training)
 
 
 def rrelu_(

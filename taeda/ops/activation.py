@@ -159,8 +159,9 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
     negative = input.detach() <= 0
-    slopes = input.new_empty([int(negative.sum())], dtype=_core.float64).uniform_(lower, upper, generator=generator)
-    drawn = (input.detach() * 0 + 1).masked_scatter(negative, slopes.to(input.dtype))
+    count = input.numel() if input.is_meta else int(negative.sum())
+    slopes = input.new_empty([count], dtype=_core.float64).uniform_(lower, upper, generator=generator)
+    drawn = input.new_ones(input.shape).masked_scatter(negative, slopes.to(input.dtype))
     return mul(input, drawn)
 
 

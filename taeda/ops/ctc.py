@@ -49,6 +49,8 @@ def _check(log_probs, targets, steps, lengths, blank):
     time, batch, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise RuntimeError(f"ctc_loss: blank must be in label range [0, {classes - 1}], got {blank}")
+    if steps.is_meta:
+        return
     (fewest, most), (shortest, longest) = (extent(steps), extent(lengths)) if batch else ((0, 0), (0, 0))
     if most > time or fewest < 0:
         raise RuntimeError(f"ctc_loss: expected input_lengths to have values in [0, {time}], got {fewest} to {most}")
@@ -71,9 +73,9 @@ def _check(log_probs, targets, steps, lengths, blank):
 def _ctc(log_probs, targets, steps, lengths, blank):
     x = log_probs.contiguous()
     time, batch, classes = x.shape
-    most = int(lengths.max()) if batch else 0
+    most = targets.shape[-1] if lengths.is_meta else int(lengths.max()) if batch else 0
     labels = _extended(targets, lengths, blank, most).contiguous()
-    if labels.numel() and not (int(labels.min()) >= 0 and int(labels.max()) < classes):
+    if labels.numel() and not labels.is_meta and not (int(labels.min()) >= 0 and int(labels.max()) < classes):
         raise RuntimeError(f"ctc_loss: expected targets to be class numbers in [0, {classes - 1}]")
     skips = _skips(labels, x.dtype)
     states = labels.shape[1]

@@ -61,7 +61,7 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
     if grad_output.numel():
         core_indexing.index_set(result, [indices], 0, grad_output, 2, False)
         if scale_grad_by_freq:
-            counts = reshape(indices, (-1,)).bincount(minlength=num_weights).clamp(min=1)
+            counts = _times(reshape(indices, (-1,)), num_weights)
             result = result / unsqueeze(counts.to(result.dtype), 1)
         if padding_idx >= 0:
             core.zero(core.view_select(result, 0, padding_idx))
@@ -89,9 +89,14 @@ def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
     return make(unsqueeze(rows, 0), values, weight_shape)
 
 
+def _times(places: Tensor, count: int) -> Tensor:
+    """How often each number below ``count`` is among ``places``, at least 1: what a mean divides by."""
+    return index_add(places.new_zeros(count), 0, places, places.new_ones(1).expand(places.shape)).clamp(min=1)
+
+
 def _embedding_second(g, indices, num_weights, padding_idx, scale_grad_by_freq):
     if scale_grad_by_freq:
-        counts = reshape(indices, (-1,)).bincount(minlength=num_weights).clamp(min=1)
+        counts = _times(reshape(indices, (-1,)), num_weights)
         g = g / unsqueeze(counts.to(g.dtype), 1)
     result = embedding(g, indices)
     return masked_fill(result, unsqueeze(indices == padding_idx, -1), 0) if padding_idx >= 0 else result
@@ -159,7 +164,7 @@ def bags(
         items = _edges_of(input, offsets, include_last_offset)
         return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
-    if padding_idx is not None:
+    if padding_idx is not None and not flat.is_meta:  # on meta: how many are kept depends on values
         kept = flat != padding_idx % weight.shape[0]
         flat, bag = flat[kept], bag[kept]
         per_sample_weights = per_sample_weights[kept] if per_sample_weights is not None else None
@@ -171,7 +176,7 @@ def bags(
         return index_reduce(empty, 0, bag, rows, "amax", include_self=False)
     total = index_add(empty, 0, bag, rows)
     if mode == "mean":
-        total = total / unsqueeze(bag.bincount(minlength=count).clamp(min=1).to(total.dtype), 1)
+        total = total / unsqueeze(_times(bag, count).to(total.dtype), 1)
     return total
 
 
@@ -186,7 +191,7 @@ def _bag_totals(weight, indices, edges, mean):
 def _launch_bags(address: int, outs: tuple[Tensor, ...], weight: Tensor, indices: Tensor, edges: Tensor) -> None:
     """Run a kernel over bags of rows of ``weight``, whose numbers are checked."""
     width, flat, count = weight.shape[1], indices.to(_core.int64).contiguous(), edges.shape[0] - 1
-    if flat.shape[0]:
+    if flat.shape[0] and not flat.is_meta:
         low, high = extent(flat)
         if low < 0 or high >= weight.shape[0]:
             raise RuntimeError(
@@ -200,7 +205,9 @@ def _bag_backward(g, weight_shape, indices, edges, mean):
     lengths = edges[1:] - edges[:-1]
     if mean:
         g = g / unsqueeze(lengths.clamp(min=1).to(g.dtype), 1)
-    return embedding_dense_backward(embedding(g, _positions(lengths, None)), indices, weight_shape[0], -1, False)
+    return embedding_dense_backward(
+        embedding(g, _positions(lengths, indices.shape[0])), indices, weight_shape[0], -1, False
+    )
 
 
 _bag_totals.vjp(weight=_bag_backward)
@@ -234,7 +241,7 @@ def _bag_of_each(input, offsets, include_last_offset):
     """The indices as a vector, the bag that each is in, and the number of bags."""
     flat, edges = _edges_of(input, offsets, include_last_offset)
     lengths = edges[1:] - edges[:-1]
-    return flat, _positions(lengths, None), lengths.shape[0]
+    return flat, _positions(lengths, flat.shape[0]), lengths.shape[0]
 
 
 def _edges_of(input, offsets, include_last_offset):
@@ -255,7 +262,8 @@ def _edges_of(input, offsets, include_last_offset):
         raise ValueError("offsets has to be a 1D Tensor")
     edges = offsets.to(_core.int64)
     n = input.shape[0]
-    first, last = (extent(edges[0]), extent(edges[-1])) if edges.shape[0] else ((0, 0), (0, 0))
+    known = edges.shape[0] and not edges.is_meta
+    first, last = (extent(edges[0]), extent(edges[-1])) if known else ((0, 0), (0, 0))
     if first != (0, 0):
         raise RuntimeError(
             f"offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
@@ -266,12 +274,12 @@ def _edges_of(input, offsets, include_last_offset):
     if include_last_offset:  # what the last offset says does not count: the last bag ends where the input does
         edges = edges[:-1]
     edges = cat((edges, edges.new_full((1,), n)), 0)
-    if edges.shape[0] > 1 and extent(edges[1:] - edges[:-1])[0] < 0:
+    if edges.shape[0] > 1 and known and extent(edges[1:] - edges[:-1])[0] < 0:
         raise RuntimeError("embedding_bag: expected offsets that do not decrease, and none beyond the end of input")
     return input, edges
 
 
-@composite(method=False, meta="values")
+@composite(method=False)
 def one_hot(tensor, num_classes=-1):
     """Integers as rows of zeros with a single one.
 
@@ -288,7 +296,7 @@ def one_hot(tensor, num_classes=-1):
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_empty((*tensor.shape, num_classes))
-    least, most = extent(tensor)
+    least, most = (0, num_classes - 1) if tensor.is_meta and num_classes > 0 else extent(tensor)
     if least < 0:
         raise RuntimeError("Class values must be non-negative.")
     top = most + 1

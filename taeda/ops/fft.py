@@ -50,6 +50,10 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
     if n is not None:
         half, sizes[-1] = sizes[-1], n
     count = math.prod(sizes)
+    if input.is_meta:
+        last = dims[-1] % len(shape)
+        n = sizes[-1] // 2 + 1 if n is None and input.dtype is not dtype else sizes[-1]
+        return _core.empty((*shape[:last], n, *shape[last + 1 :]), dtype)
     direct = _pocketfft()
     if direct is not None and (n is None or half == n // 2 + 1) and input.numel():
         return _transform_into(direct, input, dims, n, forward, scale, count, dtype)

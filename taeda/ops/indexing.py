@@ -299,6 +299,8 @@ def nonzero_static(input, *, size, fill_value=-1):
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    if input.is_meta:
+        return input.new_empty((size, input.dim()), dtype=_core.int64)
     found = argwhere(input)
     result = found.new_full((size, input.dim()), fill_value)
     kept = min(size, found.shape[0])
@@ -355,6 +357,8 @@ def _masked_scatter(input, mask, source):
 
 
 def _masked_scatter_source(g, mask, source_shape):
+    if g.is_meta:  # how many were chosen depends on values
+        return g.new_empty(source_shape)
     chosen = masked_select(g, mask)
     n = 1
     for size in source_shape:

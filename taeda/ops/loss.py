@@ -490,7 +490,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise RuntimeError(
             f"binary_cross_entropy: expected a target of {input.dtype}, got {target.dtype}; use target.to(input.dtype)"
         )
-    if input.numel():
+    if input.numel() and not input.is_meta:
         low, high = extent(input)
         if not (low >= 0 and high <= 1):
             raise RuntimeError(
@@ -589,7 +589,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
                 f"gaussian_nll_loss: var is of incorrect size {tuple(var.shape)} for input {tuple(input.shape)}"
             )
     reduction = reduction_of(None, None, reduction)
-    if var.numel() and extent(var)[0] < 0:
+    if var.numel() and not var.is_meta and extent(var)[0] < 0:
         raise ValueError("gaussian_nll_loss: var has negative entry/entries")
     held = var.clone()
     held = OPS["where"](held.detach() < eps, held.detach().clamp(min=eps) + (held - held.detach()), held)

@@ -601,7 +601,7 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
                 raise ValueError(f"{name}: invalid output_size {tuple(space)}: must be within one stride of {default}")
     lead = input.shape[:-n]
     total = math.prod(space)
-    low, high = extent(indices) if indices.numel() else (0, 0)
+    low, high = extent(indices) if indices.numel() and not indices.is_meta else (0, 0)
     if low < 0 or high >= max(total, 1):
         raise RuntimeError(
             f"{name}: found an invalid max index {high if low >= 0 else low} for an output of size {space}"

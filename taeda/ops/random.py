@@ -14,6 +14,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
+from .._core.memory import plan_only
 from .table import _make, _register, composite, pointwise, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
@@ -517,7 +518,7 @@ def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, d
     if isinstance(std, Tensor):
         if std.dtype.is_complex:
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if std.numel() and not bool((std >= 0).all()):
+        if std.numel() and not std.is_meta and not bool((std >= 0).all()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
     like = mean if isinstance(mean, Tensor) else std
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
@@ -640,9 +641,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
 
 def _race(input: Tensor, count: int, generator: Any) -> Tensor:
     """Draw without replacement: each index arrives after an exponential time of its rate, the first ones win."""
-    if not bool(((input >= 0) & (input < math.inf)).all()):
+    if not input.is_meta and not bool(((input >= 0) & (input < math.inf)).all()):
         raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
-    if bool((input.sum(-1) == 0).any()):
+    if not input.is_meta and bool((input.sum(-1) == 0).any()):
         raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
     times = exponential_(_core.empty_like(input), 1.0, generator=generator)
     speed = input / times
@@ -700,7 +701,11 @@ _masked_dropout.vjp(input=lambda g, mask, scale: dropout_backward(g, mask, scale
 @functools.lru_cache(maxsize=64)
 def _as_stored(x: float, dtype) -> float:
     """``x`` rounded to ``dtype``."""
-    return _core.empty((), dtype).fill_(x).item()
+    before = plan_only(False)
+    try:
+        return _core.empty((), dtype).fill_(x).item()
+    finally:
+        plan_only(before)
 
 
 def _drop(name: str, input: Tensor, p: float, train: bool, inplace: bool, feature: bool) -> Tensor:

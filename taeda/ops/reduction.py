@@ -153,7 +153,7 @@ def _(g, input, out, dim, keepdim):
         return (restore(g, input.shape, dim, keepdim),)
     if not input.numel():
         return (input * restore(g, input.shape, dim, keepdim),)
-    if (input != 0).all():
+    if input.is_meta or (input != 0).all():
         return (restore(g * out.conj_physical(), input.shape, dim, keepdim) / input.conj_physical(),)
     if dim is None or not input.dim():
         others = _products_of_others(input.reshape(-1), 0).reshape(input.shape)

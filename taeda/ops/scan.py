@@ -72,7 +72,7 @@ def _(g, input, out, dim, dtype):
     if not x.dim() or not x.numel() or x.shape[dim] == 1:
         return (_as_input(g, dtype, input.dtype),)
     dim = dim % x.dim()
-    if (x != 0).all():
+    if x.is_meta or (x != 0).all():
         grad = _reverse_cumsum(g * out.conj_physical(), dim) / x.conj_physical()
     else:
         grad = _cumprod_gradient_with_zeros(g, x, dim)

@@ -83,10 +83,10 @@ def _check_lengths(data, lengths, axis):
             f"segment_reduce(): expected lengths of shape {(*data.shape[:axis], 'segments')} for data of shape "
             f"{tuple(data.shape)} and axis {axis}, got {tuple(lengths.shape)}"
         )
-    if lengths.numel() and extent(lengths)[0] < 0:
+    if lengths.numel() and not lengths.is_meta and extent(lengths)[0] < 0:
         raise RuntimeError("segment_reduce(): lengths contains negative value!")
     totals = lengths.sum(-1)
-    if totals.numel() and extent(totals) != (data.shape[axis],) * 2:
+    if totals.numel() and not totals.is_meta and extent(totals) != (data.shape[axis],) * 2:
         raise RuntimeError(
             f"segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) = {data.shape[axis]}"
         )

@@ -133,6 +133,8 @@ def _positions(repeats, output_size):
         raise RuntimeError(f"repeat_interleave only accept 1D vector as repeat, got shape {list(repeats.shape)}")
     if repeats.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"repeats has to be Long or Int tensor, got {repeats.dtype}")
+    if repeats.is_meta and output_size is not None:
+        return _core.empty((output_size,), _core.int64)
     counts = core_indexing.int64_index(repeats)
     n = counts.shape[0]
     if n and int(counts.min()) < 0:
@@ -160,7 +162,7 @@ repeat_each.vjp(
 )
 
 
-@composite(meta="values")
+@composite()
 def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, output_size=None):
     """Each element, or slice along ``dim``, repeated in place.
 

@@ -212,7 +212,7 @@ def istft(
     y, envelope = y[:, start:end], envelope[:, start:end]
     if envelope.numel() == 0:
         raise RuntimeError(f"{where}: no points are left between start {start} and end {end}")
-    least = extent(envelope.detach().abs())[0]
+    least = 1 if envelope.is_meta else extent(envelope.detach().abs())[0]
     if least < 1e-11:
         raise RuntimeError(
             f"{where}: window overlap add min: {least}: the windows leave points of the signal uncovered"

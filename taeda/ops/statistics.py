@@ -109,7 +109,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         centred = x - (x * weights).sum(1, keepdim=True) / total
         product = matmul(centred * weights, centred.transpose(0, 1).conj_physical())
         count = total - correction * ((weights * aweights).sum() / total if aweights is not None else 1)
-    if (count if weights is None else extent(count)[0]) <= 0:
+    if (count if weights is None else 1 if count.is_meta else extent(count)[0]) <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0: fewer observations than the correction", UserWarning, stacklevel=2
         )
@@ -131,7 +131,7 @@ def _check_weights(name, weights, n):
         raise RuntimeError(
             f"cov(): expected {name} to have the same numel as there are observations ({n}), got {weights.numel()}"
         )
-    if n and extent(weights)[0] < 0:
+    if n and not weights.is_meta and extent(weights)[0] < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -162,7 +162,7 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got {q.dim()}D")
     if q.dtype is not input.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    low, high = extent(q) if q.numel() else (0, 1)
+    low, high = extent(q) if q.numel() and not q.is_meta else (0, 1)
     if not 0 <= low <= high <= 1:
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if input.numel() == 0:

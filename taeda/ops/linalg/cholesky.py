@@ -136,7 +136,7 @@ def linalg_ldl_factor(A, *, hermitian=False):
 
 def _check_exchanges(pivots: Tensor, n: int) -> None:
     """Refuse pivots that are none of LAPACK's: rows from 1 to ``n``, negative ones, of 2 x 2 blocks, in pairs."""
-    if pivots.numel() == 0:
+    if pivots.numel() == 0 or pivots.is_meta:
         return
     check_pivots("torch.linalg.ldl_solve", pivots.abs(), n)
     if int(pivots.min()) < 0:

@@ -44,7 +44,7 @@ def _det_backward(g, A, out, LU, pivots):
 @primitive(method=False, batch="leading")
 def _cofactors(A, LU, pivots, det):
     """``conj(det(A)) inv(A)^H``: by the factorisation where no matrix is singular, else by the SVD."""
-    if bool((det != 0).all()):
+    if det.is_meta or bool((det != 0).all()):
         return lu.substitute(LU, pivots, det.conj_physical()[..., None, None] * eye_like(A), True, True)
     return _svd_cofactors(A)
 

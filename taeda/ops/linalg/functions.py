@@ -45,6 +45,8 @@ def matrix_exp(input):
         return input.clone()
     if input.shape[-1] == 1:
         return input.exp()
+    if input.is_meta:  # how often it squares depends on values
+        return _squared(input, 1, 13)
     norms = input.abs().sum(-2).amax(-1)
     norm = float(norms.amax())
     if not math.isfinite(norm):

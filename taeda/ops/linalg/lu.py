@@ -85,7 +85,7 @@ def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
 
 def check_pivots(name: str, pivots: Tensor, n: int) -> None:
     """Refuse row exchanges with rows that there are not: LAPACK would touch memory beyond the matrix."""
-    if pivots.numel() and not (int(pivots.min()) >= 1 and int(pivots.max()) <= n):
+    if pivots.numel() and not pivots.is_meta and not (int(pivots.min()) >= 1 and int(pivots.max()) <= n):
         raise RuntimeError(
             f"{name}: expected pivots between 1 and {n}, the rows of LU, but got {int(pivots.min())} to {int(pivots.max())}. "
             f"Did you properly pass the result of lu_factor?"

@@ -55,3 +55,10 @@ TRANSFORMS: dict[str, tuple[tuple[str, ...], str]] = {
     "nn.functional.batch_norm": (("push", "second"), _MOVED),
     "nn.functional.instance_norm": (("push", "second"), _MOVED),
 }
+
+#: Entries whose forms on device meta are not PyTorch's, and why.
+META: dict[str, str] = {
+    "max_pool2d_with_indices_backward": "the database asks for the gradient of an input that the result does not depend on",
+    "linalg.householder_product": "gradients of empty matrices are empty, where PyTorch has none",
+    "linalg.matrix_power": "the power 0 depends on no input: no gradient",
+}

@@ -69,7 +69,10 @@ def is_plain(sample) -> bool:
 def check(op, limit=1) -> list[str]:
     """What differs."""
     bad = []
-    dtype = next(d for d in (torch.float32, torch.complex64, torch.int64, torch.bool) if d in op.supported_dtypes("cpu"))
+    supported = op.supported_dtypes("cpu")
+    if not supported:
+        return []
+    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
     smooth = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     function = translate(op.op)
     torch.manual_seed(0)
@@ -96,8 +99,14 @@ def check(op, limit=1) -> list[str]:
         if want is None or (smooth and want_grads is None):
             on_cpu, cpu_grads, _ = attempt(torch, op.op, *given, smooth)
             want, want_grads = want or on_cpu, cpu_grads
+        if (
+            got != want and want and [f[:2] for f in got] == [f[:2] for f in want]
+        ):  # strides: are they those of the CPU?
+            want, _, _ = attempt(taeda, function, translate(given[0]), translate(given[1]), False)
         if op.name not in UNSPECIFIED and want is not None and got != want:
-            bad.append(f"{label}: {got} instead of {want}" + (f" (PyTorch on meta: {explain(refused)})" if refused else ""))
+            bad.append(
+                f"{label}: {got} instead of {want}" + (f" (PyTorch on meta: {explain(refused)})" if refused else "")
+            )
         elif smooth and want_grads is not None and got_grads != want_grads:
             bad.append(f"{label}: gradients {explain(error) if error else got_grads} instead of {want_grads}")
     return bad
