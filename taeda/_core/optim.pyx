@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
+from .memory cimport is_planning, swap_planning
 from .pool cimport kernel_t, launch_range
 from .tensor cimport F32, F64, ITEMSIZE, KIND, VALUES, Tensor, address_of, contiguous_tensor
 
@@ -55,6 +56,7 @@ cdef class Plan:
     cdef int64_t nchunks, grain
     cdef kernel_t kernel
     cdef int code
+    cdef bint on_meta
 
     def __cinit__(self, size_t kernel, list params, list states, tuple names, tuple counters, int nscalars,
                   int64_t chunk):
@@ -67,7 +69,7 @@ cdef class Plan:
         self.params, self.states, self.names, self.counters = params, states, names, counters
         self.n, self.nstates, self.nscalars, self.ncounters = len(params), len(names), nscalars, len(counters)
         self.width = 2 + self.nstates + nscalars
-        self.code = (<Tensor>params[0]).code
+        self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).where != 0
         self.table = <int64_t*>calloc(self.n * self.width, 8)
         for p in params:
             c += (self.elements(p) + chunk - 1) // chunk
@@ -92,6 +94,10 @@ cdef class Plan:
         free(self.table)
         free(self.chunks)
 
+    cdef inline bint takes(self, Tensor t):
+        """Whether ``t`` is on the device of the plan, in memory as it is shown."""
+        return t.where != 0 if self.on_meta else t.holds == VALUES
+
     cdef inline int64_t elements(self, Tensor p):
         return p.count * 2 if KIND[p.code] == 3 else p.count
 
@@ -101,6 +107,13 @@ cdef class Plan:
         Returns:
             False if the plan does not fit any more; nothing has been changed then.
         """
+        cdef bint planned = swap_planning(self.on_meta or is_planning())
+        try:
+            return self.look_up(state)
+        finally:
+            swap_planning(planned)
+
+    cdef bint look_up(self, object state) except -1:
         cdef Py_ssize_t i, j
         cdef Tensor p, g, s
         cdef PyObject* entry
@@ -110,10 +123,10 @@ cdef class Plan:
         self.held = None
         for i in range(self.n):
             p = <Tensor>self.params[i]
-            if p.grad_ is None or p.code != self.code or p.holds != VALUES:
+            if p.grad_ is None or p.code != self.code or not self.takes(p):
                 return False
             g = <Tensor>p.grad_
-            if g.holds != VALUES or g.code != p.code or g.nd != p.nd or \
+            if not self.takes(g) or g.code != p.code or g.nd != p.nd or \
                     memcmp(g.sizes, p.sizes, p.nd * sizeof(int64_t)) != 0:
                 return False
             if not same_layout(g, p):
@@ -135,7 +148,7 @@ cdef class Plan:
                     if found == NULL or found != <PyObject*>own[j]:
                         return False
                     s = <Tensor>own[j]
-                    if s.code != p.code or not same_layout(s, p):
+                    if s.code != p.code or not self.takes(s) or not same_layout(s, p):
                         return False
                     row[2 + j] = <int64_t>address_of(s)
                 for j in range(self.ncounters):
@@ -143,7 +156,7 @@ cdef class Plan:
                     if found == NULL or not isinstance(<object>found, Tensor):
                         return False
                     s = <Tensor>found
-                    if s.count != 1 or (s.code != F32 and s.code != F64):
+                    if s.count != 1 or (s.code != F32 and s.code != F64) or s.holds != VALUES:
                         return False
             row += self.width
         return True
@@ -188,7 +201,8 @@ cdef class Plan:
             row += self.width
         pointers[0] = <char*>self.table
         pointers[1] = <char*>self.chunks
-        launch_range(self.kernel, pointers, NULL, self.nchunks, self.grain, False)
+        if not self.on_meta:
+            launch_range(self.kernel, pointers, NULL, self.nchunks, self.grain, False)
         for i in range(self.n):
             (<Tensor>self.params[i]).storage.version += 1
             for j in range(self.nstates):

@@ -9,6 +9,7 @@ from . import itt
 from .events import DeviceType, EventList, FunctionEvent, FunctionEventAvg
 from .floors import Floors, measure_floors
 from .legacy import ExecutionTraceObserver, emit_itt, emit_nvtx
+from .planned import Planned, plan
 from .profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -27,6 +28,7 @@ __all__ = [
     "Floors",
     "FunctionEvent",
     "FunctionEventAvg",
+    "Planned",
     "ProfilerAction",
     "ProfilerActivity",
     "emit_itt",
@@ -34,6 +36,7 @@ __all__ = [
     "itt",
     "kineto_available",
     "measure_floors",
+    "plan",
     "profile",
     "record_function",
     "schedule",

@@ -1,0 +1,58 @@
+"""What a program would take, read off a run on device meta: nothing is computed and no memory is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.memory import memory_stats, reset_peak_memory_stats
+from ..utils.flop_counter import FlopCounterMode
+
+__all__ = ["Planned", "plan"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What :func:`plan` found.
+
+    Attributes:
+        result: what the function gave, tensors on device meta.
+        flops: floating point operations of products, convolutions and attention, a multiplication and an addition each one.
+        flops_by_op: the same by the op's name.
+        bytes_before: bytes of the tensors on meta that there were when the function was called.
+        bytes_after: those when it returned.
+        peak_bytes: the most that there were at a time in between.
+    """
+
+    result: Any
+    flops: int
+    flops_by_op: dict[str, int]
+    bytes_before: int
+    bytes_after: int
+    peak_bytes: int
+
+
+def plan(function: Callable, *args: Any, **kwargs: Any) -> Planned:
+    """Call ``function``, whose tensors are on device meta, and tell what the call would take on a device with memory.
+
+    Ops run their own code for sizes, algorithms and temporaries, and derivatives are those of the ops; kernels are left out. So
+    the peak counts what the call allocates, work space inside of kernels aside, and a step of a model that no machine here could
+    hold is planned in seconds::
+
+        with taeda.device("meta"):
+            model = Transformer()
+            tokens = taeda.zeros(1, 2048, dtype=taeda.int64)
+        print(taeda.profiler.plan(lambda: model(tokens).sum().backward()).peak_bytes)
+
+    Args:
+        function: called once, with the other arguments.
+    """
+    before = memory_stats()["planned"]
+    reset_peak_memory_stats()
+    counter = FlopCounterMode(display=False)
+    with counter:
+        result = function(*args, **kwargs)
+    stats = memory_stats()
+    by_op = {str(name).removeprefix("aten."): n for name, n in counter.get_flop_counts().get("Global", {}).items()}
+    return Planned(result, counter.get_total_flops(), by_op, before, stats["planned"], stats["peak_planned"])
