@@ -320,6 +320,27 @@ def sparse_coo_tensor(
     return make(indices, values, size, bool(is_coalesced) or indices.shape[1] == 0)
 
 
+def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseTensor:
+    """What ``torch.sparse.FloatTensor`` and ``sparse.new`` make: of indices, values and a size, of sizes, or of nothing.
+
+    ``dtype`` is that of a tensor without entries; else it is that of the values.
+    """
+    names = ("indices", "values", "size")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if len(given) > 1 and set(given) <= set(names) and all(isinstance(given.get(n), Tensor) for n in names[:2]):
+        return sparse_coo_tensor(given["indices"], given["values"], given.get("size"), device=device)
+    size = given.get("size", args[0] if len(args) == 1 and isinstance(args[0], _core.Size) else args)
+    if (
+        set(kwargs) - {"size"}
+        or (args and kwargs)
+        or any(isinstance(n, Tensor) or not hasattr(n, "__index__") for n in size)
+    ):
+        raise TypeError(
+            "new() received an invalid combination of arguments: expected sizes, or indices, values and their size"
+        )
+    return sparse_coo_tensor(size or (0,), dtype=dtype, device=device)
+
+
 def _in_layout(input: Tensor, layout: Any) -> Tensor:
     """``input`` in a compressed layout."""
     from .compressed import compress, sparse_csc, sparse_csr
@@ -412,6 +433,7 @@ def _become(x: SparseTensor, new: SparseTensor) -> SparseTensor:
 
 
 RULES["sparse_mask"] = sparse_mask.__wrapped__
+RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
 
 @_rule("add")

@@ -178,3 +178,25 @@ def test_training_with_sparse_gradients(name, kwargs):
             optimizer.step()
         found.append(made.weight.detach())
     peer.close(found[1], found[0])
+
+
+@pytest.mark.parametrize("framework", BOTH)
+def test_new_and_the_names_of_types_take_indices_values_and_a_size(framework):
+    """What ``new`` of a strided tensor refuses: programs of PyTorch 0.4 made sparse tensors so."""
+    s, indices, values = sample(framework), framework.tensor([[0, 1], [1, 2]]), framework.tensor([1.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for make in (s.new, framework.sparse.FloatTensor):
+            assert make(indices, values, (3, 4)).to_dense()[1].tolist() == [0.0, 0.0, 2.0, 0.0]
+            assert make(indices, values).shape == (2, 3)
+            assert [tuple(make(*size).shape) for size in ((2, 3), (framework.Size([2, 3]),), ())] == [
+                (2, 3),
+                (2, 3),
+                (0,),
+            ]
+        assert s.new(indices, values.double(), (3, 4)).dtype == framework.float64
+        for wrong in ([2, 3], s, values):
+            with pytest.raises(TypeError):
+                s.new(wrong)
+        with pytest.raises(TypeError):
+            values.new(indices, values, (3, 4))
