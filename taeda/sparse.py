@@ -138,10 +138,8 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
 def _legacy(dtype: Any) -> Any:
     """``torch.sparse.FloatTensor(indices, values, size)`` and its like: what old programs call."""
 
-    def make_sparse(indices: Any = None, values: Any = None, size: Any = None) -> Tensor:
-        if indices is None or values is None:
-            return taeda.sparse_coo_tensor(indices or (0,), dtype=dtype)
-        return taeda.sparse_coo_tensor(indices, values, size, dtype=dtype)
+    def make_sparse(*args: Any, **kwargs: Any) -> Tensor:
+        return _coordinates.legacy(*args, dtype=dtype, **kwargs)
 
     return make_sparse
 

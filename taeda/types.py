@@ -211,6 +211,8 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
     if "size" in kwargs:
         return _uninitialised(kwargs["size"], dtype)
     data = args[0] if args else next(iter(kwargs.values()))
+    if isinstance(data, Tensor) and len(args) > 1:
+        raise TypeError("new() received an invalid combination of arguments: expected sizes, or one tensor")
     if len(args) > 1 or _is_size(data):
         return _uninitialised(args, dtype)
     if isinstance(data, _core.Size):
@@ -239,12 +241,12 @@ def _uninitialised(size: Any, dtype: Any) -> Tensor:
     return _core.empty(size, dtype)
 
 
-def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+def new(self, *args: Any, **kwargs: Any) -> Tensor:
     """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments."""
     return legacy_tensor(*args, dtype=self.dtype, **kwargs)
 
 
-_core.install("new", _new)
+_core.install("new", new)
 for _name_of_kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "xpu"):
     _core.install(f"is_{_name_of_kind}", property(lambda self: False, doc="False: tensors are strided, on the CPU."))
 

@@ -246,8 +246,10 @@ def grad(
                     f"One of the differentiated Tensors appears to not have been used in the graph (inputs[{i}]). Set "
                     f"allow_unused=True if this is the desired behavior."
                 )
-            if materialize_grads and isinstance(inputs[i], Tensor):
-                result[i] = inputs[i].new_zeros(inputs[i].shape)
+            if materialize_grads:
+                if not isinstance(inputs[i], Tensor):
+                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+                result[i] = inputs[i].new_zeros(inputs[i].shape, requires_grad=create_graph)
     return tuple(result)
 
 

@@ -19,6 +19,7 @@ from .indexing import index_put, where
 from .joining import cat, stack
 from .parts import OfParts, expect_kind
 from .scatter import index_add
+from .shape import repeat_interleave
 from .sorting import searchsorted
 from .table import composite, expect_tensors
 from .views import _wrap
@@ -320,6 +321,27 @@ def sparse_coo_tensor(
     return make(indices, values, size, bool(is_coalesced) or indices.shape[1] == 0)
 
 
+def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseTensor:
+    """What ``torch.sparse.FloatTensor`` and ``sparse.new`` make: of indices, values and a size, of sizes, or of nothing.
+
+    ``dtype`` is that of a tensor without entries; else it is that of the values.
+    """
+    names = ("indices", "values", "size")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if len(given) > 1 and set(given) <= set(names) and all(isinstance(given.get(n), Tensor) for n in names[:2]):
+        return sparse_coo_tensor(given["indices"], given["values"], given.get("size"), device=device)
+    size = given.get("size", args[0] if len(args) == 1 and isinstance(args[0], _core.Size) else args)
+    if (
+        set(kwargs) - {"size"}
+        or (args and kwargs)
+        or any(isinstance(n, Tensor) or not hasattr(n, "__index__") for n in size)
+    ):
+        raise TypeError(
+            "new() received an invalid combination of arguments: expected sizes, or indices, values and their size"
+        )
+    return sparse_coo_tensor(size or (0,), dtype=dtype, device=device)
+
+
 def _in_layout(input: Tensor, layout: Any) -> Tensor:
     """``input`` in a compressed layout."""
     from .compressed import compress, sparse_csc, sparse_csr
@@ -412,6 +434,7 @@ def _become(x: SparseTensor, new: SparseTensor) -> SparseTensor:
 
 
 RULES["sparse_mask"] = sparse_mask.__wrapped__
+RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
 
 @_rule("add")
@@ -592,18 +615,35 @@ def _mm(input, mat2, *, out=None):
     expect_tensors("mm", input=input, mat2=mat2)
     if not _is_sparse(input):
         return _mm(_t(mat2), input.t() if input.dim() > 1 else input).t()
-    right = mat2.to_dense() if _is_sparse(mat2) else mat2
     if input.dim() != 2 or input.sparse_dim() != 2:
         raise RuntimeError(f"mm: expected a sparse matrix, got sizes {tuple(input.shape)}")
-    if input.shape[1] != right.shape[0]:
+    if input.shape[1] != mat2.shape[0]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({input.shape[0]}x{input.shape[1]} and "
-            f"{'x'.join(map(str, right.shape))})"
+            f"{'x'.join(map(str, mat2.shape))})"
         )
+    if _is_sparse(mat2) and mat2.sparse_dim() == 2:
+        return _sparse_product(input, mat2.coalesce())
+    right = _dense(mat2)
     rows, columns = input._i.unbind(0)
     scale = input._v.reshape(-1, *(1,) * (right.dim() - 1))
     result = index_add(right.new_zeros((input.shape[0], *right.shape[1:])), 0, rows, scale * right[columns])
     return to_sparse(result) if _is_sparse(mat2) else result
+
+
+def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
+    """``left @ right``: each entry of ``left`` meets those of its row of ``right``, which is coalesced.
+
+    Memory is needed for the products of entries, not for a dense result. Entries that are 0 are kept.
+    """
+    rows, columns = left._i.unbind(0)
+    right_rows, right_columns = right._i.unbind(0)
+    first = searchsorted(right_rows, columns)
+    counts = searchsorted(right_rows, columns, right=True) - first
+    entry = repeat_interleave(counts)
+    place = (first - counts.cumsum(0) + counts)[entry] + counts.new_ones(len(entry)).cumsum(0) - 1
+    values = left._v[entry] * right._v[place]
+    return make(stack([rows[entry], right_columns[place]]), values, (left.shape[0], *right.shape[1:])).coalesce()
 
 
 @_rule("rmatmul", "__rmatmul__")

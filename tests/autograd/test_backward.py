@@ -110,6 +110,9 @@ def test_unused_inputs():
     assert none is None
     g, zero = autograd.grad(y, [x, unused], materialize_grads=True)
     assert zero.tolist() == [0.0]
+    assert not zero.requires_grad
+    _, zero = autograd.grad((x * 2).sum(), [x, unused], materialize_grads=True, create_graph=True)
+    assert zero.requires_grad  # a product with it can be differentiated, as with the gradient of an input that is used
     with pytest.raises(ValueError, match="allow_unused"):
         autograd.grad(y, [x], allow_unused=False, materialize_grads=True)
 

@@ -178,3 +178,62 @@ def test_training_with_sparse_gradients(name, kwargs):
             optimizer.step()
         found.append(made.weight.detach())
     peer.close(found[1], found[0])
+
+
+@pytest.mark.parametrize("framework", BOTH)
+def test_new_and_the_names_of_types_take_indices_values_and_a_size(framework):
+    """What ``new`` of a strided tensor refuses: programs of PyTorch 0.4 made sparse tensors so."""
+    s, indices, values = sample(framework), framework.tensor([[0, 1], [1, 2]]), framework.tensor([1.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for make in (s.new, framework.sparse.FloatTensor):
+            assert make(indices, values, (3, 4)).to_dense()[1].tolist() == [0.0, 0.0, 2.0, 0.0]
+            assert make(indices, values).shape == (2, 3)
+            assert [tuple(make(*size).shape) for size in ((2, 3), (framework.Size([2, 3]),), ())] == [
+                (2, 3),
+                (2, 3),
+                (0,),
+            ]
+        assert s.new(indices, values.double(), (3, 4)).dtype == framework.float64
+        for wrong in ([2, 3], s, values):
+            with pytest.raises(TypeError):
+                s.new(wrong)
+        with pytest.raises(TypeError):
+            values.new(indices, values, (3, 4))
+
+
+@pytest.mark.parametrize("framework", BOTH)
+def test_a_product_of_sparse_matrices_has_the_places_that_entries_meet(framework):
+    """Entries that are 0 are kept, and no dense matrix is made."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        left = framework.sparse_coo_tensor(
+            framework.tensor([[0, 2, 0], [1, 1, 0]]), framework.tensor([0.0, 2.0, 3.0]), (3, 2)
+        )
+        right = framework.sparse_coo_tensor(
+            framework.tensor([[1, 1, 0, 1], [2, 0, 1, 2]]), framework.tensor([1.0, 4.0, 5.0, -3.0]), (2, 3)
+        )
+        product = left @ right
+        assert product.is_coalesced()
+        assert product.indices().tolist() == [[0, 0, 0, 2, 2], [0, 1, 2, 0, 2]]
+        assert product.values().tolist() == [0.0, 15.0, 0.0, 8.0, -4.0]
+        n = 300_000  # a dense result would have 360 GB
+        large = framework.sparse_coo_tensor(
+            framework.tensor([[5, n - 1], [n - 1, 7]]), framework.tensor([2.0, 3.0]), (n, n)
+        )
+        assert (large @ large).coalesce().indices().tolist() == [[5], [7]]
+
+
+def test_gradients_of_a_product_of_sparse_matrices():
+    found = []
+    for f in BOTH:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            left = f.sparse_coo_tensor(f.tensor([[0, 1], [0, 1]]), f.tensor([2.0, 3.0]), (2, 2)).requires_grad_()
+            right = f.sparse_coo_tensor(
+                f.tensor([[0, 1, 0], [1, 0, 0]]), f.tensor([5.0, 7.0, 11.0]), (2, 2)
+            ).requires_grad_()
+            ((left @ right).to_dense() * f.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+            places = left.detach().to_dense() != 0
+            found.append(((left.grad.to_dense() * places).tolist(), right.grad.to_dense().tolist()))
+    assert found[0] == found[1]

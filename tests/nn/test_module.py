@@ -235,3 +235,24 @@ def test_errors_when_loading_say_what_to_mend():
 def test_signatures_of_a_module_and_of_its_class():
     assert str(inspect.signature(nn.Linear(2, 2))) == "(*args, **kwargs)"
     assert list(inspect.signature(nn.Linear).parameters)[:3] == ["in_features", "out_features", "bias"]
+
+
+def test_full_backward_hooks_are_left_out_where_a_gradient_comes_by_no_output():
+    """As in a second derivative, where what a layer saved of its input takes part."""
+    first, second = nn.Linear(3, 4), nn.Linear(4, 2)
+    seen = []
+    second.register_full_backward_hook(lambda module, of_inputs, of_outputs: seen.append(len(of_outputs)))
+    loss = second(first(taeda.ones(1, 3))).sum()
+    of_weight, _ = taeda.autograd.grad(loss, [second.weight, first.weight], create_graph=True)
+    of_weight.sum().backward()
+    assert seen == [1]
+    assert first.bias.grad.tolist() == [2.0] * 4
+
+
+def test_a_full_backward_hook_without_a_gradient_of_inputs_warns():
+    layer = nn.Linear(3, 2)
+    seen = []
+    layer.register_full_backward_hook(lambda module, of_inputs, of_outputs: seen.append(of_inputs))
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        layer(taeda.ones(1, 3)).sum().backward()
+    assert seen == [(None,)]

@@ -167,6 +167,11 @@ class _Backward:
                 full = self._checked(changed, full, "grad_output")
         self.grad_output = full
         if self.hooks and not self.at_in:  # no input wants a gradient: nothing later to wait for
+            warnings.warn(
+                "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+                "require gradients.",
+                stacklevel=2,
+            )
             for hook in self.hooks:
                 if hook(self.module, (None,) * self.n_in, full) is not None:
                     raise RuntimeError(
@@ -177,9 +182,9 @@ class _Backward:
         return tuple(full[i] for i in self.at_out)
 
     def _input_grads(self, grads: tuple) -> tuple:
+        if self.grad_output is None:  # it came to the input by no output, as in a second derivative
+            return grads
         full = self._spread(grads, self.at_in, self.n_in)
-        if self.grad_output is None:
-            raise RuntimeError("Module backward hook for grad_input is called before the grad_output one.")
         for hook in self.hooks:
             changed = hook(self.module, full, self.grad_output)
             if changed is not None:
