@@ -180,6 +180,17 @@ def _elsewhere(x: Any) -> Tensor | None:
     return next((t for t in _tensors(x) if not isinstance(t, MetaTensor) and t.dim()), None)
 
 
+def _check_out_device(name: str, args: Sequence, kwargs: dict) -> None:
+    """Refuse an ``out`` on another device than the result: that of the inputs or, where there are none, ``device``."""
+    inputs = [*_tensors([list(args), {k: v for k, v in kwargs.items() if k != "out"}])]
+    on = any(isinstance(t, MetaTensor) for t in inputs) if inputs else is_meta(kwargs.get("device"))
+    for out in _tensors(kwargs["out"]):
+        if isinstance(out, MetaTensor) is not on:
+            raise RuntimeError(
+                f"{name}(): Expected out tensor to have device {'meta' if on else 'cpu'}, but got {out.device} instead"
+            )
+
+
 def _forget(result: Any, given: Sequence[Tensor]) -> Any:
     """``result`` with MetaTensors in place of tensors: the same memory in views of ``given``, none in others."""
     if isinstance(result, MetaTensor):
@@ -239,6 +250,8 @@ class MetaTensor(Tensor):
                 "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() "
                 "when moving a module from meta to a different device."
             )
+        if kwargs.get("out") is not None:
+            _check_out_device(name, args, kwargs)
         given = [t for t in _tensors([list(args), kwargs]) if isinstance(t, MetaTensor)]
         if name in ("__getitem__", "index", "index_put", "index_put_", "__setitem__"):
             if any(t.dtype is _core.bool_ for t in given[1:]) and name in ("__getitem__", "index"):
