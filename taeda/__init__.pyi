@@ -1194,7 +1194,7 @@ class Tensor:
         r"""The exponential ``(..., n, n)`` of square matrices, by Pade approximants, scaling and squaring (Higham 2005)."""
     def matrix_power(self, n: Any) -> Any:
         r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
-    def max(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+    def max(self, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
         r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
     def maximum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The larger of the two, NaN where either is NaN."""
@@ -1202,7 +1202,7 @@ class Tensor:
         r"""Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor."""
     def median(self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False) -> Any:
         r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
-    def min(self, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+    def min(self, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
         r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
     def minimum(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The smaller of the two, NaN where either is NaN."""
@@ -2215,7 +2215,7 @@ def matrix_power(input: Tensor, n: Any, *, out: Any = None) -> Any:
     r"""``input @ input @ ...``, ``n`` times, by squaring; ``n`` may not be negative."""
 def matrix_rank(*args: Any, **kwargs: Any) -> Any:
     r"""Removed from PyTorch: use linalg.matrix_rank(A, tol, hermitian=...). Calling it is a RuntimeError."""
-def max(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+def max(input: Tensor, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
     r"""The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum."""
 def maximum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The larger of the two, NaN where either is NaN."""
@@ -2225,7 +2225,7 @@ def median(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = No
     r"""The median: of an even number of elements the lower of the two in the middle; NaN where there is one."""
 def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     r"""Coordinates of a grid: each vector expanded to the grid's shape, as views."""
-def min(input: Tensor, dim: builtins.int = ..., keepdim: builtins.bool = False, *, other: Tensor | Number | None = None, out: Any = None) -> Any:
+def min(input: Tensor, other: Tensor | Number = ..., keepdim: builtins.bool = ..., *, dim: builtins.int = ..., out: Any = None) -> Any:
     r"""The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum."""
 def minimum(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The smaller of the two, NaN where either is NaN."""

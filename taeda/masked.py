@@ -45,9 +45,9 @@ __all__ = [
 
 def _mask(mask: Tensor | None, input: Tensor, name: str) -> Tensor | None:
     """The mask in the sizes of ``input``."""
+    expect_tensors(f"masked.{name}", input=input, **({} if mask is None else {"mask": mask}))
     if mask is None:
         return None
-    expect_tensors(f"masked.{name}", input=input, mask=mask)
     if mask.dim() > input.dim():
         raise IndexError(
             f"masked.{name}: expected a mask of at most {input.dim()} dimensions, those of the input, got shape "
@@ -158,7 +158,8 @@ def argmax(
 ) -> Tensor:
     """Position of the largest kept element along ``dim`` (in the flattened tensor by default), in the dtype of ``input``."""
     input = input if dtype is None else input.to(dtype)
-    kept = _filled(input, _mask(mask, input, "argmax"), _identity_of("amax", input.dtype))
+    whole = _mask(mask, input, "argmax")
+    kept = _filled(input, whole, _identity_of("amax", input.dtype))
     return kept.argmax(dim, keepdim).to(input.dtype)
 
 
@@ -167,7 +168,8 @@ def argmin(
 ) -> Tensor:
     """Position of the smallest kept element along ``dim`` (in the flattened tensor by default), in the dtype of ``input``."""
     input = input if dtype is None else input.to(dtype)
-    kept = _filled(input, _mask(mask, input, "argmin"), _identity_of("amin", input.dtype))
+    whole = _mask(mask, input, "argmin")
+    kept = _filled(input, whole, _identity_of("amin", input.dtype))
     return kept.argmin(dim, keepdim).to(input.dtype)
 
 
@@ -303,8 +305,8 @@ def normalize(
 
 def _for_exponentials(name: str, input: Tensor, dtype: Any, mask: Any, low: bool = True) -> Tensor:
     input = input if dtype is None else input.to(dtype)
-    value = _identity_of("amax" if low else "amin", input.dtype)
-    return _filled(input, _mask(mask, input, name), value)
+    whole = _mask(mask, input, name)
+    return _filled(input, whole, _identity_of("amax" if low else "amin", input.dtype))
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

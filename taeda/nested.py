@@ -40,7 +40,7 @@ class NestedTensor(OfParts):
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
-        rule = RULES.get(str(name))
+        rule = None if kwargs and kwargs.get("out") is not None else RULES.get(str(name))
         if rule is None:
             raise NotImplementedError(
                 f"{name}(): not for nested tensors; compute with x.unbind(), or with x.to_padded_tensor(0.0)"

@@ -65,6 +65,10 @@ class TypedStorage:
 
     def _elements(self) -> Tensor:
         """A tensor of all elements, on the storage itself."""
+        if self.device.type == "meta":
+            raise NotImplementedError(
+                "Not available for 'meta' device type: a storage there has a size and no elements"
+            )
         return _core.from_storage(self._untyped_storage, self.dtype, (self.size(),), (1,))
 
     # ---- size and place -----------------------------------------------------------------------------------------------
@@ -222,6 +226,7 @@ class TypedStorage:
 
     def cpu(self) -> TypedStorage:
         """The storage itself."""
+        self._untyped_storage.cpu()  # refused on device meta
         return self
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:

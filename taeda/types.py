@@ -223,7 +223,7 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
         return data.detach()
     data = getattr(data, "_untyped_storage", data)
     if isinstance(data, _core.Storage):
-        return _core.from_storage(data, dtype, (data.nbytes() // dtype.itemsize,), (1,))
+        return _core.empty((0,), dtype).set_(data)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if not hasattr(data, "__len__") and not hasattr(data, "__array__"):

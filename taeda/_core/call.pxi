@@ -225,6 +225,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
         update_modes()
 
 
+@cython.binding(False)
 cdef class Composite:
     """A function written in ops, which modes that ask for it (``composites = True``) see before its ops."""
 
@@ -318,6 +319,7 @@ include "overrides.pxi"
 
 # ---- Op --------------------------------------------------------------------------------------------------------------
 
+@cython.binding(False)
 cdef class Op:
     """An operation: its signature, how it computes and how it is differentiated. Calling it runs it.
 

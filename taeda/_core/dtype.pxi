@@ -8,6 +8,7 @@ cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
 
 
 @cython.final
+@cython.binding(False)
 cdef class dtype:
     """The type of a tensor's elements."""
 

@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 from .memory cimport Storage, foreign_storage, new_storage
 from .tensor cimport (
     BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
-    Tensor, address_of, elements_of, is_flipped,
+    NOTHING, Tensor, address_of, elements_of, is_flipped,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
@@ -440,7 +440,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             UserWarning,
             stacklevel=2,
         )
-        t = cast(data, code)
+        source = data
+        t = cast(source, code) if source.holds != NOTHING else source.detach().to(dtype or source.dtype, copy=True)
     else:
         source = None if plain(data) else shared_array(data)
         t = from_sequence(data, code) if source is None else cast(source, code)

@@ -171,6 +171,7 @@ cdef object dtype_of(object x):
 
 @cython.freelist(256)
 @cython.trashcan(True)
+@cython.binding(False)
 cdef class Node:
     """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input
     gradients."""

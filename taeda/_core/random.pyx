@@ -5,6 +5,7 @@ small buffer that stays in the first-level cache, and a kernel of ``kernels/rand
 the output. Long fills are cut into parts, whose threads jump to where their words begin.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.math cimport cos, exp, log1p, sin, sqrt
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
@@ -169,6 +170,7 @@ cdef void leave(Generator g) noexcept nogil:
     PyThread_release_lock(g.guard)
 
 
+@cython.binding(False)
 cdef class Generator:
     """A source of random numbers with its own state.
 

@@ -49,10 +49,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def _is_shared(storage: Any) -> bool:
+    if storage.device.type == "meta":
+        raise RuntimeError("share_memory_(): expected memory on the CPU, got a storage on device meta")
+    return shared.is_shared(storage)
+
+
 def share(tensor: Any) -> None:
     """Move the storage of ``tensor`` to shared memory, unless it is there."""
     storage = tensor.untyped_storage()
-    if not shared.is_shared(storage):
+    if not _is_shared(storage):
         place = _arena.place(storage.nbytes())
         del storage  # one reference less: see move_tensor
         shared.move_tensor(tensor, *place)
@@ -60,5 +66,5 @@ def share(tensor: Any) -> None:
 
 def share_storage(storage: Any) -> None:
     """Move ``storage`` to shared memory, unless it is there."""
-    if not shared.is_shared(storage):
+    if not _is_shared(storage):
         shared.move_storage(storage, *_arena.place(storage.nbytes()))

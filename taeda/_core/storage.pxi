@@ -2,6 +2,7 @@
 
 @cython.freelist(256)
 @cython.no_gc  # `owner` is foreign memory or another storage, never a tensor: no cycle can pass through here
+@cython.binding(False)
 cdef class Storage:
     """A block of bytes that any number of tensors view: ``UntypedStorage(nbytes)``, or of a sequence of bytes.
 

@@ -80,6 +80,7 @@ cdef inline void forget_attributes(Tensor t) noexcept:
 
 @cython.freelist(512)
 @cython.trashcan(True)
+@cython.binding(False)
 cdef class Tensor:
     """A multi-dimensional array that records the operations done on it."""
 
@@ -405,6 +406,9 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
+        if (self.holds == NOTHING) != (value.holds == NOTHING):
+            raise RuntimeError(f"data: incompatible tensor type: a tensor of layout {self.layout} on {self.device} "
+                               f"cannot be set to one of layout {value.layout} on {value.device}")
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
             raise RuntimeError(f"data set to a tensor that requires gradients must be floating point or complex dtype, "
                                f"got {value.dtype}")
@@ -753,6 +757,7 @@ cdef object read_float8(const char* p, int code):
 cdef int64_t HOOKS = 0           # hooks registered so far: the number of one is its key
 
 
+@cython.binding(False)
 cdef class HookHandle:
     """Removes its hook when asked to; a context manager."""
 

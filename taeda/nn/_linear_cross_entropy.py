@@ -170,6 +170,10 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
     single = input.dim() == 1
     if single:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
+    if not isinstance(options, LinearCrossEntropyOptions):
+        raise TypeError(
+            f"linear_cross_entropy(): argument 'options' must be LinearCrossEntropyOptions, not {type(options).__name__}"
+        )
     options = options._adjust(input.shape[0], input.shape[1], linear_weight.shape[0], input.dtype, input.device)
     dtype, rows = options.acc_dtype, options.batch_chunk_size
     if dtype is not input.dtype and not (dtype is taeda.float32 and input.dtype.itemsize == 2):

@@ -16,7 +16,7 @@ from .._print import sparse_repr
 from .creation import arange
 from .exchange import tensor
 from .joining import cat, stack
-from .parts import OfParts
+from .parts import OfParts, into_out
 from .sparse import RULES, SparseTensor, is_shell, make, of_dense, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors
@@ -49,6 +49,8 @@ class CompressedTensor(OfParts):
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
         kwargs = kwargs or {}
+        if kwargs.get("out") is not None:
+            return into_out(cls, func, types, args, kwargs)
         if is_shell(name):
             return of_dense(func, args, kwargs)
         first = args[0] if args else None
@@ -144,6 +146,10 @@ class CompressedTensor(OfParts):
         if layout in (sparse_csr, sparse_csc):
             return compress(self, layout is sparse_csr)
         return self.to_sparse_coo()
+
+    def _become(self, new: CompressedTensor) -> CompressedTensor:
+        self._starts, self._others, self._v = new._starts, new._others, new._v
+        return self
 
     def _with(self, values: Tensor) -> CompressedTensor:
         return _make(self._starts, self._others, values, self.shape, self._by_rows)

@@ -259,6 +259,7 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         _core.set_data(input, _core.empty((0,), input.dtype))
         return input
     if isinstance(source, Tensor):
+        _same_device(input, source)
         if source.dtype is not input.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype} to a tensor of type {input.dtype}")
         if size is not None:
@@ -266,8 +267,16 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
         _core.set_data(input, source)
         return input
     source = getattr(source, "_untyped_storage", source)
+    _same_device(input, source)
     size = (source.nbytes() // input.element_size(),) if size is None else size
     return _window(input, source, size, stride, storage_offset)
+
+
+def _same_device(input, source):
+    if source.device != input.device:
+        raise RuntimeError(
+            f"set_(): expected memory on the device of the tensor, {input.device}, got some on {source.device}"
+        )
 
 
 def _window(input, storage, size, stride, offset):

@@ -152,9 +152,22 @@ clamp_within.vjp(
 )
 
 
+def _expect_fits(input, bound):
+    """Raise where ``input``, held by ``bound``, has other sizes or a dtype that it cannot be cast from."""
+    dtype, sizes = _core.result_type(input, bound), tuple(reversed(input.shape))
+    fits = bound.dim() <= len(sizes) and all(b in (1, n) for b, n in zip(reversed(bound.shape), sizes, strict=False))
+    if not fits or not can_cast(dtype, input.dtype):
+        raise RuntimeError(
+            f"clamp_(): expected a bound that fits {input.dtype} of sizes {list(input.shape)}, got {bound.dtype} of "
+            f"{list(bound.shape)}"
+        )
+
+
 def _clamp_to_tensors(input, min, max, out, inplace):
     bounds = [(op, _as_tensor(b, input)) for op, b in ((at_least, min), (at_most, max)) if b is not None]
     if inplace:
+        for _, bound in bounds:  # both fit before one is applied
+            _expect_fits(input, bound)
         for op, bound in bounds:
             op.traits["inplace"](input, bound)
         return input

@@ -545,6 +545,10 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             UserWarning,
             stacklevel=2,
         )
+    if not (input.dtype.is_floating_point or input.is_complex()) or not (
+        target.dtype.is_floating_point or target.is_complex()
+    ):
+        raise RuntimeError(f"kl_div: expected floating-point input and target, got {input.dtype} and {target.dtype}")
     loss = target.exp() * (target - input) if log_target else _divergence(input, target)
     if reduction == "batchmean" and size_average is None and reduce is None:
         return loss.sum() / input.shape[0] if input.dim() else loss.sum()
@@ -614,7 +618,8 @@ def _positive(x):
 
 @composite(method=False)
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1; all in the dtype of ``input``."""
+    margin = margin if input.dtype.is_floating_point else int(margin)
     loss = _positive(margin - input).masked_fill(target == 1, 0) + input.masked_fill(target == -1, 0)
     return _reduced(loss, size_average, reduce, reduction)
 
@@ -627,7 +632,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             f"margin_ranking_loss: all input tensors should have the same number of dimensions, got sizes "
             f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
         )
-    return _reduced(_positive(-target * (input1 - input2) + margin), size_average, reduce, reduction)
+    return _reduced(_positive(-target * (input1 - input2) + float(margin)), size_average, reduce, reduction)
 
 
 @composite(method=False)

@@ -71,6 +71,8 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
             "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() "
             "when moving a module from meta to a different device."
         )
+    if kwargs.get("out") is not None:
+        _check_out_device(name, args, kwargs)
     if name.startswith("new_") or name.endswith("_like"):
         if kwargs.get("device") is not None and not is_meta(kwargs["device"]):
             like = _core.empty_strided(args[0].shape, args[0].stride(), args[0].dtype)
@@ -113,17 +115,28 @@ def _names_meta(x: Any) -> bool:
     return isinstance(x, (str, _core.device)) and str(x).partition(":")[0] == "meta"
 
 
-def _elsewhere(items: Sequence) -> Tensor | None:
-    """A tensor on another device that is more than a number, if there is one."""
+def _check_out_device(name: str, args: Sequence, kwargs: dict) -> None:
+    """Refuse an ``out`` on another device than the result: that of the inputs or, where there are none, ``device``."""
+    inputs = [*_tensors([*args, *(v for k, v in kwargs.items() if k != "out")])]
+    on = any(t.is_meta for t in inputs) if inputs else is_meta(kwargs.get("device"))
+    for out in _tensors([kwargs["out"]]):
+        if out.is_meta is not on:
+            raise RuntimeError(
+                f"{name}(): Expected out tensor to have device {'meta' if on else 'cpu'}, but got {out.device} instead"
+            )
+
+
+def _tensors(items: Sequence) -> Iterator[Tensor]:
     for x in items:
         if isinstance(x, Tensor):
-            if not x.is_meta and x.dim():
-                return x
+            yield x
         elif isinstance(x, (tuple, list)):
-            found = _elsewhere(x)
-            if found is not None:
-                return found
-    return None
+            yield from _tensors(x)
+
+
+def _elsewhere(items: Sequence) -> Tensor | None:
+    """A tensor on another device that is more than a number, if there is one."""
+    return next((t for t in _tensors(items) if not t.is_meta and t.dim()), None)
 
 
 def _leaves(name: str, args: Sequence, kwargs: dict) -> bool:

@@ -9,7 +9,7 @@ import functools
 import math
 
 from .. import _core
-from .._core import HELPERS, Tensor, empty, empty_like, launch
+from .._core import HELPERS, Tensor, bfloat16, empty, empty_like, float16, float32, launch
 from .._core.conv import is_channels_last, keep_format
 from .._core.machine import stream_bytes
 from .._core.reduce import Rowwise
@@ -254,7 +254,7 @@ def _group_plan(shape, dtype, groups, weight, bias):
             f"group_norm(): expected input of at least 2 dimensions whose number of channels is divisible by num_groups, "
             f"but got input of shape {list(shape)} and num_groups={groups}"
         )
-    _check_channels("group_norm", shape, weight=weight, bias=bias)
+    _check_channels("group_norm", shape, dtype, weight=weight, bias=bias)
     if math.prod(shape) == groups:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     rows = _Groups(shape, groups)
@@ -387,13 +387,21 @@ def _channel_sums(g, x, mean, rstd, groups):
     return dw, db
 
 
-def _check_channels(name, shape, **signatures):
+def _check_kind(name, label, dtype, given):
+    """Refuse a parameter of another dtype than the input, unless it is float32 beside half precision."""
+    if given is not dtype and not (dtype in (float16, bfloat16) and given is float32):
+        raise RuntimeError(f"{name}(): expected {label} of the input's dtype, {dtype}, but got {given}")
+
+
+def _check_channels(name, shape, dtype, **signatures):
     for label, found in signatures.items():
         if found is not None and tuple(found[0]) != (shape[1],):
             raise RuntimeError(
                 f"{name}(): expected {label} to be a vector of size {shape[1]}, the number of channels of the input of "
                 f"shape {list(shape)}, but got shape {list(found[0])}"
             )
+        if found is not None:
+            _check_kind(name, label, dtype, found[1])
 
 
 @composite(method=False)
@@ -458,7 +466,7 @@ def _batch_plan(shape, dtype, training, mean, var, weight, bias):
         raise RuntimeError(f"batch_norm(): expected at least 2 dimensions, got input of shape {list(shape)}")
     if len(shape) < 2:  # no elements: PyTorch lets it pass
         return None
-    _check_channels("batch_norm", shape, running_mean=mean, running_var=var, weight=weight, bias=bias)
+    _check_channels("batch_norm", shape, dtype, running_mean=mean, running_var=var, weight=weight, bias=bias)
     if training and shape[0] * math.prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
     if not training and (mean is None or var is None):
@@ -577,6 +585,15 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
     return _batch_norm_backward(g, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)
 
 
+def _check_running(name, mean, var):
+    if (mean is None) != (var is None):
+        raise ValueError(f"{name}(): expected running_mean and running_var, or neither, got one of them")
+    if mean is not None and _core.is_grad_enabled():
+        for label, x in (("running_mean", mean), ("running_var", var)):
+            if x.requires_grad:
+                raise RuntimeError(f"{name}(): {label} has no derivative; call detach() on it")
+
+
 @composite(method=False)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
     """Normalise each channel over batch and positions (Ioffe and Szegedy 2015).
@@ -591,6 +608,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         eps: added to the variance.
     """
     _require_float("batch_norm", input)
+    _check_running("batch_norm", running_mean, running_var)
     if training and not eps > 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     momentum = 0.0 if momentum is None else momentum
@@ -621,18 +639,23 @@ def instance_norm(
         eps: added to the variance.
     """
     _require_float("instance_norm", input)
+    _check_running("instance_norm", running_mean, running_var)
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     channels = input.shape[1]
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    if running_mean is not None or running_var is not None:
+    y = _fused_group_norm(input, channels, weight, bias, eps)
+    if running_mean is not None:
+        _check_channels(
+            "instance_norm", input.shape, input.dtype,
+            running_mean=_signature(running_mean), running_var=_signature(running_var),
+        )  # fmt: skip
         _move_statistics(input, running_mean, running_var, momentum)
-    return _fused_group_norm(input, channels, weight, bias, eps)
+    return y
 
 
 def _move_statistics(input, running_mean, running_var, momentum):
     x = input.detach().flatten(2)
     for running, new in ((running_mean, x.mean(2).mean(0)), (running_var, x.var(2).mean(0))):
-        if running is not None:
-            running.detach().mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
+        running.detach().mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)

@@ -6,10 +6,12 @@ kind of theirs.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core import Tensor
+from .table import check_out, write_out
 
 
 class OfParts(Tensor):
@@ -37,6 +39,10 @@ class OfParts(Tensor):
 
     def _detached(self) -> Tensor:
         """The same of detached parts."""
+        raise NotImplementedError
+
+    def _become(self, new: Any) -> Any:
+        """Take the parts of ``new``, a tensor of the same class, sizes and dtype; gives ``self``."""
         raise NotImplementedError
 
     @property  # type: ignore[misc]
@@ -93,3 +99,31 @@ def expect_kind(name: Any, rule: Callable, args: Sequence, kwargs: dict, kind: t
                 f"{name}(): expected a {kind.__name__} as {parameter!r}, got {type(given).__name__}; convert the arguments to "
                 f"one kind"
             )
+
+
+def into_out(cls: type[Tensor], func: Any, types: Sequence, args: Sequence, kwargs: dict) -> Any:
+    """A call that names ``out``, of a class with parts: the result of the call without it, put there.
+
+    Raises:
+        TypeError: the op takes no ``out``, or it is no tensor.
+        NotImplementedError: ``out`` has another layout than the result.
+        RuntimeError: it has another dtype or other sizes, or a derivative is asked for.
+    """
+    name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
+    kwargs = dict(kwargs)
+    out = kwargs.pop("out")
+    if not getattr(func, "traits", {}).get("has_out") and "out" not in inspect.signature(func).parameters:
+        raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
+    given = [x for a in (*args, *kwargs.values()) for x in (a if isinstance(a, (tuple, list)) else (a,))]
+    with_parts = any(isinstance(x, OfParts) for x in given)
+    result = cls.__torch_function__(func, types, args, kwargs) if with_parts else func(*args, **kwargs)
+    if isinstance(out, Tensor) and (not isinstance(result, Tensor) or out.layout is not result.layout):
+        raise NotImplementedError(
+            f"{name}(): expected an out of the layout of the result, {getattr(result, 'layout', 'strided')}, got {out.layout}"
+        )
+    if not isinstance(out, OfParts):
+        return write_out(func, out, result, {})
+    check_out(func, name, out._graph_parts()[0], result._graph_parts()[0])
+    if out.shape != result.shape:
+        raise RuntimeError(f"{name}(): expected an out of sizes {list(result.shape)}, got {list(out.shape)}")
+    return out._become(result)

@@ -527,7 +527,7 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     batch, channels = x.shape[:2]
     if samples is None:
         samples = rand((1 if single else batch, channels, n), dtype=input.dtype)
-    samples = samples[:1] if single else samples
+    samples = samples[: x.shape[0]]
     flat = None
     for d in range(n):
         i, k, o = space[d], kernel[d], size[d]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any
 
 from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
@@ -312,50 +313,61 @@ def _min_along(input, dim, keepdim=False):
 _min_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
 
 
-def _extreme(name, full, along, pairwise, input, dim, keepdim, other, out):
+def _extreme(name, full, along, pairwise, input, other, keepdim, dim, out):
     """The three meanings of max and min: of all elements, along a dimension, of two tensors."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    if isinstance(dim, Tensor):
-        dim, other = ..., dim
     more = {} if out is None else {"out": out}
-    if other is not None:
+    if isinstance(other, Tensor) and keepdim is ... and dim is ... and not isinstance(out, (tuple, list)):
         return getattr(input, pairwise)(other) if out is None else OPS[pairwise](input, other, out=out)
+    if other is not ...:
+        if dim is not ...:
+            raise TypeError(f"{name}(): expected a tensor, or a dimension, to go with the input, got both")
+        dim = other
     if dim is ...:
+        if keepdim is not ...:
+            raise TypeError(f"{name}(): 'keepdim' goes with a 'dim', and there is none")
         return full(input, **more)
-    if dim is None:
-        raise TypeError(f"{name}(): argument 'dim' must be int, not NoneType: leave it out for all elements")
-    return along(input, dim, keepdim, **more)
+    number = not (dim.dim() or dim.dtype.is_floating_point) if isinstance(dim, Tensor) else hasattr(dim, "__index__")
+    if not number or getattr(dim, "dtype", None) is bool_ or isinstance(dim, bool):
+        raise TypeError(
+            f"{name}(): argument 'dim' must be int, not {type(dim).__name__}; leave it out for all elements"
+        )
+    return along(input, operator.index(dim), keepdim is True, **more)
 
 
 @composite()
-def max(input, dim: Any = ..., keepdim=False, *, other=None, out=None):
+def max(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
     """The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum.
 
+    ``other`` by position is a tensor to compare with, or a dimension.
     NaN is larger than any number. ``indices`` are those of the first occurrence. The gradient of ``max(input)`` is
     shared evenly between equal elements, that of ``max(input, dim)`` goes to the one chosen.
     """
-    if out is None and other is None and input.__class__ is Tensor:  # what is common, at once
-        if dim is ...:
+    if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # what is common, at once
+        at = dim if other is ... else other
+        if at is keepdim is ...:
             return _full_max(input)
-        if dim.__class__ is int:
-            return _max_along(input, dim, keepdim)
-    return _extreme("max", _full_max, _max_along, "maximum", input, dim, keepdim, other, out)
+        if at.__class__ is int:
+            return _max_along(input, at, keepdim is True)
+    return _extreme("max", _full_max, _max_along, "maximum", input, other, keepdim, dim, out)
 
 
 @composite()
-def min(input, dim: Any = ..., keepdim=False, *, other=None, out=None):
+def min(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
     """The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum.
 
+    ``other`` by position is a tensor to compare with, or a dimension.
     NaN is smaller than any number. ``indices`` are those of the first occurrence. The gradient of ``min(input)`` is
     shared evenly between equal elements, that of ``min(input, dim)`` goes to the one chosen.
     """
-    if out is None and other is None and input.__class__ is Tensor:  # what is common, at once
-        if dim is ...:
+    if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # what is common, at once
+        at = dim if other is ... else other
+        if at is keepdim is ...:
             return _full_min(input)
-        if dim.__class__ is int:
-            return _min_along(input, dim, keepdim)
-    return _extreme("min", _full_min, _min_along, "minimum", input, dim, keepdim, other, out)
+        if at.__class__ is int:
+            return _min_along(input, at, keepdim is True)
+    return _extreme("min", _full_min, _min_along, "minimum", input, other, keepdim, dim, out)
 
 
 def _position(name):
@@ -659,6 +671,8 @@ def renorm(input, p, dim, maxnorm):
     """``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, to that norm."""
     if input.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} (shape {tuple(input.shape)})")
+    if not p > 0:
+        raise RuntimeError(f"renorm: expected p, the order of the norm, to be above 0, got {p}")
     dims = [d for d in range(input.dim()) if d != dim % input.dim()]
     size = vector_norm(input, p, dims, True)
     factor = (maxnorm / (size + 1e-7)).masked_fill(~(size > maxnorm), 1)

@@ -48,6 +48,17 @@ def _explain_along(name, input, at, index, src):
     )
 
 
+def _expect_along(name, input, dim, index, src):
+    """Refuse what does not fit before a first of several writes."""
+    at, n = _wrap(dim, input.dim(), name), max(input.dim(), 1)
+    if not index.numel():
+        return
+    fits = src.dtype is input.dtype and max(index.dim(), 1) == max(src.dim(), 1) == n
+    sizes = list(zip(index.shape, input.shape, src.shape, strict=False))
+    if not fits or any(i > s or (d != at and i > m) for d, (i, m, s) in enumerate(sizes)):
+        _explain_along(name, input, at, index, src)
+
+
 @primitive(
     selection.gather,
     out_apart=("input",),
@@ -206,6 +217,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
         raise TypeError(f"scatter_reduce(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
     _check_reduce(reduce, input.dtype)
     if not include_self:
+        _expect_along("scatter_reduce", input, dim, index, src)
         selection.write("scatter_reduce", input, dim, index, _identity_of(reduce, input.dtype), PUT)
     selection.write("scatter_reduce", input, dim, index, src, _REDUCE[reduce])
     if reduce == "mean":
@@ -435,6 +447,11 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     if not include_self:
+        if source.dtype is not input.dtype or source.dim() != input.dim():
+            raise RuntimeError(
+                f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got {source.dtype} of "
+                f"sizes {list(source.shape)}"
+            )
         _fill_slices(input, dim, index, _identity_of(reduce, input.dtype))
     selection.add_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
     if reduce == "mean":

@@ -17,7 +17,7 @@ from .._print import sparse_repr
 from .exchange import tensor
 from .indexing import index_put, where
 from .joining import cat, stack
-from .parts import OfParts, expect_kind
+from .parts import OfParts, expect_kind, into_out
 from .scatter import index_add
 from .shape import repeat_interleave
 from .sorting import searchsorted
@@ -64,6 +64,8 @@ class SparseTensor(OfParts):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
+        if kwargs and kwargs.get("out") is not None:
+            return into_out(cls, func, types, args, kwargs)
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
         rule = RULES.get(name)
         if is_shell(name):
@@ -103,6 +105,10 @@ class SparseTensor(OfParts):
 
     def _detached(self) -> SparseTensor:
         return make(self._i, self._v.detach(), self.shape, self._coalesced)
+
+    def _become(self, new: SparseTensor) -> SparseTensor:
+        self._i, self._v, self._coalesced = new._i, new._v, new._coalesced
+        return self
 
     def _indices(self) -> Tensor:
         """``(sparse dimensions, entries)``, int64, as they are."""
@@ -428,11 +434,6 @@ def _with(x: SparseTensor, values: Tensor) -> SparseTensor:
     return make(x._i, values, x.shape, x._coalesced)
 
 
-def _become(x: SparseTensor, new: SparseTensor) -> SparseTensor:
-    x._i, x._v, x._coalesced = new._i, new._v, new._coalesced
-    return x
-
-
 RULES["sparse_mask"] = sparse_mask.__wrapped__
 RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
@@ -470,7 +471,7 @@ def _add_(input, other, *, alpha=1):
     if _is_sparse(input):
         if not _is_sparse(other):
             raise RuntimeError("add_(): of a dense tensor to a sparse one, whose sum is dense; use add()")
-        return _become(input, _add(input, other, alpha=alpha))
+        return input._become(_add(input, other, alpha=alpha))
     return _add_into(input, other, alpha)
 
 
@@ -496,7 +497,7 @@ def _scaled(name: str) -> None:
         return _with(x, getattr(x._v, name)(number, **kwargs))
 
     def in_place(input: SparseTensor, other: Any, **kwargs: Any) -> SparseTensor:
-        return _become(input, form(input, other, **kwargs))
+        return input._become(form(input, other, **kwargs))
 
     RULES[name], RULES[name + "_"] = form, in_place
 
@@ -519,7 +520,7 @@ def _of_values(name: str, linear: bool) -> None:
         return _with(x, getattr(x._v, {"conj": "conj_physical"}.get(name, name))(*args, **kwargs))
 
     def in_place(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-        return _become(input, form(input, *args, **kwargs))
+        return input._become(form(input, *args, **kwargs))
 
     RULES[name], RULES[name + "_"] = form, in_place
 
@@ -552,7 +553,7 @@ for _name in ("float", "double", "half", "bfloat16", "cpu"):
 
 @_rule("zero_")
 def _zero(input: SparseTensor):
-    return _become(input, make(input._i[:, :0], input._v[:0], input.shape, True))
+    return input._become(make(input._i[:, :0], input._v[:0], input.shape, True))
 
 
 @_rule("copy_")
@@ -561,7 +562,7 @@ def _copy(input, src, non_blocking=False):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found: use to_dense() or to_sparse()"
         )
-    return _become(input, _clone(src))
+    return input._become(_clone(src))
 
 
 @_rule("requires_grad_")

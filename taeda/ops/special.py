@@ -11,7 +11,7 @@ from ._lazy import np
 from .creation import arange
 from .elementary import exp, log
 from .pointwise import add, mul, neg, sub, times_itself, true_divide
-from .table import METHODS, alias, composite, is_index, no_derivative, pointwise
+from .table import METHODS, alias, composite, expect_tensors, is_index, no_derivative, pointwise
 from .views import unsqueeze
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -132,6 +132,7 @@ def _polygamma_method(input, n):
 
 def _polygamma_inplace(input, n):
     """In-place form of :func:`polygamma`."""
+    expect_tensors("polygamma_", input=input)
     if not input.is_floating_point():
         raise RuntimeError(
             f"polygamma_: result type {_core.get_default_dtype()} can't be cast to the desired output type {input.dtype}"

@@ -39,6 +39,7 @@ MEANT: dict[str, dict[str, str]] = {
         f"nn.functional.fractional_max_pool{n}d": {"nn.functional.fractional": "its fourth parameter is no tensor"}
         for n in (2, 3)
     },
+    "bucketize": {"bucketize.Scalar": "the boundaries are not sorted"},
     "searchsorted": {"searchsorted.Scalar sorter=None": "the sequence is not sorted"},
 }
 

@@ -1,0 +1,246 @@
+"""Calls that PyTorch refuses: taeda refuses them too, and leaves every tensor as it was."""
+
+import copy
+
+import pytest
+
+import taeda
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="the database imports it")
+
+from .opdb.broken import refusals  # noqa: E402
+from .opdb.checks import close, entries, seeded, tensors  # noqa: E402
+from .opdb.translate import Missing, translate  # noqa: E402
+from .test_out import LEFT_OUT, packed, sample_of  # noqa: E402
+
+NAMES = sorted(entries())
+WITH_OUT = [n for n in NAMES if entries()[n].supports_out and n not in LEFT_OUT]
+
+
+def check_refusals(name):
+    found = refusals(entries()[name])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", NAMES[::24])
+def test_a_call_that_fails_changes_nothing(name):
+    check_refusals(name)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_that_fails_changes_nothing_all(name):
+    check_refusals(name)
+
+
+# ---- out= of another kind -----------------------------------------------------------------------------------------------
+
+#: What takes an ``out`` of another kind in PyTorch: it asks neither for its device nor for its layout.
+ASKS_NOT = {
+    ("meta", name) for name in ("lu", "linalg.solve_triangular", "amax", "amin", "mean", "empty", "empty_permuted")
+} | {("sparse", "zeros"), ("csr", "normal.number_mean")}
+
+
+def others(t, shape, dtype):
+    """Tensors of another layout or on another device, by name."""
+    yield "meta", lambda: t.empty(shape, dtype=dtype, device="meta")
+    if shape:
+        yield "sparse", lambda: t.zeros(shape, dtype=dtype).to_sparse()
+        yield "nested", lambda: t.nested.nested_tensor([t.zeros(shape[1:], dtype=dtype) for _ in range(shape[0])])
+    if len(shape) == 2:
+        yield "csr", lambda: t.zeros(shape, dtype=dtype).to_sparse_csr()
+
+
+def check_out(name):
+    op = entries()[name]
+    if torch.float32 not in op.supported_dtypes("cpu"):
+        return
+    sample, want = sample_of(op)
+    try:
+        ours = translate(op.op)
+    except Missing:
+        return
+    if sample is None:
+        return
+    first, *rest = tensors(want)
+    shape = tuple(first.shape)
+    for kind, make in others(torch, shape, first.dtype):
+        if (kind, name) in ASKS_NOT:
+            continue
+        args, kwargs = copy.deepcopy(((sample.input, *sample.args), dict(sample.kwargs)))
+        our_args, our_kwargs = translate((args, kwargs), {})
+        outs = [make(), *(torch.empty_like(w) for w in rest)]
+        our_outs = [dict(others(taeda, shape, translate(first.dtype)))[kind](), *translate(outs[1:])]
+        _, their_error = seeded(op.op, *args, **{**kwargs, "out": packed(outs, want)})
+        _, our_error = seeded(ours, *our_args, **{**our_kwargs, "out": packed(our_outs, want)})
+        if their_error is not None:
+            assert isinstance(our_error, RuntimeError), f"{name}, out on {kind}: {our_error!r} and not {their_error!r}"
+
+
+@pytest.mark.parametrize("name", WITH_OUT[::16])
+def test_out_of_another_kind(name):
+    check_out(name)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", WITH_OUT)
+def test_out_of_another_kind_all(name):
+    check_out(name)
+
+
+def forms_of(t):
+    return {"sparse": t.eye(3).to_sparse(), "csr": t.eye(3).to_sparse_csr(), "dense": t.eye(3)}
+
+
+@pytest.mark.parametrize("name", ["mm", "add", "mul", "matmul"])
+def test_out_of_products_with_sparse_tensors(name):
+    """Where both give a result it is ``out``, with the same values; another layout is refused."""
+    for a in forms_of(torch):
+        for b in forms_of(torch):
+            for c in forms_of(torch):
+                results = []
+                for t in (torch, taeda):
+                    out = forms_of(t)[c]
+                    result, error = seeded(getattr(t, name), forms_of(t)[a], forms_of(t)[b] * 2, out=out)
+                    assert error is not None or result is out, (a, b, c)
+                    results.append((error, out.to_dense()))
+                (refused, want), (ours, got) = results
+                if refused is None and ours is None:
+                    close(got, want, f"{name}, {a}, {b}, out {c}")
+                elif ours is not None:
+                    assert isinstance(ours, NotImplementedError), (a, b, c, ours)
+
+
+# ---- memory that is not there -------------------------------------------------------------------------------------------
+
+
+def on_meta(t):
+    """Calls that reach for the elements of a tensor or a storage on device meta, or of a sparse one."""
+    x, empty = t.ones(6), t.empty(6, device="meta")
+    yield lambda: x.set_(empty)
+    yield lambda: x.set_(empty.untyped_storage())
+    yield lambda: x.set_(empty.untyped_storage(), 0, (2, 3))
+    yield lambda: empty.set_(x)
+    yield lambda: empty.set_(x.untyped_storage())
+    yield lambda: t.Tensor(empty.untyped_storage())
+    yield lambda: t.FloatTensor(empty.untyped_storage())
+    yield lambda: empty.storage().tolist()
+    yield lambda: empty.storage()[0]
+    yield lambda: empty.storage().cpu()
+    yield lambda: empty.share_memory_()
+    yield lambda: setattr(x, "data", empty)
+    yield lambda: setattr(x, "data", t.eye(3).to_sparse())
+    yield lambda: setattr(x, "data", t.nested.nested_tensor([t.ones(2), t.ones(3)]))
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+@pytest.mark.parametrize("place", range(len(list(on_meta(torch)))))
+def test_memory_that_is_not_there(place):
+    for t in (torch, taeda):
+        with pytest.raises(RuntimeError):
+            list(on_meta(t))[place]()
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_tensors_of_tensors_on_meta_are_on_meta():
+    for t in (torch, taeda):
+        assert t.tensor(t.empty(3, device="meta"), dtype=t.float64).device.type == "meta"
+
+
+@pytest.mark.parametrize("name", ["item", "dim", "size", "tolist", "data_ptr", "untyped_storage"])
+def test_methods_ask_for_their_own_class(name):
+    for t in (torch, taeda):
+        for other in ("x", 3, None, [1.0]):
+            with pytest.raises(TypeError):
+                getattr(t.Tensor, name)(other)
+            with pytest.raises(TypeError):
+                t.Generator.initial_seed(other)
+
+
+# ---- arguments ----------------------------------------------------------------------------------------------------------
+
+
+def maxima(t):
+    """Forms of max and min with a tensor for a dimension."""
+    x, zero = t.tensor([[1.0, 5, 2], [4, 3, 9]]), t.tensor(0)
+    for f in (t.max, t.min):
+        yield lambda f=f: f(x, zero)
+        yield lambda f=f: f(x, zero, True)
+        yield lambda f=f: f(x, zero, keepdim=False)
+        yield lambda f=f: f(x, True, dim=zero)
+        yield lambda f=f: f(x, dim=zero, keepdim=True)
+        yield lambda f=f: f(x, dim=zero)
+        yield lambda f=f: f(x, axis=zero, keepdims=True)
+        yield lambda f=f: f(x, other=zero)
+        yield lambda f=f: f(x, zero, out=(t.empty(3), t.empty(3, dtype=t.int64)))
+        yield lambda f=f: f(x, dim=None)
+        yield lambda f=f: f(x, keepdim=True)
+        yield lambda f=f: f(x, t.tensor(0.0), True)
+        yield lambda f=f: f(x, dim=t.tensor([0]))
+        yield lambda f=f: f(x, True)
+        yield lambda f=f: f(x, [0])
+        yield lambda f=f: f(x, x, dim=0)
+
+
+@pytest.mark.parametrize("place", range(len(list(maxima(torch)))))
+def test_max_and_min_along_a_tensor(place):
+    want, their_error = seeded(list(maxima(torch))[place])
+    got, our_error = seeded(list(maxima(taeda))[place])
+    assert type(our_error) is type(their_error), our_error
+    if their_error is None:
+        close(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8"])
+def test_losses_of_integers(dtype):
+    for reduction in ("none", "sum", "mean"):
+        for margin in (1, 0.5):
+            results = []
+            for t in (torch, taeda):
+                x, y = t.tensor([1, 2, 3]).to(getattr(t, dtype)), t.tensor([1, -1, 1])
+                options = {"margin": margin, "reduction": reduction}
+                results.append([
+                    seeded(t.nn.functional.hinge_embedding_loss, x, y, **options),
+                    seeded(t.nn.functional.margin_ranking_loss, x, x.flip(0), y, **options),
+                ])  # fmt: skip
+            for (want, their_error), (got, our_error) in zip(*results, strict=True):
+                assert type(our_error) is type(their_error), our_error
+                if their_error is None:
+                    close(got, want)
+
+
+def norms(t):
+    """Calls whose running statistics, parameters or dtypes do not fit, and the statistics."""
+    F, x = t.nn.functional, t.arange(30.0).reshape(2, 3, 5)
+    for name, norm in (("batch_norm", F.batch_norm), ("instance_norm", F.instance_norm)):
+        flag = {"training": True} if name == "batch_norm" else {"use_input_stats": True}
+        for wrong in ("weight", "bias", "running_mean", "running_var"):
+            for value in (t.ones(4), t.ones(3, dtype=t.float64), t.ones(3, dtype=t.int64), t.ones(2, 3), t.ones(())):
+                given = {"running_mean": t.zeros(3), "running_var": t.ones(3), wrong: value}
+                yield given, lambda f=norm, g=given, k=flag: f(x, **g, **k)
+        for wrong in ("running_mean", "running_var"):
+            for value in (None, t.ones(3, requires_grad=True)):
+                given = {"running_mean": t.zeros(3), "running_var": t.ones(3), wrong: value}
+                yield given, lambda f=norm, g=given, k=flag: f(x, **g, **k)
+
+
+@pytest.mark.parametrize("place", range(len(list(norms(torch)))))
+def test_norms_refuse_what_does_not_fit_and_leave_their_statistics(place):
+    outcomes = []
+    for t in (torch, taeda):
+        given, call = list(norms(t))[place]
+        before = {k: v.tolist() for k, v in given.items() if v is not None}
+        _, error = seeded(call)
+        outcomes.append(error)
+        if t is taeda and error is not None:
+            assert {k: v.tolist() for k, v in given.items() if v is not None} == before
+    theirs, ours = outcomes
+    assert theirs is None or type(ours) in (RuntimeError, type(theirs)), (ours, theirs)
+
+
+def test_renorm_takes_norms_of_positive_order():
+    for t in (torch, taeda):
+        for p in (0, -1.0):
+            with pytest.raises(RuntimeError):
+                t.renorm(t.ones(2, 3), p, 0, 1.0)
