@@ -17,7 +17,7 @@ from .._core import REQUIRED, Tensor
 from .._core import tensor as core
 from ..ops.joining import stack
 from ..ops.table import OPS, asked_for
-from ._tree import flatten
+from ._tree import flatten, map_leaves
 from .vmap import VmapMode, modes
 
 RULES: dict[str, Callable] = {}  # by the name of an op
@@ -61,6 +61,8 @@ def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
             return made
     if not any(mode.holds(x) for x in flatten((args, kwargs))[0]):
         return op(*args, **kwargs)
+    if mode.shared:
+        args, kwargs = map_leaves(mode.apart, (args, kwargs))
     if "out" in kwargs and "out" not in op.params:
         raise RuntimeError(f"vmap: {op.name}() with out= is not supported: assign the result instead")
     call = Call(mode, op, _bind(op, args, kwargs))

@@ -109,20 +109,15 @@ def _together(call: Call) -> Any:
 
 @family("leading")
 def _leading(call: Call) -> Any:
-    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts."""
+    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts. What came with the factors of a
+    matrix has a dimension less than they, and so have numbers that belong to one."""
     names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
-    if len({call[n].dim() for n in names}) > 1:
+    if len({call[n].dim() + _LESS.get(n, 0) for n in names}) > 1:
         return NotImplemented
     return call(**{n: call.physical(n) for n in names})
 
 
-@rule("linalg_lu_solve", "linalg_ldl_solve", "linalg_householder_product", "ormqr")
-def _factored(call: Call) -> Any:
-    """Matrices with the vectors that came out of their factorisation, which have a dimension less."""
-    ranks = {call[n].dim() + (n in ("pivots", "tau")) for n, v in call.values.items() if isinstance(v, Tensor)}
-    if len(ranks) > 1:
-        return NotImplemented
-    return call(**{n: call.physical(n) for n, v in call.values.items() if isinstance(v, Tensor)})
+_LESS = {"pivots": 1, "tau": 1, "det": 2}  # dimensions, by the names of parameters
 
 
 @family("trailing")

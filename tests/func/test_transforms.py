@@ -320,6 +320,45 @@ def test_ensembles():
         functional_call(models[0], [params, params], (x,))
 
 
+SHARED = {  # derivatives with respect to what is the same for all examples, or for one of two vmaps
+    "once": lambda x, t, u: jvp(lambda v: v.sin() * v, (x,), (t,))[1] * u,
+    "one meets it": lambda x, t, u: jvp(lambda v: v.sin() * t, (x,), (u,))[1],
+    "each meets one": lambda x, t, u: jvp(lambda v: (v.sin() * t) * (v.exp() * u), (x,), (x,))[1],
+    "gradient": lambda x, t, u: grad(lambda v: ((v.sin() * t) * (v * u)).sum())(x),
+    "one is mapped": lambda x, t, u: jvp(lambda v: v.sin() * t, (u,), (u,))[1],
+    "two": lambda x, t, u: grad(lambda v, w: ((v * w) * t + v.exp() * (w * u)).prod(), argnums=(0, 1))(x, t)[0],
+    "unused": lambda x, t, u: grad(lambda v, w: v.prod(), argnums=(0, 1))(x, t)[1] + u,
+    "second": lambda x, t, u: hessian(lambda v: ((v.sin() * t) * (v.exp() * u)).cumsum(0).prod())(x),
+    "jacrev": lambda x, t, u: jacrev(lambda v: (v.sin() * t).cumsum(0) + v * v * u)(x),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_derivative_of_what_is_not_mapped(name):
+    x, t, u = taeda.rand(3).double(), taeda.rand(2, 3).double(), taeda.rand(4, 3).double()
+    function = SHARED[name]
+    made = vmap(lambda t: vmap(lambda u: function(x, t, u))(u))(t)
+    close(made, taeda.stack([taeda.stack([function(x, t[i], u[j]) for j in range(4)]) for i in range(2)]))
+
+
+def test_what_is_not_mapped_is_computed_once():
+    x, tangents = taeda.rand(3), taeda.rand(4, 3)
+    drawn = []
+
+    def noisy(x):
+        drawn.append(taeda.rand_like(x))
+        return x * drawn[-1]
+
+    made = vmap(lambda t: jvp(noisy, (x,), (t,))[1], randomness="same")(tangents)
+    assert len(drawn) == 1 and type(drawn[0]) is taeda.Tensor
+    close(made, tangents * drawn[0])
+    mean, var = taeda.zeros(3), taeda.ones(3)
+    vmap(
+        lambda t: jvp(lambda x: taeda.nn.functional.batch_norm(x, mean, var, training=True), (x.expand(2, 3),), (t,))[1]
+    )(taeda.rand(4, 2, 3))
+    close(mean, 0.1 * x)
+
+
 def test_control_flow():
     x = taeda.arange(3.0, requires_grad=True)
     y = taeda.cond(x.sum() > 2, lambda x: x * 2, lambda x: -x, (x,))

@@ -46,12 +46,3 @@ RARE: dict[str, dict[str, str]] = {
     "nn.functional.linear_cross_entropy.chunked": {"gradient": _LAST_BITS},
     "nn.functional.linear_cross_entropy.chunked_none": {"gradient": _LAST_BITS},
 }
-
-_MOVED = "`jvp` inside `vmap` with statistics that training moves: they would be moved for each tangent; `jacfwd` moves them once"
-
-#: Transformations that do not give what a loop gives: of an entry the kinds of check (see ``transforms.py``), and why.
-TRANSFORMS: dict[str, tuple[tuple[str, ...], str]] = {
-    "native_batch_norm": (("push", "second"), _MOVED),
-    "nn.functional.batch_norm": (("push", "second"), _MOVED),
-    "nn.functional.instance_norm": (("push", "second"), _MOVED),
-}
