@@ -189,7 +189,9 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     different = mode.randomness == "different"
     values = _bind(op, args, kwargs)
     target: Any = values.get(op.params[0])
-    if op.name == "_filled" and mode.holds(target):
+    if op.name == "_filled" and (different or mode.holds(target)):
+        if not mode.holds(target):
+            target = mode.wrap(target.expand(mode.size, *target.shape).clone())
         _random(mode, values["fill"], (target, *values["numbers"]), {"generator": values["generator"]})
         return target
     if op.kind == "mutates":
@@ -215,6 +217,8 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
                 f"input. Use randomness='different', or draw the numbers from what is the same for all"
             )
         return NotImplemented
+    if different and "decomposition" in op.traits:
+        return _decomposed(Call(mode, op, values))
     return mode.wrap(stack([op(*args, **kwargs) for _ in range(mode.size)], 0)) if different else NotImplemented
 
 

@@ -286,6 +286,9 @@ def _alignment_loss(call: Call) -> Any:
 def _batch_norm(call: Call) -> Any:
     """Each example has its own statistics: its channels stand beside those of the others."""
     x, size = call["input"], call.mode.size
+    if x.dim() < 2 and not x.numel():  # PyTorch lets it pass
+        none = x.new_empty((0,))
+        return call.wrap(OPS["clone"](call.physical("input"))), none, none
     if x.dim() < 2 or any(call.held(n) != call.held("running_mean") for n in ("running_mean", "running_var")):
         return NotImplemented
     running = call["running_mean"] is not None and not call.held("running_mean")

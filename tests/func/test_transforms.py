@@ -359,6 +359,12 @@ def test_what_is_not_mapped_is_computed_once():
     close(mean, 0.1 * x)
 
 
+def test_batch_norm_without_elements_under_vmap():
+    mean = taeda.ones(2, 0)
+    made = vmap(lambda x, m: taeda.nn.functional.batch_norm(x, m, m + 1, training=True))(taeda.ones(2, 0), mean)
+    assert made.shape == (2, 0)
+
+
 def test_control_flow():
     x = taeda.arange(3.0, requires_grad=True)
     y = taeda.cond(x.sum() > 2, lambda x: x * 2, lambda x: -x, (x,))
