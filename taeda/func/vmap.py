@@ -196,7 +196,6 @@ class VmapMode:
 
     def end(self) -> None:
         """What is left of this mode's tensors after it ended has no meaning: let it not look like one."""
-        self.shared.clear()
         self.repeated.clear()
         for t in list(self.made):
             _core.set_data(t, _core.empty((0,), t.dtype))
@@ -297,6 +296,11 @@ def is_batched(t: Any, mode: VmapMode) -> bool:
             return True
         t = t.physical
     return False
+
+
+def renewed(t: Any) -> Any:
+    """``t`` as it was, if its vmap has ended."""
+    return t.mode.wrap(renewed(t.physical)) if type(t) is Batched else t
 
 
 def lower(t: Tensor, mode: VmapMode) -> Tensor:

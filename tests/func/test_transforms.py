@@ -1,5 +1,7 @@
 """Transforms of functions: alone, in one another, with ordinary autograd, inside and around ``vmap``."""
 
+import functools
+
 import pytest
 
 import taeda
@@ -17,6 +19,7 @@ from taeda.func import (
     vmap,
 )
 from taeda.func.control_flow import associative_scan
+from taeda.utils.checkpoint import checkpoint
 
 
 def t(*values):
@@ -398,3 +401,52 @@ def test_associative_scan(n, mode):
         close(pairs[1][:, i], h)
     with pytest.raises(ValueError, match="one size"):
         associative_scan(taeda.mul, (x, x[:, :0]), 1)
+
+
+def _of_tuples(checkpoint, x):
+    def f(pair, named, more):
+        return {"a": pair[0] * pair[1], "b": (named["x"].sin(), more["y"] * 2)}
+
+    made = checkpoint(f, (x, x * 2), {"x": x * 3}, more={"y": x * x})
+    return made["a"].sum() + made["b"][0].sum() + made["b"][1].prod()
+
+
+def _of_layers(checkpoint, x):
+    w = taeda.linspace(-1, 1, 9).double().reshape(3, 3)
+
+    def loss(w, x):
+        return checkpoint(lambda w, x: (taeda.nn.functional.linear(x, w).tanh() * x).sum(), w, x)
+
+    return vmap(grad(loss), (None, 0))(w, x)
+
+
+RECOMPUTED = {  # functions of what stands for `checkpoint`, and of a batch
+    "vmap": lambda c, x: vmap(lambda x: c(lambda x: x.sin() * x.exp(), x))(x),
+    "grad": lambda c, x: grad(lambda x: c(lambda x: x.sin() * x.exp(), x).sum())(x),
+    "vmap of grad": lambda c, x: vmap(grad(lambda x: c(lambda x: x.sin() * x.exp(), x).sum()))(x),
+    "jacrev": lambda c, x: jacrev(lambda x: c(lambda x: x.sin() * x.exp(), x))(x[0]),
+    "jvp": lambda c, x: jvp(lambda x: c(lambda x: x.sin() * x.exp(), x), (x,), (x,))[1],
+    "hessian": lambda c, x: vmap(hessian(lambda x: c(lambda x: x.sin() * x.exp(), x).prod()))(x),
+    "in itself": lambda c, x: vmap(grad(lambda x: c(lambda x: c(lambda y: (y * x).sin(), x * 2) * x, x).sum()))(x),
+    "tuples and dicts": lambda c, x: vmap(grad(lambda x: _of_tuples(c, x)))(x),
+    "one for all": _of_layers,
+    "random": lambda c, x: vmap(
+        grad(lambda x: c(lambda x: (x * taeda.rand_like(x)).sin(), x).sum()), randomness="different"
+    )(x),
+}
+
+
+@pytest.mark.parametrize("name", RECOMPUTED)
+def test_checkpoint(name):
+    def plainly(f, *args, use_reentrant, **kwargs):
+        return f(*args, **kwargs)
+
+    made = []
+    for keep in (checkpoint, plainly):
+        taeda.manual_seed(0)
+        x = (taeda.arange(12.0).double().reshape(4, 3) / 10).requires_grad_()
+        out = RECOMPUTED[name](functools.partial(keep, use_reentrant=False), x)
+        out.sum().backward()
+        made.append((out.detach(), x.grad))
+    close(*(m[0] for m in made))
+    close(*(m[1] for m in made))
