@@ -6,7 +6,8 @@ along      along ``dim`` (or ``dims``) of one tensor
 together   several tensors of the same rank, along ``dim``
 leading    tensors of the same rank, whose last two dimensions are the op's own and whose leading ones broadcast
 trailing   counts dimensions of ``input`` from the last; what else it takes is the same for every example
-fold       ``input`` and the other tensors have a first dimension over which the op does the same thing: the batch joins it
+rows       all tensors have a first dimension over which the op does the same thing: the batch joins it
+fold       the same of images, whose first dimension may not be there
 check      gives plain numbers, of all that the arguments hold
 indexed    ``index`` names places along ``dim``: the places of all examples, one after the other, are those of the batch
 ========== ============================================================================================================
@@ -138,12 +139,31 @@ def unfolded(call: Call, made: Any) -> Any:
     return call.mode.wrap(made.reshape(call.mode.size, made.shape[0] // call.mode.size, *made.shape[1:]))
 
 
+@family("rows")
+def _rows(call: Call) -> Any:
+    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
+    return unfolded(call, call.run({**call.values, **{n: folded(call.physical(n)) for n in names}}))
+
+
 @family("fold")
 def _fold(call: Call) -> Any:
-    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
-    if any(call[n].dim() < 3 for n in names):
+    return NotImplemented if any(isinstance(v, Tensor) and v.dim() < 3 for v in call.values.values()) else _rows(call)
+
+
+@rule("_recurrent_layer")
+def _recurrent_layer(call: Call) -> Any:
+    """The examples' rows side by side in each step, if the weights are the same for all."""
+    if not call.only("gates", "h0", "c0"):
         return NotImplemented
-    return unfolded(call, call.run({**call.values, **{n: folded(call.physical(n)) for n in names}}))
+    size = call.mode.size
+    values = {**call.values, "sizes": tuple(n * size for n in call["sizes"])}
+    for name in ("gates", "h0", "c0"):
+        if call[name] is not None:
+            values[name] = call.physical(name).transpose(0, 1).reshape(-1, call[name].shape[1])
+    return tuple(
+        call.mode.wrap(t.reshape(t.shape[0] // size, size, t.shape[1]).transpose(0, 1)) if t.dim() == 2 else t
+        for t in call.run(values)
+    )
 
 
 @rule("_attention")
