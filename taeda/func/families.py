@@ -159,7 +159,8 @@ def _recurrent_layer(call: Call) -> Any:
     values = {**call.values, "sizes": tuple(n * size for n in call["sizes"])}
     for name in ("gates", "h0", "c0"):
         if call[name] is not None:
-            values[name] = call.physical(name).transpose(0, 1).reshape(-1, call[name].shape[1])
+            rows, width = call[name].shape
+            values[name] = call.physical(name).transpose(0, 1).reshape(rows * size, width)
     return tuple(
         call.mode.wrap(t.reshape(t.shape[0] // size, size, t.shape[1]).transpose(0, 1)) if t.dim() == 2 else t
         for t in call.run(values)
@@ -318,7 +319,7 @@ def _batch_norm(call: Call) -> Any:
             "all. Use track_running_stats=False, group_norm, or give each example its own."
         )
     physical = x.physical if call.mode.holds(x) else call.mode.physical(x)
-    merged = physical.transpose(0, 1).reshape(x.shape[0], -1, *x.shape[2:])
+    merged = physical.transpose(0, 1).reshape(x.shape[0], size * x.shape[1], *x.shape[2:])
     values = {**call.values, "input": merged}
     for name in ("weight", "bias", "running_mean", "running_var"):
         if call[name] is not None:

@@ -359,7 +359,7 @@ def _lstm_cell_backward(dh, dc, gates, x, hidden, c):
     c = c.contiguous()
     n, width = c.shape
     d_x, d_c = empty((n, 4 * width), c.dtype), empty((n, width), c.dtype)
-    given = (d_x, d_c, dh.contiguous(), dc.contiguous(), gates, c)
+    given = (d_x, d_c, dh.contiguous(), dc.contiguous(), gates.contiguous(), c)
     launch(kernels.lstm_cell_backward(c.dtype.name), given, (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_c
 
@@ -391,7 +391,7 @@ def _gru_cell_backward(g, saved, x, hidden, h):
     g, h = g.contiguous(), h.contiguous()
     n, width = h.shape
     d_x, d_hidden, d_h = empty((n, 3 * width), h.dtype), empty((n, 3 * width), h.dtype), empty((n, width), h.dtype)
-    tensors = (d_x, d_hidden, d_h, g, saved, h)
+    tensors = (d_x, d_hidden, d_h, g, saved.contiguous(), h)
     launch(kernels.gru_cell_backward(h.dtype.name), tensors, (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_hidden, d_h
 

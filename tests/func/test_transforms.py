@@ -366,6 +366,7 @@ def test_batch_norm_without_elements_under_vmap():
     mean = taeda.ones(2, 0)
     made = vmap(lambda x, m: taeda.nn.functional.batch_norm(x, m, m + 1, training=True))(taeda.ones(2, 0), mean)
     assert made.shape == (2, 0)
+    assert vmap(taeda.nn.BatchNorm2d(3, track_running_stats=False))(taeda.rand(2, 0, 3, 4, 4)).shape == (2, 0, 3, 4, 4)
 
 
 def test_control_flow():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import taeda
-from taeda.func import batching, grad, vmap
+from taeda.func import batching, grad, jacfwd, jacrev, vmap
 from taeda.ops import recurrent
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
@@ -165,6 +165,17 @@ def test_recurrence_over_all_examples_at_once(kind, monkeypatch):
     monkeypatch.setattr(batching, "_by_example", None)
     taeda.testing.assert_close(vmap(run)(x), want[0])
     taeda.testing.assert_close(vmap(grad(lambda x: run(x).sin().sum()))(x), want[1])
+
+
+@pytest.mark.parametrize("kind", ("LSTMCell", "GRUCell"))
+def test_jacobian_of_a_cell_with_one_row(kind):
+    cell, x = getattr(taeda.nn, kind)(3, 5).double(), taeda.rand(1, 3).double()
+
+    def run(x):
+        made = cell(x)
+        return made[0] if isinstance(made, tuple) else made
+
+    taeda.testing.assert_close(jacrev(run)(x), jacfwd(run)(x))
 
 
 def test_recurrence_over_packed_rows():
