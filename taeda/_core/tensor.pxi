@@ -412,9 +412,6 @@ cdef class Tensor:
         if value.code != self.code and wants_grad(self) and KIND[value.code] < 2:
             raise RuntimeError(f"data set to a tensor that requires gradients must be floating point or complex dtype, "
                                f"got {value.dtype}")
-        if value.where != self.where:
-            raise RuntimeError(f"data of a tensor on device {self.device} cannot be set to a tensor on device "
-                               f"{value.device}: incompatible tensor type")
         _set_data(self, value)
 
     # ---- values -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from .._core import REQUIRED, Tensor
 from .._core import tensor as core
 from ..ops.joining import stack
 from ..ops.table import OPS, asked_for
-from ._tree import flatten
+from ._tree import flatten, map_leaves
 from .vmap import VmapMode, modes
 
 RULES: dict[str, Callable] = {}  # by the name of an op
@@ -61,6 +61,8 @@ def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
             return made
     if not any(mode.holds(x) for x in flatten((args, kwargs))[0]):
         return op(*args, **kwargs)
+    if mode.shared:
+        args, kwargs = map_leaves(mode.apart, (args, kwargs))
     if "out" in kwargs and "out" not in op.params:
         raise RuntimeError(f"vmap: {op.name}() with out= is not supported: assign the result instead")
     call = Call(mode, op, _bind(op, args, kwargs))
@@ -187,7 +189,9 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     different = mode.randomness == "different"
     values = _bind(op, args, kwargs)
     target: Any = values.get(op.params[0])
-    if op.name == "_filled" and mode.holds(target):
+    if op.name == "_filled" and (different or mode.holds(target)):
+        if not mode.holds(target):
+            target = mode.wrap(target.expand(mode.size, *target.shape).clone())
         _random(mode, values["fill"], (target, *values["numbers"]), {"generator": values["generator"]})
         return target
     if op.kind == "mutates":
@@ -213,6 +217,8 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
                 f"input. Use randomness='different', or draw the numbers from what is the same for all"
             )
         return NotImplemented
+    if different and "decomposition" in op.traits:
+        return _decomposed(Call(mode, op, values))
     return mode.wrap(stack([op(*args, **kwargs) for _ in range(mode.size)], 0)) if different else NotImplemented
 
 

@@ -6,7 +6,8 @@ along      along ``dim`` (or ``dims``) of one tensor
 together   several tensors of the same rank, along ``dim``
 leading    tensors of the same rank, whose last two dimensions are the op's own and whose leading ones broadcast
 trailing   counts dimensions of ``input`` from the last; what else it takes is the same for every example
-fold       ``input`` and the other tensors have a first dimension over which the op does the same thing: the batch joins it
+rows       all tensors have a first dimension over which the op does the same thing: the batch joins it
+fold       the same of images, whose first dimension may not be there
 check      gives plain numbers, of all that the arguments hold
 indexed    ``index`` names places along ``dim``: the places of all examples, one after the other, are those of the batch
 ========== ============================================================================================================
@@ -109,20 +110,15 @@ def _together(call: Call) -> Any:
 
 @family("leading")
 def _leading(call: Call) -> Any:
-    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts."""
+    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts. What came with the factors of a
+    matrix has a dimension less than they, and so have numbers that belong to one."""
     names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
-    if len({call[n].dim() for n in names}) > 1:
+    if len({call[n].dim() + _LESS.get(n, 0) for n in names}) > 1:
         return NotImplemented
     return call(**{n: call.physical(n) for n in names})
 
 
-@rule("linalg_lu_solve", "linalg_ldl_solve", "linalg_householder_product", "ormqr")
-def _factored(call: Call) -> Any:
-    """Matrices with the vectors that came out of their factorisation, which have a dimension less."""
-    ranks = {call[n].dim() + (n in ("pivots", "tau")) for n, v in call.values.items() if isinstance(v, Tensor)}
-    if len(ranks) > 1:
-        return NotImplemented
-    return call(**{n: call.physical(n) for n, v in call.values.items() if isinstance(v, Tensor)})
+_LESS = {"pivots": 1, "tau": 1, "det": 2}  # dimensions, by the names of parameters
 
 
 @family("trailing")
@@ -143,12 +139,32 @@ def unfolded(call: Call, made: Any) -> Any:
     return call.mode.wrap(made.reshape(call.mode.size, made.shape[0] // call.mode.size, *made.shape[1:]))
 
 
+@family("rows")
+def _rows(call: Call) -> Any:
+    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
+    return unfolded(call, call.run({**call.values, **{n: folded(call.physical(n)) for n in names}}))
+
+
 @family("fold")
 def _fold(call: Call) -> Any:
-    names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
-    if any(call[n].dim() < 3 for n in names):
+    return NotImplemented if any(isinstance(v, Tensor) and v.dim() < 3 for v in call.values.values()) else _rows(call)
+
+
+@rule("_recurrent_layer")
+def _recurrent_layer(call: Call) -> Any:
+    """The examples' rows side by side in each step, if the weights are the same for all."""
+    if not call.only("gates", "h0", "c0"):
         return NotImplemented
-    return unfolded(call, call.run({**call.values, **{n: folded(call.physical(n)) for n in names}}))
+    size = call.mode.size
+    values = {**call.values, "sizes": tuple(n * size for n in call["sizes"])}
+    for name in ("gates", "h0", "c0"):
+        if call[name] is not None:
+            rows, width = call[name].shape
+            values[name] = call.physical(name).transpose(0, 1).reshape(rows * size, width)
+    return tuple(
+        call.mode.wrap(t.reshape(t.shape[0] // size, size, t.shape[1]).transpose(0, 1)) if t.dim() == 2 else t
+        for t in call.run(values)
+    )
 
 
 @rule("_attention")
@@ -291,6 +307,9 @@ def _alignment_loss(call: Call) -> Any:
 def _batch_norm(call: Call) -> Any:
     """Each example has its own statistics: its channels stand beside those of the others."""
     x, size = call["input"], call.mode.size
+    if x.dim() < 2 and not x.numel():  # PyTorch lets it pass
+        none = x.new_empty((0,))
+        return call.wrap(OPS["clone"](call.physical("input"))), none, none
     if x.dim() < 2 or any(call.held(n) != call.held("running_mean") for n in ("running_mean", "running_var")):
         return NotImplemented
     running = call["running_mean"] is not None and not call.held("running_mean")
@@ -300,7 +319,7 @@ def _batch_norm(call: Call) -> Any:
             "all. Use track_running_stats=False, group_norm, or give each example its own."
         )
     physical = x.physical if call.mode.holds(x) else call.mode.physical(x)
-    merged = physical.transpose(0, 1).reshape(x.shape[0], -1, *x.shape[2:])
+    merged = physical.transpose(0, 1).reshape(x.shape[0], size * x.shape[1], *x.shape[2:])
     values = {**call.values, "input": merged}
     for name in ("weight", "bias", "running_mean", "running_var"):
         if call[name] is not None:

@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ._tree import flatten, map_leaves, unflatten
-from .vmap import Batched, lift, vmap, vmap_modes
+from .vmap import Batched, is_batched, vmap, vmap_modes
 
 # ---- inputs of one's own ------------------------------------------------------------------------------------------------
 
@@ -39,10 +39,7 @@ class _Inputs:
             raise RuntimeError(
                 f"{name}: only Tensors of floating point and complex dtype can require gradients, got {t.dtype}"
             )
-        order = _core.mode_stack()
-        for mode in vmap_modes():
-            if not _deep(t, mode):
-                t = lift(t, mode, order)
+        others = [mode for mode in vmap_modes() if not is_batched(t, mode)]
         wrappers = []
         while type(t) is Batched:
             wrappers.append(t.mode)
@@ -53,6 +50,8 @@ class _Inputs:
         inside = t.detach()
         _core.record_custom(_pass_on, "InputBackward", [source], [inside])
         edge = _core.same_edge(inside)
+        for mode in others:
+            mode.shared[inside.grad_fn] = True
         for mode in reversed(wrappers):
             inside, edge = mode.wrap(inside), mode.wrap(edge)
         return inside, edge
@@ -78,14 +77,6 @@ class _Inputs:
 
 def _pass_on(grads: list) -> list:
     return list(grads)
-
-
-def _deep(t: Any, mode: Any) -> bool:
-    while type(t) is Batched:
-        if t.mode is mode:
-            return True
-        t = t.physical
-    return False
 
 
 def _bottom(t: Tensor) -> Tensor:

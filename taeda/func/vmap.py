@@ -15,7 +15,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops.joining import cat, stack
-from ._tree import broadcast, flatten, unflatten
+from ._tree import broadcast, flatten, map_leaves, unflatten
 
 
 class Batched(Tensor):
@@ -136,12 +136,18 @@ def modes(stack: list) -> Iterator[None]:
 
 
 class VmapMode:
-    """One ``vmap`` under way: the size of its batch, and what batched tensors it made."""
+    """One ``vmap`` under way: the size of its batch, and what batched tensors it made.
+
+    A derivative inside the function may be taken with respect to what is one tensor for all examples. It stays one as long as
+    nothing batched meets it: there it is repeated, so that the examples' gradients are apart (see :func:`_across`).
+    """
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size = size
         self.randomness = randomness
         self.made: weakref.WeakSet = weakref.WeakSet()
+        self.shared: dict[Any, bool] = {}  # nodes, and whether they lead to such an input
+        self.repeated: dict[int, tuple[Tensor, Batched]] = {}
 
     # ---- wrapping
     def wrap(self, physical: Tensor) -> Batched:
@@ -170,6 +176,14 @@ class VmapMode:
         """``x`` with the batch dimension in front, repeated (without copying) where it is not batched here."""
         return x.physical if self.holds(x) else x.expand(self.size, *x.shape)
 
+    def apart(self, x: Any) -> Any:
+        """``x``, repeated where its gradients are to be one for each example."""
+        if not isinstance(x, Tensor) or is_batched(x, self) or not x.requires_grad or not _leads(x, self.shared):
+            return x
+        if id(x) not in self.repeated:
+            self.repeated[id(x)] = x, self.wrap(self.below(lambda: x.expand(self.size, *x.shape)))
+        return self.repeated[id(x)][1]
+
     def slices(self, x: Any) -> list:
         """One value per example."""
         if self.holds(x):
@@ -182,6 +196,7 @@ class VmapMode:
 
     def end(self) -> None:
         """What is left of this mode's tensors after it ended has no meaning: let it not look like one."""
+        self.repeated.clear()
         for t in list(self.made):
             _core.set_data(t, _core.empty((0,), t.dtype))
 
@@ -206,6 +221,8 @@ class VmapMode:
         """A custom Function: by its own ``vmap``, else example by example."""
         if not any(self.holds(x) for x in flatten((args, kwargs))[0]):
             return self.below(functools.partial(function.apply, *args, **kwargs))
+        if self.shared:
+            args, kwargs = map_leaves(self.apart, (args, kwargs))
         if "vmap" in vars(function):
             in_dims = tuple(0 if self.holds(x) else None for x in args)
             plain = [x.physical if self.holds(x) else x for x in args]
@@ -281,6 +298,11 @@ def is_batched(t: Any, mode: VmapMode) -> bool:
     return False
 
 
+def renewed(t: Any) -> Any:
+    """``t`` as it was, if its vmap has ended."""
+    return t.mode.wrap(renewed(t.physical)) if type(t) is Batched else t
+
+
 def lower(t: Tensor, mode: VmapMode) -> Tensor:
     """``t`` with the batch of ``mode`` as an ordinary first dimension, repeated where ``t`` is not batched by it."""
     if type(t) is Batched:
@@ -300,35 +322,74 @@ def raise_(t: Tensor, mode: VmapMode, order: list) -> Tensor:
     return mode.wrap(t)
 
 
-def lift(t: Tensor, mode: VmapMode, order: list) -> Tensor:
-    """``t`` batched by ``mode``, where it was not, with the same values for each example."""
-    return raise_(lower(t, mode), mode, order)
-
-
 def differentiate(tensors: list, grads: list, keep: bool, create: bool, inputs: list) -> list:
     """Gradients with respect to ``inputs`` under vmap.
 
-    Modes by which the outputs are batched are older than the graph: it lies below them, and is differentiated there.
-    Modes by which only ``grads`` are batched are younger, and stay on while the backward pass runs.
+    A mode by which the outputs are batched is older than the graph: it lies below it, and is differentiated there. Modes by
+    which only ``grads`` are batched are younger, and stay on while the backward pass runs.
     """
     order = _core.mode_stack()
     older = [m for m in order if isinstance(m, VmapMode) and any(is_batched(t, m) for t in tensors)]
     if not older:
-        return _core.differentiate(tensors, grads, keep, create, inputs, False)
-    for mode in reversed(older):
-        for i, x in enumerate(inputs):
-            if not is_batched(x, mode):
-                raise RuntimeError(
-                    f"vmap: autograd.grad of a batched output with respect to inputs[{i}], which is not batched: its gradient "
-                    f"would mix the examples. Use taeda.func.grad, vjp or jacrev inside the function."
-                )
-        grads = [_as_one(g, t) for g, t in zip(grads, tensors, strict=True)]
-        tensors, grads, inputs = ([lower(t, mode) for t in group] for group in (tensors, grads, inputs))
-    with modes([m for m in order if m not in older]):
-        results = _core.differentiate(tensors, grads, keep, create, inputs, False)
-    for mode in older:
-        results = [None if g is None else raise_(g, mode, order) for g in results]
-    return results
+        reached = [
+            x for x in inputs if type(x) is not Batched
+        ]  # outputs that are not batched do not depend on the others
+        made = iter(_core.differentiate(tensors, grads, keep, create, reached, False))
+        return [None if type(x) is Batched else next(made) for x in inputs]
+    mode = older[-1]
+    if not all(is_batched(x, mode) for x in inputs):
+        return _across(mode, tensors, grads, keep, create, inputs)
+    grads = [mode.apart(_as_one(g, t)) for g, t in zip(grads, tensors, strict=True)]
+    tensors, grads, inputs = ([lower(t, mode) for t in group] for group in (tensors, grads, inputs))
+    results = mode.below(differentiate, tensors, grads, keep, create, inputs)
+    return [None if g is None else raise_(g, mode, order) for g in results]
+
+
+def _across(mode: VmapMode, tensors: list, grads: list, keep: bool, create: bool, inputs: list) -> list:
+    """:func:`differentiate` with respect to ``inputs`` of which some are one tensor for all examples of ``mode``.
+
+    First as far as what depends on these met something batched and was repeated: the gradients there are batched. They are the
+    cotangents of what was repeated, whose graph knows nothing of the batch.
+    """
+    apart = [is_batched(x, mode) for x in inputs]
+    if not mode.shared:
+        raise RuntimeError(
+            f"vmap: autograd.grad of a batched output with respect to inputs[{apart.index(False)}], which is not batched: its "
+            f"gradient would mix the examples. Use taeda.func.grad, vjp or jacrev inside the function."
+        )
+    known = {x.grad_fn: True for x, own in zip(inputs, apart, strict=True) if not own}
+    repeated = [pair for pair in mode.repeated.values() if _leads(pair[0], known)]
+    pairs = list(zip(tensors, grads, strict=True))
+    first = [x for x, own in zip(inputs, apart, strict=True) if own] + [x for _, x in repeated]
+    made = iter(_of([p for p in pairs if is_batched(p[0], mode)], keep, create, first))
+    results = [next(made) if own else None for own in apart]
+    pairs = [p for p in pairs if not is_batched(p[0], mode)]
+    pairs += [(x, g) for (x, _), g in zip(repeated, made, strict=True) if g is not None]
+    made = iter(_of(pairs, keep, create, [x for x, own in zip(inputs, apart, strict=True) if not own]))
+    return [g if own else next(made) for g, own in zip(results, apart, strict=True)]
+
+
+def _leads(t: Tensor, known: dict) -> bool:
+    """Whether the graph of ``t`` leads to a node of which ``known`` says so; ``known`` grows."""
+    todo, seen = [t.grad_fn], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen or known.get(node) is False:
+            continue
+        if node in known:
+            known[t.grad_fn] = True
+            return True
+        seen.add(node)
+        todo.extend(n for n, _ in node.next_functions)
+    known.update(dict.fromkeys(seen, False))
+    return False
+
+
+def _of(pairs: list, keep: bool, create: bool, inputs: list) -> list:
+    """:func:`differentiate` of outputs with their cotangents, if there are any."""
+    if not pairs or not inputs:
+        return [None] * len(inputs)
+    return differentiate([t for t, _ in pairs], [g for _, g in pairs], keep, create, inputs)
 
 
 def _as_one(g: Tensor | None, t: Tensor) -> Tensor:

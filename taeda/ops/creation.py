@@ -214,7 +214,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
 def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
     if device is not None:
         _core.require_device(device)
-    if memory_format is None or memory_format is _core.preserve_format:
+    if memory_format is None or memory_format is _core.preserve_format or input._value_per_example:
         return _core.empty_like(input, dtype)
     return empty_in_format(input.shape, dtype or input.dtype, memory_format)
 

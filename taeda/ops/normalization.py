@@ -611,15 +611,15 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_running("batch_norm", running_mean, running_var)
     if training and not eps > 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if (running_mean is None) is not (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     momentum = 0.0 if momentum is None else momentum
-    if not training or (running_mean is None and running_var is None):
+    if not training or running_mean is None:
         return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
     # Moved, not read: the derivative does not mind that they move on, so it gets them under a version counter of their own.
-    mean, var = (None if moved is None else moved.data for moved in (running_mean, running_var))
-    y = _fused_batch_norm(input, weight, bias, mean, var, True, momentum, eps)[0]
-    for moved in (running_mean, running_var):
-        if moved is not None:
-            _core.bump(moved)
+    y = _fused_batch_norm(input, weight, bias, running_mean.data, running_var.data, True, momentum, eps)[0]
+    _core.bump(running_mean)
+    _core.bump(running_var)
     return y
 
 

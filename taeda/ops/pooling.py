@@ -175,9 +175,13 @@ def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     return tuple(_launch("max_pool", "argmax", input, size, args))
 
 
-@primitive(method=False, out=False, batch="fold")
+def _max_pool_first(input, size, kernel, stride, padding, dilation, adaptive):
+    return _max_pool(input, size, kernel, stride, padding, dilation, adaptive)[0]
+
+
+@primitive(method=False, out=False, batch="fold", decomposition=_max_pool_first)
 def _max_pool_values(input, size, kernel, stride, padding, dilation, adaptive=0):
-    """Maxima of windows alone, which is faster."""
+    """Maxima of windows alone, which is faster where no derivative asks for their places."""
     args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)
     return _launch("max_pool", "max", input, size, args)[0]
 
@@ -241,8 +245,6 @@ def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, 
 def _max_of(input, size, rest, adaptive, return_indices):
     if return_indices:
         return tuple(_max_pool(input, size, *rest, adaptive))
-    if input.requires_grad and _core.is_grad_enabled():
-        return _max_pool(input, size, *rest, adaptive)[0]
     return _max_pool_values(input, size, *rest, adaptive)
 
 

@@ -15,6 +15,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
 from .._core.memory import plan_only
+from .reduction import extent
 from .table import _make, _register, composite, pointwise, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
@@ -518,7 +519,7 @@ def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, d
     if isinstance(std, Tensor):
         if std.dtype.is_complex:
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if std.numel() and not std.is_meta and not bool((std >= 0).all()):
+        if std.numel() and not std.is_meta and not extent(std)[0] >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     like = mean if isinstance(mean, Tensor) else std
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
@@ -536,10 +537,13 @@ def _fill_normal_of(t: Tensor, mean: Any, std: Any, generator: Any, out: Any = N
     return _fresh(normal_, t, 0.0, std, generator, out).add_(mean)
 
 
-@primitive(method=False, out=False)
+def _normal_from(mean, std, sizes, dtype, device, generator):
+    return _fill_normal_of(_new(sizes, dtype, device, None), mean, std, generator)
+
+
+@primitive(_normal_from, method=False, out=False, decomposition=_normal_from)
 def _normal_of(mean, std, sizes, dtype, device, generator):
     """Normal numbers of the given means and deviations, of which they are, as in PyTorch, no functions."""
-    return _fill_normal_of(_new(sizes, dtype, device, None), mean, std, generator)
 
 
 @_normal_of.vjp_all("mean", "std")
@@ -666,6 +670,8 @@ def _noise(input: Tensor, p: float, feature: bool, value: float) -> Tensor:
         if input.dim() < 2:
             raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input, got {input.dim()}")
         noise = _core.empty((*input.shape[:2], *[1] * (input.dim() - 2)), input.dtype)
+    elif input._value_per_example:  # by the examples' rows, whatever their order in memory
+        noise = _core.empty(input.shape, input.dtype)
     else:
         noise = _core.empty_like(input)
     return _fresh(_draw_, noise, 1.0 - p, value, None)

@@ -333,7 +333,9 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
     return g_h
 
 
-@primitive(method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell")
+@primitive(
+    method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell", batch="rows"
+)
 def lstm_cell(x, hidden, c, save):
     """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if ``save``."""
     x, hidden, c = x.contiguous(), hidden.contiguous(), c.contiguous()
@@ -351,13 +353,13 @@ def _lstm_cell_gradient(dh, dc, x, hidden, c):
     return dx, dc
 
 
-@primitive(method=False, out=False, decomposition=_lstm_cell_gradient)
+@primitive(method=False, out=False, decomposition=_lstm_cell_gradient, batch="rows")
 def _lstm_cell_backward(dh, dc, gates, x, hidden, c):
     """The gradient of both gate inputs and that of the cell."""
     c = c.contiguous()
     n, width = c.shape
     d_x, d_c = empty((n, 4 * width), c.dtype), empty((n, width), c.dtype)
-    given = (d_x, d_c, dh.contiguous(), dc.contiguous(), gates, c)
+    given = (d_x, d_c, dh.contiguous(), dc.contiguous(), gates.contiguous(), c)
     launch(kernels.lstm_cell_backward(c.dtype.name), given, (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_c
 
@@ -368,7 +370,7 @@ def _(g, gates, x, hidden, c):
     return d_x, d_x, d_c
 
 
-@primitive(method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell")
+@primitive(method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell", batch="rows")
 def gru_cell(x, hidden, h, save):
     """One step of a GRU from gate inputs ``x`` and ``hidden``: the new h, and what backward needs if ``save``."""
     x, hidden, h = x.contiguous(), hidden.contiguous(), h.contiguous()
@@ -383,13 +385,13 @@ def _gru_cell_gradient(g, x, hidden, h):
     return _step_gradient("GRU", x, hidden, (h,), g, None)[:3]
 
 
-@primitive(method=False, out=False, decomposition=_gru_cell_gradient)
+@primitive(method=False, out=False, decomposition=_gru_cell_gradient, batch="rows")
 def _gru_cell_backward(g, saved, x, hidden, h):
     """The gradients of the gate inputs and of the state."""
     g, h = g.contiguous(), h.contiguous()
     n, width = h.shape
     d_x, d_hidden, d_h = empty((n, 3 * width), h.dtype), empty((n, 3 * width), h.dtype), empty((n, width), h.dtype)
-    tensors = (d_x, d_hidden, d_h, g, saved, h)
+    tensors = (d_x, d_hidden, d_h, g, saved.contiguous(), h)
     launch(kernels.gru_cell_backward(h.dtype.name), tensors, (width,), n, _PIECE // max(1, width) + 1)
     return d_x, d_hidden, d_h
 

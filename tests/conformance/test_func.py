@@ -1,5 +1,7 @@
 """Function transforms and hooks against PyTorch: the same programs, the same numbers."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,40 @@ def test_hooks_run_in_the_same_order():
         log.append((y.grad.tolist(), x.grad.tolist()))
         logs.append(log)
     assert logs[0] == logs[1]
+
+
+DRAWS = {  # of an example, by random ops
+    "rand": lambda fw, x: x.sum() + fw.rand(20),
+    "randn": lambda fw, x: x.sum() + fw.randn(20),  # in blocks of 16
+    "rand_like": lambda fw, x: fw.rand_like(x),
+    "randint_like": lambda fw, x: fw.randint_like(x, 0, 9),
+    "randperm": lambda fw, x: x.sum() + fw.randperm(5),
+    "normal of means": lambda fw, x: fw.normal(x, 1.0),
+    "normal of deviations": lambda fw, x: fw.normal(0.0, x + 1),
+    "normal of both": lambda fw, x: fw.normal(x, x + 1),
+    "normal of one": lambda fw, x: x.sum() + fw.normal(fw.zeros(20), fw.ones(20)),
+    "bernoulli": lambda fw, x: fw.bernoulli(x),
+    "dropout": lambda fw, x: fw.nn.functional.dropout(x, 0.5),
+    "dropout of one": lambda fw, x: x.sum() + fw.nn.functional.dropout(fw.ones(20), 0.5),
+    "alpha_dropout": lambda fw, x: fw.nn.functional.alpha_dropout(x, 0.5),
+    "multinomial": lambda fw, x: fw.multinomial(x + 0.1, 2),
+    "gumbel_softmax": lambda fw, x: fw.nn.functional.gumbel_softmax(x),
+    "normal_": lambda fw, x: x.clone().normal_(),
+    "exponential_": lambda fw, x: x.clone().exponential_(),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("randomness", ("different", "same"))
+@pytest.mark.parametrize("dim", (0, 2))
+def test_streams_under_vmap(name, randomness, dim):
+    made = []
+    for framework in (taeda, torch):
+        framework.manual_seed(3)
+        draw = functools.partial(DRAWS[name], framework)
+        mapped = framework.func.vmap(draw, in_dims=dim, randomness=randomness)
+        try:
+            made.append(mapped(framework.arange(24.0).reshape(2, 3, 4) / 30).tolist())
+        except RuntimeError:
+            made.append("an error")
+    assert made[0] == pytest.approx(made[1], abs=1e-6) if "an error" in made else np.allclose(*made, atol=1e-6)

@@ -1,5 +1,7 @@
 """Transforms of functions: alone, in one another, with ordinary autograd, inside and around ``vmap``."""
 
+import functools
+
 import pytest
 
 import taeda
@@ -17,6 +19,7 @@ from taeda.func import (
     vmap,
 )
 from taeda.func.control_flow import associative_scan
+from taeda.utils.checkpoint import checkpoint
 
 
 def t(*values):
@@ -320,6 +323,52 @@ def test_ensembles():
         functional_call(models[0], [params, params], (x,))
 
 
+SHARED = {  # derivatives with respect to what is the same for all examples, or for one of two vmaps
+    "once": lambda x, t, u: jvp(lambda v: v.sin() * v, (x,), (t,))[1] * u,
+    "one meets it": lambda x, t, u: jvp(lambda v: v.sin() * t, (x,), (u,))[1],
+    "each meets one": lambda x, t, u: jvp(lambda v: (v.sin() * t) * (v.exp() * u), (x,), (x,))[1],
+    "gradient": lambda x, t, u: grad(lambda v: ((v.sin() * t) * (v * u)).sum())(x),
+    "one is mapped": lambda x, t, u: jvp(lambda v: v.sin() * t, (u,), (u,))[1],
+    "two": lambda x, t, u: grad(lambda v, w: ((v * w) * t + v.exp() * (w * u)).prod(), argnums=(0, 1))(x, t)[0],
+    "unused": lambda x, t, u: grad(lambda v, w: v.prod(), argnums=(0, 1))(x, t)[1] + u,
+    "second": lambda x, t, u: hessian(lambda v: ((v.sin() * t) * (v.exp() * u)).cumsum(0).prod())(x),
+    "jacrev": lambda x, t, u: jacrev(lambda v: (v.sin() * t).cumsum(0) + v * v * u)(x),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_derivative_of_what_is_not_mapped(name):
+    x, t, u = taeda.rand(3).double(), taeda.rand(2, 3).double(), taeda.rand(4, 3).double()
+    function = SHARED[name]
+    made = vmap(lambda t: vmap(lambda u: function(x, t, u))(u))(t)
+    close(made, taeda.stack([taeda.stack([function(x, t[i], u[j]) for j in range(4)]) for i in range(2)]))
+
+
+def test_what_is_not_mapped_is_computed_once():
+    x, tangents = taeda.rand(3), taeda.rand(4, 3)
+    drawn = []
+
+    def noisy(x):
+        drawn.append(taeda.rand_like(x))
+        return x * drawn[-1]
+
+    made = vmap(lambda t: jvp(noisy, (x,), (t,))[1], randomness="same")(tangents)
+    assert len(drawn) == 1 and type(drawn[0]) is taeda.Tensor
+    close(made, tangents * drawn[0])
+    mean, var = taeda.zeros(3), taeda.ones(3)
+    vmap(
+        lambda t: jvp(lambda x: taeda.nn.functional.batch_norm(x, mean, var, training=True), (x.expand(2, 3),), (t,))[1]
+    )(taeda.rand(4, 2, 3))
+    close(mean, 0.1 * x)
+
+
+def test_batch_norm_without_elements_under_vmap():
+    mean = taeda.ones(2, 0)
+    made = vmap(lambda x, m: taeda.nn.functional.batch_norm(x, m, m + 1, training=True))(taeda.ones(2, 0), mean)
+    assert made.shape == (2, 0)
+    assert vmap(taeda.nn.BatchNorm2d(3, track_running_stats=False))(taeda.rand(2, 0, 3, 4, 4)).shape == (2, 0, 3, 4, 4)
+
+
 def test_control_flow():
     x = taeda.arange(3.0, requires_grad=True)
     y = taeda.cond(x.sum() > 2, lambda x: x * 2, lambda x: -x, (x,))
@@ -353,3 +402,52 @@ def test_associative_scan(n, mode):
         close(pairs[1][:, i], h)
     with pytest.raises(ValueError, match="one size"):
         associative_scan(taeda.mul, (x, x[:, :0]), 1)
+
+
+def _of_tuples(checkpoint, x):
+    def f(pair, named, more):
+        return {"a": pair[0] * pair[1], "b": (named["x"].sin(), more["y"] * 2)}
+
+    made = checkpoint(f, (x, x * 2), {"x": x * 3}, more={"y": x * x})
+    return made["a"].sum() + made["b"][0].sum() + made["b"][1].prod()
+
+
+def _of_layers(checkpoint, x):
+    w = taeda.linspace(-1, 1, 9).double().reshape(3, 3)
+
+    def loss(w, x):
+        return checkpoint(lambda w, x: (taeda.nn.functional.linear(x, w).tanh() * x).sum(), w, x)
+
+    return vmap(grad(loss), (None, 0))(w, x)
+
+
+RECOMPUTED = {  # functions of what stands for `checkpoint`, and of a batch
+    "vmap": lambda c, x: vmap(lambda x: c(lambda x: x.sin() * x.exp(), x))(x),
+    "grad": lambda c, x: grad(lambda x: c(lambda x: x.sin() * x.exp(), x).sum())(x),
+    "vmap of grad": lambda c, x: vmap(grad(lambda x: c(lambda x: x.sin() * x.exp(), x).sum()))(x),
+    "jacrev": lambda c, x: jacrev(lambda x: c(lambda x: x.sin() * x.exp(), x))(x[0]),
+    "jvp": lambda c, x: jvp(lambda x: c(lambda x: x.sin() * x.exp(), x), (x,), (x,))[1],
+    "hessian": lambda c, x: vmap(hessian(lambda x: c(lambda x: x.sin() * x.exp(), x).prod()))(x),
+    "in itself": lambda c, x: vmap(grad(lambda x: c(lambda x: c(lambda y: (y * x).sin(), x * 2) * x, x).sum()))(x),
+    "tuples and dicts": lambda c, x: vmap(grad(lambda x: _of_tuples(c, x)))(x),
+    "one for all": _of_layers,
+    "random": lambda c, x: vmap(
+        grad(lambda x: c(lambda x: (x * taeda.rand_like(x)).sin(), x).sum()), randomness="different"
+    )(x),
+}
+
+
+@pytest.mark.parametrize("name", RECOMPUTED)
+def test_checkpoint(name):
+    def plainly(f, *args, use_reentrant, **kwargs):
+        return f(*args, **kwargs)
+
+    made = []
+    for keep in (checkpoint, plainly):
+        taeda.manual_seed(0)
+        x = (taeda.arange(12.0).double().reshape(4, 3) / 10).requires_grad_()
+        out = RECOMPUTED[name](functools.partial(keep, use_reentrant=False), x)
+        out.sum().backward()
+        made.append((out.detach(), x.grad))
+    close(*(m[0] for m in made))
+    close(*(m[1] for m in made))

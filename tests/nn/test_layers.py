@@ -7,6 +7,11 @@ import taeda
 from taeda import nn
 
 
+def test_batch_norm_takes_both_statistics_or_none():
+    with pytest.raises(ValueError, match="both be None"):
+        taeda.nn.functional.batch_norm(taeda.rand(2, 3), taeda.zeros(3), None, training=True)
+
+
 def test_batch_norm_statistics():
     taeda.manual_seed(0)
     layer = nn.BatchNorm1d(3, momentum=0.5)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import taeda
+from taeda.func import batching, grad, jacfwd, jacrev, vmap
 from taeda.ops import recurrent
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
@@ -149,3 +150,39 @@ def test_no_hidden_units(name):
     out = getattr(taeda, name)(x, (h, h) if name == "lstm" else h, weights, True, 1, 0.0, False, False, False)
     out[0].sum().backward()
     assert out[0].shape == (2, 5, 0) and out[1].shape == (1, 5, 0) and not x.grad.any()
+
+
+@pytest.mark.parametrize("kind", ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"))
+def test_recurrence_over_all_examples_at_once(kind, monkeypatch):
+    layer = getattr(taeda.nn, kind)(3, 5).double()
+    x = taeda.rand(4, 2, 3).double() if kind.endswith("Cell") else taeda.rand(4, 6, 2, 3).double()
+
+    def run(x):
+        made = layer(x)
+        return made[0] if isinstance(made, tuple) else made
+
+    want = taeda.stack([run(row) for row in x]), taeda.stack([grad(lambda x: run(x).sin().sum())(row) for row in x])
+    monkeypatch.setattr(batching, "_by_example", None)
+    taeda.testing.assert_close(vmap(run)(x), want[0])
+    taeda.testing.assert_close(vmap(grad(lambda x: run(x).sin().sum()))(x), want[1])
+
+
+@pytest.mark.parametrize("kind", ("LSTMCell", "GRUCell"))
+def test_jacobian_of_a_cell_of_one_row(kind):
+    cell, x = getattr(taeda.nn, kind)(3, 5).double().requires_grad_(False), taeda.rand(3).double()
+
+    def run(x):
+        made = cell(x)
+        return made[0] if isinstance(made, tuple) else made
+
+    taeda.testing.assert_close(jacrev(run)(x), jacfwd(run)(x))
+
+
+def test_recurrence_over_packed_rows():
+    layer = taeda.nn.GRU(3, 5, bidirectional=True).double()
+    x = taeda.rand(4, 6, 3, 3).double()
+
+    def run(x):
+        return layer(taeda.nn.utils.rnn.pack_padded_sequence(x, taeda.tensor([6, 4, 1])))[0].data
+
+    taeda.testing.assert_close(vmap(run)(x), taeda.stack([run(row) for row in x]))

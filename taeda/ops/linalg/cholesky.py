@@ -147,7 +147,7 @@ def _check_exchanges(pivots: Tensor, n: int) -> None:
                 )
 
 
-@primitive(method=False, out="same")
+@primitive(method=False, out="same", batch="leading")
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_ldl_factor` gave it.
 

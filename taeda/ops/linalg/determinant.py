@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..._core import Tensor, is_grad_enabled
+from ..._core import Tensor
 from ..._core.lapack import determinant
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
-from .lapack import H, check, eye_like
+from .lapack import check, eye_like
+from .solve import solve_adjoint
 
 Slogdet = result_type("linalg_slogdet", "sign", "logabsdet")
 OldSlogdet = result_type("slogdet", "sign", "logabsdet")
@@ -31,22 +32,19 @@ def _det(A):
 
 @_det.vjp_all("A")
 def _det_backward(g, A, out, LU, pivots):
-    if not is_grad_enabled():
-        return (g[..., None, None] * _cofactors(A, LU, pivots, out),)
-    if bool((out != 0).all()):
-        from .solve import _solve_ex
-
-        scale = (g * out.conj_physical())[..., None, None] * eye_like(A)
-        return (_solve_ex(H(A), scale, True)[0],)
-    return (g[..., None, None] * _svd_cofactors(A),)
+    return (g[..., None, None] * _cofactors(A, LU, pivots, out),)
 
 
-@primitive(method=False, batch="leading")
+def _cofactors_of_any(A, LU, pivots, det):
+    if det.is_meta or bool((det != 0).all()):
+        return solve_adjoint(A, det.conj_physical()[..., None, None] * eye_like(A), LU, pivots, True)
+    return _svd_cofactors(A)
+
+
+@primitive(method=False, out=False, batch="leading", decomposition=_cofactors_of_any)
 def _cofactors(A, LU, pivots, det):
     """``conj(det(A)) inv(A)^H``: by the factorisation where no matrix is singular, else by the SVD."""
-    if det.is_meta or bool((det != 0).all()):
-        return lu.substitute(LU, pivots, det.conj_physical()[..., None, None] * eye_like(A), True, True)
-    return _svd_cofactors(A)
+    return _cofactors_of_any(A, LU, pivots, det)
 
 
 def _svd_cofactors(A):
@@ -85,11 +83,7 @@ def _slogdet_backward(g, A, sign, LU, pivots):
     if A.is_complex():
         scale = g[1] + 1j * (g[0] * sign.conj_physical()).imag
     scale = scale[..., None, None] * eye_like(A)
-    if not is_grad_enabled():
-        return (lu.linalg_lu_solve(LU, pivots, scale, adjoint=True),)
-    from .solve import linalg_solve_ex
-
-    return (linalg_solve_ex(H(A), scale).result,)
+    return (solve_adjoint(A, scale, LU, pivots, True),)
 
 
 @composite(method=False, out="same")

@@ -184,7 +184,7 @@ def _lu_with_info(A, pivot=True, get_infos=False):
     return tuple(made) if get_infos else tuple(made[:2])
 
 
-@primitive(method=False, out="same")
+@primitive(method=False, out="same", batch="leading")
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A X = B`` for ``A`` as :func:`linalg_lu_factor` gave it.
 

@@ -139,7 +139,7 @@ def _check_reflectors(name: str, A: Tensor, tau: Tensor, label: str = "input") -
         )
 
 
-@primitive(method=False)
+@primitive(method=False, batch="leading")
 def linalg_householder_product(A, tau):
     """The first columns of a product of Householder reflectors, as :func:`geqrf` packs them.
 
@@ -209,7 +209,7 @@ def orgqr(input, tau):
     return linalg_householder_product(input, tau)
 
 
-@primitive(out="same", also={"input2": "tau", "input3": "other"})
+@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"})
 def ormqr(input, tau, other, left=True, transpose=False):
     """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``.
 

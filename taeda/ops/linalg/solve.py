@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..._core import Tensor, is_grad_enabled
+from ..._core import Tensor
 from ..._core.lapack import SMALL, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
@@ -82,12 +82,19 @@ def _solve_ex(A, B, left):
     return lu.substitute(LU, pivots, B, left), LU, pivots, info
 
 
+def _solution_of_adjoint(A, B, left):
+    return _solve_ex(H(A), B, left)[0]
+
+
+@primitive(method=False, out=False, batch="leading", decomposition=_solution_of_adjoint)
+def solve_adjoint(A, B, LU, pivots, left):
+    """``X`` with ``A^H X = B`` (``X A^H = B``), by a factorisation of ``A``."""
+    return lu.substitute(LU, pivots, B, left, True)
+
+
 @_solve_ex.vjp_all("A", "B")
 def _solve_backward(g, A, out, LU, pivots, left, needs, B_shape):
-    if is_grad_enabled():  # differentiated again, with respect to A itself
-        gB = _solve_ex(H(A), g, left)[0]
-    else:
-        gB = lu.linalg_lu_solve(LU, pivots, g, left=left, adjoint=True)
+    gB = solve_adjoint(A, g, LU, pivots, left)
     gA = None
     if needs[0]:
         gA = (-matmul(gB, H(out)) if left else -matmul(H(out), gB)).sum_to_size(A.shape)

@@ -47,15 +47,6 @@ RARE: dict[str, dict[str, str]] = {
     "nn.functional.linear_cross_entropy.chunked_none": {"gradient": _LAST_BITS},
 }
 
-_MOVED = "`jvp` inside `vmap` with statistics that training moves: they would be moved for each tangent; `jacfwd` moves them once"
-
-#: Transformations that do not give what a loop gives: of an entry the kinds of check (see ``transforms.py``), and why.
-TRANSFORMS: dict[str, tuple[tuple[str, ...], str]] = {
-    "native_batch_norm": (("push", "second"), _MOVED),
-    "nn.functional.batch_norm": (("push", "second"), _MOVED),
-    "nn.functional.instance_norm": (("push", "second"), _MOVED),
-}
-
 #: Entries whose forms on device meta are not PyTorch's, and why.
 META: dict[str, str] = {
     "max_pool2d_with_indices_backward": "the database asks for the gradient of an input that the result does not depend on",

@@ -263,7 +263,13 @@ class Trial:
                 )
             return [self.framework.zeros_like(x) if g is None else g for x, g in zip(leaves, made, strict=True)]
 
-        return list(made), lambda: self.columns([loop(t) for t in tangents])
+        return self.rounded(made), lambda: self.rounded(self.columns([loop(t) for t in tangents]))
+
+    def rounded(self, results):
+        """As exact as the least exact argument."""
+        if min(t.real.dtype.itemsize for t in self.rows[0] if is_smooth(t)) == 8:
+            return list(results)
+        return [t.to(self.framework.complex64 if t.is_complex() else self.framework.float32) for t in results]
 
 
 def mixes(n: int, every: bool):
@@ -304,6 +310,8 @@ def check(op, limit=1, every=False) -> tuple[dict[str, str], set[str]]:
     slow: set[str] = set()
     differentiable = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
     for one, two in pairs(op, limit, dtype, differentiable):
+        if one.kwargs.get("dropout_p"):
+            continue  # random
         given = [((s.input, *s.args), dict(s.kwargs)) for s in (one, two)]
         try:
             made = [translate(x) for x in given]
