@@ -7,29 +7,11 @@ from typing import Any
 from ._refuse import refused_class
 
 __all__ = [
-    "Event",
-    "Stream",
-    "current_accelerator",
-    "current_device_idx",
-    "current_device_index",
-    "current_stream",
-    "device_count",
-    "device_index",
-    "empty_cache",
-    "get_memory_info",
-    "is_available",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats",
-    "set_device_idx",
-    "set_device_index",
-    "set_stream",
-    "synchronize",
-]
+    "Event", "Stream", "current_accelerator", "current_device_idx", "current_device_index", "current_stream",
+    "device_count", "device_index", "empty_cache", "get_memory_info", "is_available", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream", "synchronize",
+]  # fmt: skip
 
 _WHY = "there is no device beside the CPU, whose work is done when a call returns"
 

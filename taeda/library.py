@@ -12,16 +12,9 @@ from typing import Any
 from ._refuse import refuse
 
 __all__ = [
-    "CustomOpDef",
-    "Library",
-    "custom_op",
-    "define",
-    "impl",
-    "register_autograd",
-    "register_fake",
-    "triton_op",
+    "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autograd", "register_fake", "triton_op",
     "wrap_triton",
-]
+]  # fmt: skip
 
 _ops: dict[str, CustomOpDef] = {}
 

@@ -41,33 +41,10 @@ __array_api_version__ = "2024.12"
 newaxis = None
 
 __all__ = [
-    *_arranging.__all__,
-    *_creation.__all__,
-    *_dtypes.__all__,
-    *_elementwise.__all__,
-    *_reductions.__all__,
-    "__array_api_version__",
-    "bool",
-    "complex64",
-    "complex128",
-    "e",
-    "fft",
-    "float32",
-    "float64",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "linalg",
-    "nan",
-    "newaxis",
-    "pi",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    *_arranging.__all__, *_creation.__all__, *_dtypes.__all__, *_elementwise.__all__, *_reductions.__all__,
+    "__array_api_version__", "bool", "complex64", "complex128", "e", "fft", "float32", "float64", "inf", "int8",
+    "int16", "int32", "int64", "linalg", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
 
 
 def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:

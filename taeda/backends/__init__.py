@@ -7,16 +7,5 @@ a library that it does not use, setting it has no effect.
 from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xnnpack
 
 __all__ = [
-    "cpu",
-    "cuda",
-    "cudnn",
-    "mha",
-    "mkl",
-    "mkldnn",
-    "mps",
-    "nnpack",
-    "openmp",
-    "opt_einsum",
-    "quantized",
-    "xnnpack",
-]
+    "cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack",
+]  # fmt: skip

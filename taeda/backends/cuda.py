@@ -8,20 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 __all__ = [
-    "cudnn_sdp_enabled",
-    "cufft_plan_cache",
-    "enable_cudnn_sdp",
-    "enable_flash_sdp",
-    "enable_math_sdp",
-    "enable_mem_efficient_sdp",
-    "flash_sdp_enabled",
-    "is_built",
-    "math_sdp_enabled",
-    "matmul",
-    "mem_efficient_sdp_enabled",
-    "preferred_linalg_library",
-    "sdp_kernel",
-]
+    "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp",
+    "enable_mem_efficient_sdp", "flash_sdp_enabled", "is_built", "math_sdp_enabled", "matmul",
+    "mem_efficient_sdp_enabled", "preferred_linalg_library", "sdp_kernel",
+]  # fmt: skip
 
 #: ``allow_tf32`` and its kin: reduced precision that the GPU may use in products.
 matmul = SimpleNamespace(

@@ -21,22 +21,7 @@ from .profiler import (
 from .recording import record_function
 
 __all__ = [
-    "DeviceType",
-    "EventList",
-    "ExecutionTraceObserver",
-    "Floors",
-    "FunctionEvent",
-    "FunctionEventAvg",
-    "ProfilerAction",
-    "ProfilerActivity",
-    "emit_itt",
-    "emit_nvtx",
-    "itt",
-    "kineto_available",
-    "measure_floors",
-    "profile",
-    "record_function",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
+    "DeviceType", "EventList", "ExecutionTraceObserver", "Floors", "FunctionEvent", "FunctionEventAvg",
+    "ProfilerAction", "ProfilerActivity", "emit_itt", "emit_nvtx", "itt", "kineto_available", "measure_floors",
+    "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip

@@ -8,32 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 __all__ = [
-    "GetAttrKey",
-    "KeyEntry",
-    "LeafSpec",
-    "MappingKey",
-    "PyTree",
-    "SequenceKey",
-    "TreeSpec",
-    "keystr",
-    "register_pytree_node",
-    "tree_all",
-    "tree_all_only",
-    "tree_any",
-    "tree_any_only",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_is_leaf",
-    "tree_iter",
-    "tree_leaves",
-    "tree_map",
-    "tree_map_",
-    "tree_map_only",
-    "tree_map_only_",
-    "tree_map_with_path",
-    "tree_structure",
-    "tree_unflatten",
-]
+    "GetAttrKey", "KeyEntry", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only",
+    "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+]  # fmt: skip
 
 PyTree = Any
 Context = Any

@@ -11,16 +11,9 @@ import taeda
 from taeda import Tensor
 
 __all__ = [
-    "AuxOutput",
-    "AuxRequest",
-    "BlockMask",
-    "and_masks",
-    "create_block_mask",
-    "create_mask",
-    "flex_attention",
-    "noop_mask",
-    "or_masks",
-]
+    "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
+    "noop_mask", "or_masks",
+]  # fmt: skip
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128  # of the blocks in which PyTorch keeps a mask; here a mask is a function
 

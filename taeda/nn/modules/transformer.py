@@ -19,12 +19,8 @@ from .module import Module
 from .normalization import LayerNorm
 
 __all__ = [
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-]
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+]  # fmt: skip
 
 
 def _causal_mask(size: int, device=None, dtype=None) -> Tensor:
