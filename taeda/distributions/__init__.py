@@ -45,20 +45,40 @@ from .simplex import (
 from .transformed_distribution import TransformedDistribution
 from .transforms import *  # noqa: F403
 
-#: PyTorch has a module for each distribution: their names, for programs that import from them.
+#: PyTorch has a module for each distribution: those modules exist here too, and the classes say that they are theirs.
 _MODULES = {
-    distribution: "exp_family independent",
-    real: "cauchy generalized_pareto gumbel laplace normal uniform von_mises",
-    positive: (
-        "chi2 exponential fishersnedecor gamma half_cauchy half_normal inverse_gamma log_normal pareto studentT weibull"
-    ),
-    discrete: "bernoulli binomial categorical geometric multinomial negative_binomial one_hot_categorical poisson",
-    simplex: "beta continuous_bernoulli dirichlet kumaraswamy logistic_normal relaxed_bernoulli relaxed_categorical",
-    matrices: "lkj_cholesky lowrank_multivariate_normal multivariate_normal wishart",
+    distribution: """
+        exp_family.ExponentialFamily independent.Independent
+    """,
+    real: """
+        cauchy.Cauchy generalized_pareto.GeneralizedPareto gumbel.Gumbel laplace.Laplace normal.Normal
+        uniform.Uniform von_mises.VonMises
+    """,
+    positive: """
+        chi2.Chi2 exponential.Exponential fishersnedecor.FisherSnedecor gamma.Gamma half_cauchy.HalfCauchy
+        half_normal.HalfNormal inverse_gamma.InverseGamma log_normal.LogNormal pareto.Pareto studentT.StudentT
+        weibull.Weibull
+    """,
+    discrete: """
+        bernoulli.Bernoulli binomial.Binomial categorical.Categorical geometric.Geometric
+        multinomial.Multinomial negative_binomial.NegativeBinomial one_hot_categorical.OneHotCategorical
+        one_hot_categorical.OneHotCategoricalStraightThrough poisson.Poisson
+    """,
+    simplex: """
+        beta.Beta continuous_bernoulli.ContinuousBernoulli dirichlet.Dirichlet kumaraswamy.Kumaraswamy
+        logistic_normal.LogisticNormal relaxed_bernoulli.LogitRelaxedBernoulli
+        relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.ExpRelaxedCategorical
+        relaxed_categorical.RelaxedOneHotCategorical
+    """,
+    matrices: """
+        lkj_cholesky.LKJCholesky lowrank_multivariate_normal.LowRankMultivariateNormal
+        multivariate_normal.MultivariateNormal wishart.Wishart
+    """,
 }
 for _module, _names in _MODULES.items():
-    for _name in _names.split():
+    for _name, _class in (entry.split(".") for entry in _names.split()):
         sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _module
+        getattr(_module, _class).__module__ = f"{__name__}.{_name}"
 
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
