@@ -39,12 +39,7 @@ class TypedStorage:
     dtype: Any
 
     def __init__(
-        self,
-        *args: Any,
-        wrap_storage: Any = None,
-        dtype: Any = None,
-        device: Any = None,
-        _internal: bool = False,
+        self, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False
     ):
         _core.require_device(device)
         self.dtype = dtype or getattr(type(self), "dtype", None) or _core.get_default_dtype()

@@ -11,23 +11,8 @@ from math import e, inf, nan, pi
 from typing import Any
 
 from .. import _core
-from .._core import (
-    bool_ as bool,
-)
-from .._core import (
-    complex64,
-    complex128,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from .._core import bool_ as bool
+from .._core import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from . import _arranging, _creation, _dtypes, _elementwise, _reductions, fft, linalg
 from ._arranging import *  # noqa: F403
 from ._creation import *  # noqa: F403

@@ -142,8 +142,7 @@ def _needs_class(name: str) -> Any:
 
 
 CUDAGraph, CUDAPluggableAllocator, Event, ExternalStream, MemPool, Stream, graph = map(
-    _needs_class,
-    ("CUDAGraph", "CUDAPluggableAllocator", "Event", "ExternalStream", "MemPool", "Stream", "graph"),
+    _needs_class, ("CUDAGraph", "CUDAPluggableAllocator", "Event", "ExternalStream", "MemPool", "Stream", "graph")
 )
 
 

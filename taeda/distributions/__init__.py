@@ -1,47 +1,27 @@
 """Probability distributions: sampling, densities, entropies, divergences, transforms and regions."""
 
+# ruff: noqa: I001 - lists of names are paragraphs
+
 import sys
 
 from . import constraints, discrete, distribution, kl, matrices, positive, real, simplex, transforms, utils
 from .constraint_registry import biject_to, transform_to
 from .discrete import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    Geometric,
-    Multinomial,
-    NegativeBinomial,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-    Poisson,
-)
+    Bernoulli, Binomial, Categorical, Geometric, Multinomial, NegativeBinomial, OneHotCategorical,
+    OneHotCategoricalStraightThrough, Poisson,
+)  # fmt: skip
 from .distribution import Distribution, ExponentialFamily, Independent
 from .kl import kl_divergence, register_kl
 from .matrices import LKJCholesky, LowRankMultivariateNormal, MultivariateNormal, Wishart
 from .mixture_same_family import MixtureSameFamily
 from .positive import (
-    Chi2,
-    Exponential,
-    FisherSnedecor,
-    Gamma,
-    HalfCauchy,
-    HalfNormal,
-    InverseGamma,
-    LogNormal,
-    Pareto,
-    StudentT,
+    Chi2, Exponential, FisherSnedecor, Gamma, HalfCauchy, HalfNormal, InverseGamma, LogNormal, Pareto, StudentT,
     Weibull,
-)
+)  # fmt: skip
 from .real import Cauchy, GeneralizedPareto, Gumbel, Laplace, Normal, Uniform, VonMises
 from .simplex import (
-    Beta,
-    ContinuousBernoulli,
-    Dirichlet,
-    Kumaraswamy,
-    LogisticNormal,
-    RelaxedBernoulli,
-    RelaxedOneHotCategorical,
-)
+    Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy, LogisticNormal, RelaxedBernoulli, RelaxedOneHotCategorical,
+)  # fmt: skip
 from .transformed_distribution import TransformedDistribution
 from .transforms import *  # noqa: F403
 

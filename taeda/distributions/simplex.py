@@ -235,11 +235,7 @@ class Kumaraswamy(TransformedDistribution):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         a, b = self.concentration1, self.concentration0
         base = Uniform(full_like(b, 0), full_like(b, 1), validate_args=validate_args)
-        transforms = [
-            PowerTransform(b.reciprocal()),
-            AffineTransform(1.0, -1.0),
-            PowerTransform(a.reciprocal()),
-        ]
+        transforms = [PowerTransform(b.reciprocal()), AffineTransform(1.0, -1.0), PowerTransform(a.reciprocal())]
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, n: int) -> Tensor:

@@ -340,12 +340,7 @@ def _as_one(g: Tensor | None, t: Tensor) -> Tensor:
 
 
 def vmap(
-    func: Callable,
-    in_dims: Any = 0,
-    out_dims: Any = 0,
-    randomness: str = "error",
-    *,
-    chunk_size: int | None = None,
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable:
     """``func`` mapped over a dimension of its arguments.
 

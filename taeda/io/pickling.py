@@ -51,13 +51,7 @@ class Reader:
         start: where it begins. After :meth:`load`, ``position`` is where it ended.
     """
 
-    def __init__(
-        self,
-        data: bytes,
-        find: Callable[[str, str], Any],
-        persistent: Callable[[Any], Any],
-        start: int = 0,
-    ):
+    def __init__(self, data: bytes, find: Callable[[str, str], Any], persistent: Callable[[Any], Any], start: int = 0):
         self.data = data
         self.find = find
         self.persistent = persistent

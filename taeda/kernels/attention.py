@@ -431,10 +431,7 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                 at(8, "o", b, h, zero),
                 f.offset(f.data(3), (b * g["heads"] + h) * g["l"] * item),
             )
-        with (
-            f.loop(0, g["l"], g["band"]) as B,
-            f.loop(first_head, first_head + g["shared"], g["together"]) as G,
-        ):
+        with f.loop(0, g["l"], g["band"]) as B, f.loop(first_head, first_head + g["shared"], g["together"]) as G:
             stop = smaller(f, g["l"], B.index + g["band"])
             if dropout is not None:  # one head together
                 with f.loop(B.index, stop, QUERIES) as Q:

@@ -164,11 +164,7 @@ REDUCTIONS["norm0"] = _sum(lambda x: ((x != 0).to(I64),), lambda d: ("int64",), 
 def _power_sum(row: Row, x: int, dtype: str) -> State:
     p = row.schedule.param(PARAMS, part(real(dtype)))
     acc = row.fold(
-        [x],
-        [(real(dtype), 0.0)],
-        lambda acc, v: (acc[0] + s.pow(magnitude(v), p.fn.splat(p, v.lanes)),),
-        add,
-        unroll=2,
+        [x], [(real(dtype), 0.0)], lambda acc, v: (acc[0] + s.pow(magnitude(v), p.fn.splat(p, v.lanes)),), add, unroll=2
     )
     return (convert(acc[0], wide(real(dtype))),)
 

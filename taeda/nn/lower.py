@@ -18,14 +18,7 @@ from .. import _core
 from ..ops import normalization as _normalization
 from ..ops import pooling as _pooling
 from ..ops import resample as _resample
-from ..ops.conv import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
+from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..ops.recurrent import cell as _cell
 from ..ops.table import checked, composite, expect_tensors, is_index
 from . import functional as F

@@ -421,11 +421,7 @@ def zeta(s: Value, q: Value, middle: bool = False) -> Value:
         k, total, term = L.carry
         going = (k < 10.0) | (term < 10.0)
         L.test(any_lane(going))
-        L.carry = (
-            k + 1.0,
-            select(going, total + pow(term, -s), total),
-            select(going, term + 1.0, term),
-        )
+        L.carry = (k + 1.0, select(going, total + pow(term, -s), total), select(going, term + 1.0, term))
     _, total, a = L.carry
     power = pow(a, -s)
     total = total + power * a / (s - 1.0) + power * 0.5
