@@ -29,15 +29,9 @@ config = _Options()
 
 
 def compile(
-    model: Any = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: Any = "inductor",
-    mode: str | None = None,
-    options: dict | None = None,
-    disable: bool = False,
-) -> Any:
+    model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
+    mode: str | None = None, options: dict | None = None, disable: bool = False,
+) -> Any:  # fmt: skip
     """``model`` (a function or Module) with the same behaviour; also a decorator, with or without arguments.
 
     Args:

@@ -226,15 +226,9 @@ def _variance(
 
 
 def var(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Variance of the kept elements: squared deviations over their number less ``correction`` (1 by default).
 
     Integers are taken as float32; the variance of complex numbers has their dtype.
@@ -243,28 +237,17 @@ def var(
 
 
 def std(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Standard deviation of the kept elements: the square root of :func:`var`."""
     return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 def norm(
-    input: Tensor,
-    ord: float = 2.0,
-    dim: Any = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
+    input: Tensor, ord: float = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``ord``-norm of the kept elements; where there are none 0, or ``inf`` for a negative ``ord``."""
     from .linalg import vector_norm
 
@@ -317,13 +300,9 @@ def logsumexp(
 
 
 def logaddexp(
-    input: Tensor,
-    other: Tensor,
-    *,
-    dtype: Any = None,
-    input_mask: Tensor | None = None,
+    input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``log(exp(input) + exp(other))``, in which an element left out counts as ``-inf``."""
     expect_tensors("masked.logaddexp", input=input, other=other)
     input, other = (x if dtype is None else x.to(dtype) for x in (input, other))

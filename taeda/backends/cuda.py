@@ -15,12 +15,9 @@ __all__ = [
 
 #: ``allow_tf32`` and its kin: reduced precision that the GPU may use in products.
 matmul = SimpleNamespace(
-    allow_tf32=False,
-    allow_fp16_reduced_precision_reduction=True,
-    allow_bf16_reduced_precision_reduction=True,
-    allow_fp16_accumulation=False,
-    fp32_precision="none",
-)
+    allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
+    allow_fp16_accumulation=False, fp32_precision="none",
+)  # fmt: skip
 cufft_plan_cache = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
 
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}

@@ -131,13 +131,9 @@ class MultivariateNormal(_OneMatrix):
     has_rsample = True
 
     def __init__(
-        self,
-        loc: Tensor,
-        covariance_matrix: Tensor | None = None,
-        precision_matrix: Tensor | None = None,
-        scale_tril: Tensor | None = None,
-        validate_args: bool | None = None,
-    ):
+        self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None, validate_args: bool | None = None,
+    ):  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         name, matrix = one_matrix(ValueError, covariance_matrix, precision_matrix, scale_tril)
@@ -343,13 +339,9 @@ class Wishart(_OneMatrix, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(
-        self,
-        df: Any,
-        covariance_matrix: Tensor | None = None,
-        precision_matrix: Tensor | None = None,
-        scale_tril: Tensor | None = None,
-        validate_args: bool | None = None,
-    ):
+        self, df: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None, validate_args: bool | None = None,
+    ):  # fmt: skip
         name, matrix = one_matrix(AssertionError, covariance_matrix, precision_matrix, scale_tril)
         df = tensor(df, dtype=matrix.dtype) if isinstance(df, Number) else df
         batch_shape = tuple(broadcast_shapes(matrix.shape[:-2], df.shape))

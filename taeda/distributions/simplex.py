@@ -133,12 +133,9 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(
-        self,
-        probs: Any = None,
-        logits: Any = None,
-        lims: tuple[float, float] = (0.499, 0.501),
+        self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
-    ):
+    ):  # fmt: skip
         self._take(probs, logits)
         if probs is not None:
             if validate_args is not None and not bool(constraints.unit_interval.check(self._param).all()):

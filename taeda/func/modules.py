@@ -12,14 +12,9 @@ from ..utils._pytree import tree_leaves, tree_map
 
 
 def functional_call(
-    module: Any,
-    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
-    args: Any = None,
-    kwargs: dict[str, Any] | None = None,
-    *,
-    tie_weights: bool = True,
-    strict: bool = False,
-) -> Any:
+    module: Any, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]], args: Any = None,
+    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
     """``module(*args, **kwargs)`` with other tensors in place of its parameters and buffers.
 
     Args:

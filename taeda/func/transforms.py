@@ -328,13 +328,9 @@ def _basis(tensors: list) -> list[list[Tensor]]:
 
 
 def jacrev(
-    func: Callable,
-    argnums: int | tuple[int, ...] = 0,
-    *,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
+    func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
-) -> Callable:
+) -> Callable:  # fmt: skip
     """A function that gives the Jacobian of ``func``, by one vjp per element of the output, batched.
 
     Args:

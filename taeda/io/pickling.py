@@ -586,20 +586,10 @@ def _bytearray(writer: Writer, x: bytearray) -> None:
 
 
 _SIMPLE: dict[type, Callable] = {
-    type(None): _constant(b"N"),
-    bool: _bool,
-    int: Writer._int,
-    float: _float,
-    complex: _complex,
-    str: Writer._str,
-    bytes: Writer._bytes,
-    bytearray: _bytearray,
-}
+    type(None): _constant(b"N"), bool: _bool, int: Writer._int, float: _float, complex: _complex, str: Writer._str,
+    bytes: Writer._bytes, bytearray: _bytearray,
+}  # fmt: skip
 _CONTAINERS: dict[type, Callable] = {
-    tuple: Writer._tuple,
-    list: Writer._list,
-    dict: Writer._dict,
-    OrderedDict: Writer._ordered_dict,
-    set: Writer._set,
+    tuple: Writer._tuple, list: Writer._list, dict: Writer._dict, OrderedDict: Writer._ordered_dict, set: Writer._set,
     frozenset: Writer._set,
-}
+}  # fmt: skip

@@ -61,16 +61,9 @@ def script(
 
 
 def trace(
-    func: T,
-    example_inputs: Any = None,
-    optimize: Any = None,
-    check_trace: bool = True,
-    check_inputs: Any = None,
-    check_tolerance: float = 1e-5,
-    strict: bool = True,
-    *args: Any,
-    **kwargs: Any,
-) -> T:
+    func: T, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, *args: Any, **kwargs: Any,
+) -> T:  # fmt: skip
     """Gives ``func`` back: unlike a trace, it keeps its control flow."""
     return func
 

@@ -88,12 +88,9 @@ def group_sum_exp(group: Group, x: int, dtype: str, top: Callable[[Value], Value
 
 
 def by_columns(
-    f: Function,
-    operands: Sequence[Operand],
-    dtype: str,
-    ins: Sequence[int],
+    f: Function, operands: Sequence[Operand], dtype: str, ins: Sequence[int],
     body: Callable[[Row, Sequence[int], bool], None],
-) -> None:
+) -> None:  # fmt: skip
     """Column mode with ``body(row, kept, copies)``.
 
     ``kept`` are operands on the stack, as many as ``ins``; there are none for long rows. With ``copies`` they are to hold what

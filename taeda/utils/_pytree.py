@@ -146,13 +146,9 @@ _get_node_type = _kind
 
 
 def register_pytree_node(
-    cls: type,
-    flatten_fn: Callable[[Any], tuple[Iterable, Any]],
-    unflatten_fn: Callable[[Iterable, Any], Any],
-    *,
-    flatten_with_keys_fn: Callable | None = None,
-    **options: Any,
-) -> None:
+    cls: type, flatten_fn: Callable[[Any], tuple[Iterable, Any]], unflatten_fn: Callable[[Iterable, Any], Any], *,
+    flatten_with_keys_fn: Callable | None = None, **options: Any,
+) -> None:  # fmt: skip
     """Let objects of ``cls`` be taken apart.
 
     Args:

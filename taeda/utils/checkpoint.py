@@ -204,15 +204,9 @@ def _meta(t: Tensor) -> tuple:
 
 
 def _without_reentry(
-    function: Callable,
-    args: tuple,
-    kwargs: dict,
-    preserve: bool,
-    context_fn: Callable,
-    check: str,
-    debug: bool,
+    function: Callable, args: tuple, kwargs: dict, preserve: bool, context_fn: Callable, check: str, debug: bool,
     early: bool,
-) -> Any:
+) -> Any:  # fmt: skip
     """Run ``function`` with its saved tensors replaced by their numbers."""
     first_context, second_context = context_fn()
     if not _core.is_grad_enabled():
@@ -297,15 +291,10 @@ class CheckpointFunction(Function):
 
 
 def checkpoint(
-    function: Callable,
-    *args: Any,
-    use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple] = noop_context_fn,
-    determinism_check: str = "default",
-    debug: bool = False,
-    early_stop: bool = True,
-    **kwargs: Any,
-) -> Any:
+    function: Callable, *args: Any, use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple] = noop_context_fn, determinism_check: str = "default", debug: bool = False,
+    early_stop: bool = True, **kwargs: Any,
+) -> Any:  # fmt: skip
     """``function(*args, **kwargs)``, keeping only its arguments for the backward pass, which runs it again.
 
     Args:
@@ -331,15 +320,9 @@ def checkpoint(
     chosen = getattr(_settings, "early_stop", None)
     explain = getattr(_settings, "debug", None)
     return _without_reentry(
-        function,
-        args,
-        kwargs,
-        preserve,
-        context_fn,
-        determinism_check,
-        debug if explain is None else explain,
+        function, args, kwargs, preserve, context_fn, determinism_check, debug if explain is None else explain,
         early_stop if chosen is None else chosen,
-    )
+    )  # fmt: skip
 
 
 def checkpoint_sequential(

@@ -399,15 +399,9 @@ def i1e(x: Value, middle: bool = False) -> Value:
 
 #: Bernoulli numbers B_2k over (2k)!, for the Euler-Maclaurin sum.
 _BERNOULLI = (
-    1 / 12,
-    -1 / 720,
-    1 / 30240,
-    -1 / 1209600,
-    1 / 47900160,
-    -691 / 1307674368000,
-    1 / 74724249600,
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
     -3617 / 10670622842880000,
-)
+)  # fmt: skip
 
 
 @in_double

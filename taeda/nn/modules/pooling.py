@@ -132,13 +132,8 @@ class _AvgPoolNd(Module):
     """
 
     __constants__: tuple[str, ...] = (
-        "kernel_size",
-        "stride",
-        "padding",
-        "ceil_mode",
-        "count_include_pad",
-        "divisor_override",
-    )
+        "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
+    )  # fmt: skip
 
     def __init__(
         self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,

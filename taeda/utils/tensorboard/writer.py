@@ -118,14 +118,9 @@ class SummaryWriter:
     """
 
     def __init__(
-        self,
-        log_dir: Any = None,
-        comment: str = "",
-        purge_step: int | None = None,
-        max_queue: int = 10,
-        flush_secs: int = 120,
-        filename_suffix: str = "",
-    ) -> None:
+        self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, max_queue: int = 10,
+        flush_secs: int = 120, filename_suffix: str = "",
+    ) -> None:  # fmt: skip
         if not log_dir:
             stamp = datetime.now().strftime("%b%d_%H-%M-%S")
             log_dir = os.path.join("runs", f"{stamp}_{socket.gethostname()}{comment}")
@@ -156,14 +151,9 @@ class SummaryWriter:
 
     # ---- numbers
     def add_scalar(
-        self,
-        tag: str,
-        scalar_value: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
-        new_style: bool = False,
-        double_precision: bool = False,
-    ) -> None:
+        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
+        new_style: bool = False, double_precision: bool = False,
+    ) -> None:  # fmt: skip
         """A number at a step."""
         number = _number(scalar_value)
         if new_style:
@@ -178,12 +168,9 @@ class SummaryWriter:
         self._write([value], global_step, walltime)
 
     def add_scalars(
-        self,
-        main_tag: str,
-        tag_scalar_dict: dict[str, Any],
-        global_step: int | None = None,
+        self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None,
         walltime: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Several numbers in one chart: each goes to a folder of its own."""
         self._get_file_writer()
         assert self.all_writers is not None
@@ -204,14 +191,9 @@ class SummaryWriter:
 
     # ---- distributions
     def add_histogram(
-        self,
-        tag: str,
-        values: Any,
-        global_step: int | None = None,
-        bins: Any = "tensorflow",
-        walltime: float | None = None,
-        max_bins: int | None = None,
-    ) -> None:
+        self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
+        walltime: float | None = None, max_bins: int | None = None,
+    ) -> None:  # fmt: skip
         """The distribution of numbers; ``bins``: "tensorflow" (by powers of 1.1), or what ``numpy.histogram`` takes."""
         import numpy as np
 
@@ -230,45 +212,22 @@ class SummaryWriter:
         )
 
     def add_histogram_raw(
-        self,
-        tag: str,
-        min: Any,
-        max: Any,
-        num: Any,
-        sum: Any,
-        sum_squares: Any,
-        bucket_limits: Sequence[Any],
-        bucket_counts: Sequence[Any],
-        global_step: int | None = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares: Any, bucket_limits: Sequence[Any],
+        bucket_counts: Sequence[Any], global_step: int | None = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """A distribution that was counted already: the upper limit of each bucket, and how many are in it."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         proto = summary_pb2.HistogramProto(
-            min=min,
-            max=max,
-            num=num,
-            sum=sum,
-            sum_squares=sum_squares,
-            bucket_limit=bucket_limits,
+            min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits,
             bucket=bucket_counts,
-        )
+        )  # fmt: skip
         self._write([Summary.Value(tag=tag, histo=proto)], global_step, walltime)
 
     def _histogram(
-        self,
-        tag: str,
-        low: float,
-        high: float,
-        n: int,
-        total: float,
-        squares: float,
-        limits: Any,
-        counts: Any,
-        step: Any,
-        walltime: Any,
-    ) -> None:
+        self, tag: str, low: float, high: float, n: int, total: float, squares: float, limits: Any, counts: Any,
+        step: Any, walltime: Any,
+    ) -> None:  # fmt: skip
         """What is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has one."""
         filled = counts.nonzero()[0]
         first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
@@ -285,38 +244,23 @@ class SummaryWriter:
 
     # ---- pictures
     def add_image(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "CHW",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """A picture: uint8, or floating point in [0, 1]; ``dataformats`` names its dimensions."""
         self._write([Summary.Value(tag=tag, image=_image(img_tensor, dataformats))], global_step, walltime)
 
     def add_images(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "NCHW",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Several pictures side by side."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_image_with_boxes(
-        self,
-        tag: str,
-        img_tensor: Any,
-        box_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
-        rescale: float = 1,
-        dataformats: str = "CHW",
-        labels: Any = None,
-    ) -> None:
+        self, tag: str, img_tensor: Any, box_tensor: Any, global_step: int | None = None, walltime: float | None = None,
+        rescale: float = 1, dataformats: str = "CHW", labels: Any = None,
+    ) -> None:  # fmt: skip
         """A picture with boxes ``(n, 4)``: left, top, right, bottom."""
         from PIL import Image, ImageDraw
 
@@ -374,13 +318,9 @@ class SummaryWriter:
 
     # ---- sound and text
     def add_audio(
-        self,
-        tag: str,
-        snd_tensor: Any,
-        global_step: int | None = None,
-        sample_rate: int = 44100,
+        self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100,
         walltime: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Sound in [-1, 1], as a WAV file of 16 bits."""
         import wave
 
@@ -394,12 +334,9 @@ class SummaryWriter:
             file.setframerate(sample_rate)
             file.writeframes((sound.clip(-1, 1) * 32767).astype("<i2").tobytes())
         audio = Summary.Audio(
-            sample_rate=sample_rate,
-            num_channels=1,
-            length_frames=len(sound),
-            encoded_audio_string=buffer.getvalue(),
+            sample_rate=sample_rate, num_channels=1, length_frames=len(sound), encoded_audio_string=buffer.getvalue(),
             content_type="audio/wav",
-        )
+        )  # fmt: skip
         self._write([Summary.Value(tag=tag, audio=audio)], global_step, walltime)
 
     def add_text(
@@ -419,15 +356,9 @@ class SummaryWriter:
 
     # ---- the rest
     def add_pr_curve(
-        self,
-        tag: str,
-        labels: Any,
-        predictions: Any,
-        global_step: int | None = None,
-        num_thresholds: int = 127,
-        weights: Any = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127,
+        weights: Any = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """Precision and recall of a two-class prediction over ``num_thresholds`` thresholds."""
         import numpy as np
 
@@ -445,31 +376,17 @@ class SummaryWriter:
         self.add_pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, global_step, num_thresholds, weights, walltime)
 
     def add_pr_curve_raw(
-        self,
-        tag: str,
-        true_positive_counts: Any,
-        false_positive_counts: Any,
-        true_negative_counts: Any,
-        false_negative_counts: Any,
-        precision: Any,
-        recall: Any,
-        global_step: int | None = None,
-        num_thresholds: int = 127,
-        weights: Any = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, true_positive_counts: Any, false_positive_counts: Any, true_negative_counts: Any,
+        false_negative_counts: Any, precision: Any, recall: Any, global_step: int | None = None,
+        num_thresholds: int = 127, weights: Any = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """:meth:`add_pr_curve` of what was counted already."""
         import numpy as np
         from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
         rows = (
-            true_positive_counts,
-            false_positive_counts,
-            true_negative_counts,
-            false_negative_counts,
-            precision,
-            recall,
-        )
+            true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall,
+        )  # fmt: skip
         data = np.stack([_array(row) for row in rows])
         content = PrCurvePluginData(version=0, num_thresholds=num_thresholds).SerializeToString()
         plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="pr_curves", content=content)
@@ -500,13 +417,10 @@ class SummaryWriter:
         self._write([value], None, None)
 
     def add_hparams(
-        self,
-        hparam_dict: dict[str, Any],
-        metric_dict: dict[str, Any],
-        hparam_domain_discrete: dict[str, list] | None = None,
-        run_name: str | None = None,
+        self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
+        hparam_domain_discrete: dict[str, list] | None = None, run_name: str | None = None,
         global_step: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Settings of a run and what they led to."""
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for summary in hparams(hparam_dict, metric_dict, hparam_domain_discrete):
@@ -515,14 +429,9 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def add_embedding(
-        self,
-        mat: Any,
-        metadata: Any = None,
-        label_img: Any = None,
-        global_step: int | None = None,
-        tag: str = "default",
-        metadata_header: Any = None,
-    ) -> None:
+        self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None,
+        tag: str = "default", metadata_header: Any = None,
+    ) -> None:  # fmt: skip
         """Vectors ``(n, d)`` for the projector, with a label for each."""
         from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo, ProjectorConfig
 
@@ -574,15 +483,9 @@ class SummaryWriter:
         self._get_file_writer().add_event(event_pb2.Event(graph_def=graph.SerializeToString()))
 
     def add_mesh(
-        self,
-        tag: str,
-        vertices: Any,
-        colors: Any = None,
-        faces: Any = None,
-        config_dict: Any = None,
-        global_step: int | None = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None,
+        global_step: int | None = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """Points ``(n, vertices, 3)``, with colours and faces."""
         from tensorboard.plugins.mesh import metadata as mesh
         from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
