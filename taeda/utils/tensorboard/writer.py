@@ -44,6 +44,24 @@ def _number(x: Any) -> float:
     return float(values.reshape(()))
 
 
+def _floats(values: Any) -> Any:
+    """An array as one of protobuf's tensors."""
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in values.shape])
+    return TensorProto(dtype="DT_FLOAT", tensor_shape=shape, float_val=values.astype("float32").ravel().tolist())
+
+
+def _text(text: bytes, *sizes: int) -> Any:
+    """Text as one of protobuf's tensors."""
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in sizes])
+    return TensorProto(dtype="DT_STRING", string_val=[text], tensor_shape=shape)
+
+
+def _value(tag: str, tensor: Any, plugin: str, content: bytes = b"") -> Any:
+    """What is shown by one of TensorBoard's plugins."""
+    data = summary_pb2.SummaryMetadata.PluginData(plugin_name=plugin, content=content)
+    return Summary.Value(tag=tag, tensor=tensor, metadata=summary_pb2.SummaryMetadata(plugin_data=data))
+
+
 class FileWriter:
     """Event files in ``log_dir``; ``max_queue`` events are kept back at most, ``flush_secs`` seconds at most."""
 
@@ -159,10 +177,7 @@ class SummaryWriter:
         if new_style:
             tensor = TensorProto(dtype="DT_DOUBLE" if double_precision else "DT_FLOAT")
             (tensor.double_val if double_precision else tensor.float_val).append(number)
-            data = summary_pb2.SummaryMetadata(
-                plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="scalars")
-            )
-            value = Summary.Value(tag=tag, tensor=tensor, metadata=data)
+            value = _value(tag, tensor, "scalars")
         else:
             value = Summary.Value(tag=tag, simple_value=number)
         self._write([value], global_step, walltime)
@@ -183,11 +198,7 @@ class SummaryWriter:
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """The numbers of a tensor."""
-        values = _array(tensor)
-        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in values.shape])
-        proto = TensorProto(dtype="DT_FLOAT", tensor_shape=shape, float_val=values.astype("float32").ravel().tolist())
-        data = summary_pb2.SummaryMetadata(plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="tensor"))
-        self._write([Summary.Value(tag=tag, tensor=proto, metadata=data)], global_step, walltime)
+        self._write([_value(tag, _floats(_array(tensor)), "tensor")], global_step, walltime)
 
     # ---- distributions
     def add_histogram(
@@ -203,13 +214,17 @@ class SummaryWriter:
         counts, limits = np.histogram(data, bins=_power_bins() if bins == "tensorflow" else bins)
         n = len(counts)
         if max_bins is not None and n > max_bins:
-            step = -(-n // max_bins)
+            step = n // max_bins  # as PyTorch has it: there may be a few more
             padded = np.concatenate([counts, np.zeros(-n % step, dtype=counts.dtype)])
             counts = padded.reshape(-1, step).sum(1)
             limits = np.concatenate([limits[:-1:step], limits[-1:]])
-        self._histogram(
-            tag, data.min(), data.max(), data.size, data.sum(), data.dot(data), limits, counts, global_step, walltime
-        )
+        # what is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has one
+        filled = counts.nonzero()[0]
+        first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
+        kept = list(counts[first - 1 : last]) if first else [0, *counts[:last]]
+        ends = list(limits[first : last + 1])
+        low, high, total, squares = data.min(), data.max(), data.sum(), data.dot(data)
+        self.add_histogram_raw(tag, low, high, data.size, total, squares, ends, kept, global_step, walltime)
 
     def add_histogram_raw(
         self, tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares: Any, bucket_limits: Sequence[Any],
@@ -219,28 +234,15 @@ class SummaryWriter:
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         proto = summary_pb2.HistogramProto(
-            min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits,
+            min=min,
+            max=max,
+            num=num,
+            sum=sum,
+            sum_squares=sum_squares,
+            bucket_limit=bucket_limits,
             bucket=bucket_counts,
-        )  # fmt: skip
-        self._write([Summary.Value(tag=tag, histo=proto)], global_step, walltime)
-
-    def _histogram(
-        self, tag: str, low: float, high: float, n: int, total: float, squares: float, limits: Any, counts: Any,
-        step: Any, walltime: Any,
-    ) -> None:  # fmt: skip
-        """What is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has one."""
-        filled = counts.nonzero()[0]
-        first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
-        if first > 0:
-            kept, ends = counts[first - 1 : last], limits[first : last + 1]
-        else:
-            kept, ends = [0, *counts[:last]], limits[: last + 1]
-        if len(kept) == 0:
-            raise ValueError("The histogram is empty, please file a bug report.")
-        proto = summary_pb2.HistogramProto(
-            min=low, max=high, num=n, sum=total, sum_squares=squares, bucket_limit=list(ends), bucket=list(kept)
         )
-        self._write([Summary.Value(tag=tag, histo=proto)], step, walltime)
+        self._write([Summary.Value(tag=tag, histo=proto)], global_step, walltime)
 
     # ---- pictures
     def add_image(
@@ -343,15 +345,7 @@ class SummaryWriter:
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """Text, shown as Markdown."""
-        data = summary_pb2.SummaryMetadata.PluginData(plugin_name="text", content=b"")
-        tensor = TensorProto(
-            dtype="DT_STRING",
-            string_val=[text_string.encode()],
-            tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
-        )
-        value = Summary.Value(
-            tag=f"{tag}/text_summary", metadata=summary_pb2.SummaryMetadata(plugin_data=data), tensor=tensor
-        )
+        value = _value(f"{tag}/text_summary", _text(text_string.encode(), 1), "text")
         self._write([value], global_step, walltime)
 
     # ---- the rest
@@ -385,14 +379,15 @@ class SummaryWriter:
         from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
         rows = (
-            true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall,
-        )  # fmt: skip
-        data = np.stack([_array(row) for row in rows])
+            true_positive_counts,
+            false_positive_counts,
+            true_negative_counts,
+            false_negative_counts,
+            precision,
+            recall,
+        )
         content = PrCurvePluginData(version=0, num_thresholds=num_thresholds).SerializeToString()
-        plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="pr_curves", content=content)
-        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in data.shape])
-        tensor = TensorProto(dtype="DT_FLOAT", float_val=data.ravel().tolist(), tensor_shape=shape)
-        value = Summary.Value(tag=tag, metadata=summary_pb2.SummaryMetadata(plugin_data=plugin), tensor=tensor)
+        value = _value(tag, _floats(np.stack([_array(row) for row in rows])), "pr_curves", content)
         self._write([value], global_step, walltime)
 
     def add_custom_scalars(self, layout: dict[str, dict[str, list]]) -> None:
@@ -409,12 +404,7 @@ class SummaryWriter:
                     made.append(layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=tags)))
             categories.append(layout_pb2.Category(title=category, chart=made))
         content = layout_pb2.Layout(category=categories).SerializeToString()
-        plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="custom_scalars")
-        tensor = TensorProto(dtype="DT_STRING", string_val=[content], tensor_shape=TensorShapeProto())
-        value = Summary.Value(
-            tag="custom_scalars__config__", metadata=summary_pb2.SummaryMetadata(plugin_data=plugin), tensor=tensor
-        )
-        self._write([value], None, None)
+        self._write([_value("custom_scalars__config__", _text(content), "custom_scalars")], None, None)
 
     def add_hparams(
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
@@ -496,10 +486,8 @@ class SummaryWriter:
         components = mesh.get_components_bitmask([kind for _, kind in present])
         values = []
         for data, kind in present:
-            info = mesh.create_summary_metadata(tag, tag, kind, components, data.shape, "", json_config=config)
-            shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in data.shape])
-            proto = TensorProto(dtype="DT_FLOAT", float_val=data.astype("float32").ravel().tolist(), tensor_shape=shape)
-            values.append(Summary.Value(tag=mesh.get_instance_name(tag, kind), tensor=proto, metadata=info))
+            info = mesh.create_summary_metadata(tag, "", kind, components, data.shape, "", json_config=config)
+            values.append(Summary.Value(tag=mesh.get_instance_name(tag, kind), tensor=_floats(data), metadata=info))
         self._write(values, global_step, walltime)
 
     def flush(self) -> None:
