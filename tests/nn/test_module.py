@@ -235,3 +235,17 @@ def test_errors_when_loading_say_what_to_mend():
 def test_signatures_of_a_module_and_of_its_class():
     assert str(inspect.signature(nn.Linear(2, 2))) == "(*args, **kwargs)"
     assert list(inspect.signature(nn.Linear).parameters)[:3] == ["in_features", "out_features", "bias"]
+
+
+def test_a_layer_shows_the_attributes_that_it_names():
+    class Shown(taeda.nn.Module):
+        _shown = ("a", "b")
+
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = 1, "x"
+
+    assert repr(Shown()) == "Shown(a=1, b=x)"
+    for kind in vars(taeda.nn).values():  # a method of a base class would go before the names
+        if isinstance(kind, type) and issubclass(kind, taeda.nn.Module) and kind._shown:
+            assert kind.extra_repr is taeda.nn.Module.extra_repr

@@ -158,8 +158,7 @@ class Conv1d(_Conv):
         groups: number of blocks of channels that do not see each other.
         bias: whether to add one.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     _tuple, _function = staticmethod(_single), staticmethod(F.conv1d)

@@ -84,6 +84,7 @@ class Module(StateMixin, ModuleBase):
     call_super_init = False
     _compiled_call_impl: Callable | None = None
     _is_full_backward_hook: bool | None
+    _shown: tuple[str, ...] = ()
 
     __signature__ = _CallSignature()
     __setattr__ = set_attribute
@@ -483,8 +484,8 @@ class Module(StateMixin, ModuleBase):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the repr; a subclass overrides it."""
-        return ""
+        """What stands between the parentheses of the repr: the attributes in ``_shown``; a subclass may override it."""
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
 
     def __repr__(self) -> str:
         extra = self.extra_repr()

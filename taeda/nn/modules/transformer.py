@@ -65,8 +65,7 @@ class TransformerEncoderLayer(Module):
         batch_first: batch dimension first.
         norm_first: normalise before attention and network rather than after.
         bias: whether linear layers and norms have one.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("norm_first",)
@@ -263,8 +262,7 @@ class Transformer(Module):
         batch_first: batch dimension first.
         norm_first: normalise before attention and network rather than after.
         bias: whether linear layers and norms have one.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     def __init__(
