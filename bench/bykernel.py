@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from cases import CASES, Case
+from timing import environment
 
 
 def find(text: str) -> Case:
@@ -63,8 +64,6 @@ def profile_case(text: str, threads: int, steps: int = 10, rows: int = 25) -> st
 
 def run(args: argparse.Namespace) -> None:
     """Print the profile of ``args.profile`` for every number of threads, each from a process of its own."""
-    from run import environment
-
     for threads in args.threads:
         command = [sys.executable, str(Path(__file__)), args.profile, str(threads)]
         subprocess.run(command, env=environment(threads), check=True)

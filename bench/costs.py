@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import sweep
+from timing import FRAMEWORKS, environment, table
+
 HERE = Path(__file__).resolve().parent
 MEMORY_BAR, COLD_BAR, WARM_BAR, SIZE_BAR, VALUE_BAR = 1.0, 10.0, 1.5, 30.0, 1e-4
 FIRST = "char-GPT 4 layers, 128 wide, context 64, batch 12, AdamW"
@@ -61,8 +64,6 @@ def child(framework: str, workload: str, threads: int) -> dict[str, Any]:
 
 def run_child(framework: str, workload: str, threads: int = 1, cache: str | None = None) -> dict[str, Any]:
     """:func:`child` in a new process, with the seconds since that was started; ``{"error": ...}`` where it failed."""
-    from run import environment
-
     env = environment(threads) | ({"TAEDA_CACHE": cache} if cache else {})
     start = time.perf_counter()
     done = subprocess.run(
@@ -81,7 +82,6 @@ def run_child(framework: str, workload: str, threads: int = 1, cache: str | None
 def memory_rows(only: list[str] | None) -> tuple[list[list[str]], list[list[str]]]:
     """A row for each workload: megabytes at the peak in both frameworks and their ratio; and one with their losses."""
     import workloads
-    from run import FRAMEWORKS
 
     rows, values = [], []
     for name in workloads.WORKLOADS:
@@ -140,9 +140,6 @@ def start_rows() -> list[list[str]]:
 
 def run(args: argparse.Namespace) -> None:
     """Measure both, print the tables, and with ``--write`` put them into RESULTS.md."""
-    import sweep
-    from run import table
-
     memory, values = memory_rows(args.only)
     start = [] if args.only else start_rows()
     lines = [

@@ -9,7 +9,9 @@ import math
 import re
 from pathlib import Path
 
+from cases import CASES
 from ops import FAMILIES, SIZES, SLOW, op_cases
+from timing import run_cases, table
 
 #: Highest geometric mean over everything, and highest ratio of a single op that needs no reason.
 MEAN_BAR, OP_BAR = 0.8, 2.0
@@ -40,9 +42,6 @@ def put(heading: str, text: str) -> None:
 
 def run_workloads(args: argparse.Namespace) -> None:
     """Time the workloads, print the table, and with ``--write`` put it into RESULTS.md."""
-    from cases import CASES
-    from run import run_cases, table
-
     cases = [c for c in CASES if c.group == "workloads" and c.threads in args.threads]
     cases = [c for c in cases if not args.only or any(text in c.name for text in args.only)]
     rows, _ = run_cases(cases, args.rounds)
@@ -107,8 +106,6 @@ def _each(ratios: dict[tuple[int, str, str, str], float], threads: list[int]) ->
 
 def run(args: argparse.Namespace) -> None:
     """Time the ops, print the page, and with ``--write`` put it at the end of RESULTS.md."""
-    from run import run_cases
-
     ratios: dict[tuple[int, str, str, str], float] = {}
     failures: list[str] = []
     for threads in args.threads:

@@ -1,51 +1,62 @@
-"""What a namespace of a kind of device answers where there is none of the kind: ``taeda.mps``, ``taeda.xpu``."""
+"""Namespaces of devices that are not there: tables of questions with their answers, and of what needs the device."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-__all__ = [
-    "current_allocated_memory", "device_count", "empty_cache", "is_available", "is_bf16_supported", "is_initialized",
-    "manual_seed", "manual_seed_all", "synchronize",
-]  # fmt: skip
+#: What the namespace of any such device answers.
+ANSWERS = """
+    is_available() = False: Whether tensors can be put on one: False.
+    is_bf16_supported(including_emulation=True) = False: Whether one computes in bfloat16: False.
+    device_count() = 0: The number of such devices: 0.
+    empty_cache() = None: Give their unused memory back: nothing.
+    synchronize(device=None) = None: Wait for them: nothing.
+    current_allocated_memory() = 0: Bytes in use: 0.
+    is_initialized() = False: Whether one is in use: False.
+"""
 
 
-def is_available() -> bool:
-    """Whether tensors can be put on one: False."""
-    return False
+def answering(module: str, table: str) -> dict[str, Any]:
+    """Functions that always give the same answer.
+
+    Args:
+        module: the module that they belong to.
+        table: a line each: ``name(parameters) = answer: its documentation``.
+    """
+    made = {}
+    for line in table.strip().splitlines():
+        head, _, doc = line.strip().partition(": ")
+        call, _, answer = head.partition(" = ")
+        name, _, parameters = call.partition("(")
+        function = eval(f"lambda {parameters[:-1]}: {answer}")
+        function.__name__ = function.__qualname__ = name
+        function.__module__, function.__doc__ = module, doc
+        made[name] = function
+    return made
 
 
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether one computes in bfloat16: False."""
-    return False
+def refusing(module: str, names: str, refuse: Callable[[str], Any], doc: str) -> dict[str, Any]:
+    """Functions that call ``refuse`` with their own name, whatever they are given.
 
+    Args:
+        module: the module that they belong to.
+        names: of the functions.
+        refuse: raises the error.
+        doc: their documentation.
+    """
 
-def device_count() -> int:
-    """The number of such devices: 0."""
-    return 0
+    def make(name: str) -> Any:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            refuse(name)
+
+        function.__name__ = function.__qualname__ = name
+        function.__module__, function.__doc__ = module, doc
+        return function
+
+    return {name: make(name) for name in names.split()}
 
 
 def manual_seed(seed: int) -> None:
     """Seed their generators: nothing."""
     int(seed)
-
-
-manual_seed_all = manual_seed
-
-
-def empty_cache() -> None:
-    """Give their unused memory back: nothing."""
-
-
-def synchronize(device: Any = None) -> None:
-    """Wait for them: nothing."""
-
-
-def current_allocated_memory() -> int:
-    """Bytes in use: 0."""
-    return 0
-
-
-def is_initialized() -> bool:
-    """Whether one is in use: False."""
-    return False

@@ -36,13 +36,9 @@ _options = _Options()
 
 
 def set_printoptions(
-    precision: int | None = None,
-    threshold: float | None = None,
-    edgeitems: int | None = None,
-    linewidth: int | None = None,
-    profile: str | None = None,
-    sci_mode: bool | None = None,
-) -> None:
+    precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
+    linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None,
+) -> None:  # fmt: skip
     """Set how tensors are printed. An argument left out keeps its value, but ``sci_mode`` goes back to automatic.
 
     Args:

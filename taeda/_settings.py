@@ -14,22 +14,12 @@ from ._core.pool import set_flush_denormal as _set_flush_denormal
 from .overrides import TorchFunctionMode
 
 __all__ = [
-    "are_deterministic_algorithms_enabled",
-    "get_default_device",
-    "get_deterministic_debug_mode",
-    "get_float32_matmul_precision",
-    "get_num_interop_threads",
-    "is_deterministic_algorithms_warn_only_enabled",
-    "is_warn_always_enabled",
-    "set_default_device",
-    "set_default_tensor_type",
-    "set_deterministic_debug_mode",
-    "set_float32_matmul_precision",
-    "set_flush_denormal",
-    "set_num_interop_threads",
-    "set_warn_always",
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled", "set_default_device", "set_default_tensor_type", "set_deterministic_debug_mode",
+    "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads", "set_warn_always",
     "use_deterministic_algorithms",
-]
+]  # fmt: skip
 
 # ---- the default device -------------------------------------------------------------------------------------------------
 

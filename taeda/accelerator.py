@@ -2,96 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
+from ._no_device import answering, refusing
 from ._refuse import refused_class
-
-__all__ = [
-    "Event",
-    "Stream",
-    "current_accelerator",
-    "current_device_idx",
-    "current_device_index",
-    "current_stream",
-    "device_count",
-    "device_index",
-    "empty_cache",
-    "get_memory_info",
-    "is_available",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats",
-    "set_device_idx",
-    "set_device_index",
-    "set_stream",
-    "synchronize",
-]
 
 _WHY = "there is no device beside the CPU, whose work is done when a call returns"
 
 Event = refused_class("Event", _WHY)
 Stream = refused_class("Stream", _WHY)
 
-
-def is_available() -> bool:
-    """Whether there is a device beside the CPU: False."""
-    return False
-
-
-def device_count() -> int:
-    """The number of such devices: 0."""
-    return 0
-
-
-def current_accelerator(check_available: bool = False) -> Any:
-    """That device: None."""
-    return None
+_ANSWERS = """
+    is_available() = False: Whether there is a device beside the CPU: False.
+    device_count() = 0: The number of such devices: 0.
+    current_accelerator(check_available=False) = None: That device: None.
+    synchronize(device=None) = None: Wait for it: nothing.
+    empty_cache() = None: Give its unused memory back: nothing.
+"""
+_NEEDS_ONE = """
+    current_device_idx current_device_index current_stream get_memory_info max_memory_allocated max_memory_reserved
+    memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats
+    set_device_idx set_device_index set_stream
+"""
 
 
-def synchronize(device: Any = None) -> None:
-    """Wait for it: nothing."""
+def _refuse(name: str) -> NoReturn:
+    raise RuntimeError(f"{name}: Cannot access accelerator device when none is available")
 
 
-def empty_cache() -> None:
-    """Give its unused memory back: nothing."""
-
-
-def _none_here(name: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"{name}: Cannot access accelerator device when none is available")
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "A question to that device: a RuntimeError, since there is none."
-    return function
-
-
-(
-    current_device_idx,
-    current_device_index,
-    current_stream,
-    get_memory_info,
-    max_memory_allocated,
-    max_memory_reserved,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    reset_accumulated_memory_stats,
-    reset_peak_memory_stats,
-    set_device_idx,
-    set_device_index,
-    set_stream,
-) = map(
-    _none_here,
-    (
-        "current_device_idx current_device_index current_stream get_memory_info max_memory_allocated max_memory_reserved "
-        "memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats "
-        "set_device_idx set_device_index set_stream"
-    ).split(),
-)
+_DOC = "A question to that device: a RuntimeError, since there is none."
+_answers = answering(__name__, _ANSWERS) | refusing(__name__, _NEEDS_ONE, _refuse, _DOC)
+globals().update(_answers)
+__all__ = ["Event", "Stream", "device_index", *sorted(_answers)]
 
 
 class device_index:
@@ -102,7 +44,11 @@ class device_index:
 
     def __enter__(self) -> None:
         if self.device is not None:
-            set_device_index(self.device)
+            _refuse("set_device_index")
 
     def __exit__(self, *exc: Any) -> None:
         pass
+
+
+def __getattr__(name: str) -> Any:  # for type checkers, which do not see what is in the tables
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

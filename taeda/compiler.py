@@ -11,20 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
-    "allow_in_graph",
-    "assume_constant_result",
-    "compile",
-    "cudagraph_mark_step_begin",
-    "disable",
-    "is_compiling",
-    "is_dynamo_compiling",
-    "is_exporting",
-    "list_backends",
-    "reset",
-    "set_stance",
-    "substitute_in_graph",
-    "wrap_numpy",
-]
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
+    "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph", "wrap_numpy",
+]  # fmt: skip
 
 
 class _Options:
@@ -40,15 +29,9 @@ config = _Options()
 
 
 def compile(
-    model: Any = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: Any = "inductor",
-    mode: str | None = None,
-    options: dict | None = None,
-    disable: bool = False,
-) -> Any:
+    model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
+    mode: str | None = None, options: dict | None = None, disable: bool = False,
+) -> Any:  # fmt: skip
     """``model`` (a function or Module) with the same behaviour; also a decorator, with or without arguments.
 
     Args:

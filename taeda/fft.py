@@ -1,28 +1,10 @@
 """Discrete Fourier transforms under the names of ``torch.fft``."""
 
+# ruff: noqa: I001 - lists of names are paragraphs
+
 from .ops.fft import (
-    fft,
-    fft2,
-    fftfreq,
-    fftn,
-    fftshift,
-    hfft,
-    hfft2,
-    hfftn,
-    ifft,
-    ifft2,
-    ifftn,
-    ifftshift,
-    ihfft,
-    ihfft2,
-    ihfftn,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftfreq,
-    rfftn,
-)
+    fft, fft2, fftfreq, fftn, fftshift, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ifftshift, ihfft, ihfft2, ihfftn, irfft,
+    irfft2, irfftn, rfft, rfft2, rfftfreq, rfftn,
+)  # fmt: skip
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -13,26 +13,7 @@ from .ops.statistics import cdist, unravel_index
 from .ops.views import broadcast_shapes, broadcast_tensors, split
 
 __all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "block_diag",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "cartesian_prod",
-    "cdist",
-    "chain_matmul",
-    "einsum",
-    "istft",
-    "lu",
-    "meshgrid",
-    "norm",
-    "pca_lowrank",
-    "split",
-    "stft",
-    "svd_lowrank",
-    "tensordot",
-    "unique",
-    "unique_consecutive",
-    "unravel_index",
-]
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+    "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
+    "tensordot", "unique", "unique_consecutive", "unravel_index",
+]  # fmt: skip

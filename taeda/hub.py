@@ -83,16 +83,9 @@ def help(github: Any, model: str, force_reload: bool = False, *, source: str = "
 
 
 def load(
-    repo_or_dir: Any,
-    model: str,
-    *args: Any,
-    source: str = "github",
-    trust_repo: Any = None,
-    force_reload: bool = False,
-    verbose: bool = True,
-    skip_validation: bool = False,
-    **kwargs: Any,
-) -> Any:
+    repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = None,
+    force_reload: bool = False, verbose: bool = True, skip_validation: bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
     """Call an entry point of a local repository.
 
     Args:
@@ -114,14 +107,9 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
 
 
 def load_state_dict_from_url(
-    url: str,
-    model_dir: str | None = None,
-    map_location: Any = None,
-    progress: bool = True,
-    check_hash: bool = False,
-    file_name: str | None = None,
-    weights_only: bool = False,
-) -> Any:
+    url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True, check_hash: bool = False,
+    file_name: str | None = None, weights_only: bool = False,
+) -> Any:  # fmt: skip
     """The state dict of a ``file:`` address, or of a file of that name that lies in ``model_dir`` already.
 
     Args:

@@ -12,16 +12,9 @@ from typing import Any
 from ._refuse import refuse
 
 __all__ = [
-    "CustomOpDef",
-    "Library",
-    "custom_op",
-    "define",
-    "impl",
-    "register_autograd",
-    "register_fake",
-    "triton_op",
+    "CustomOpDef", "Library", "custom_op", "define", "impl", "register_autograd", "register_fake", "triton_op",
     "wrap_triton",
-]
+]  # fmt: skip
 
 _ops: dict[str, CustomOpDef] = {}
 
@@ -98,15 +91,9 @@ class CustomOpDef:
 
 
 def custom_op(
-    name: str,
-    fn: Callable | None = None,
-    /,
-    *,
-    mutates_args: Any = (),
-    device_types: Any = None,
-    schema: str | None = None,
-    tags: Any = None,
-) -> Any:
+    name: str, fn: Callable | None = None, /, *, mutates_args: Any = (), device_types: Any = None,
+    schema: str | None = None, tags: Any = None,
+) -> Any:  # fmt: skip
     """Make a function an op called ``library::op``; also a decorator.
 
     Args:
@@ -178,14 +165,9 @@ class Library:
         return name
 
     def impl(
-        self,
-        op_name: Any,
-        fn: Callable,
-        dispatch_key: str = "",
-        *,
-        with_keyset: bool = False,
+        self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False,
         allow_override: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU or for any device."""
         name = str(getattr(op_name, "__name__", op_name)).rpartition("::")[2].partition(".")[0]
         _implement(f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)

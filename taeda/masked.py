@@ -21,26 +21,9 @@ from .ops.scatter import _identity_of
 from .ops.table import OPS, expect_tensors
 
 __all__ = [
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "cumprod",
-    "cumsum",
-    "log_softmax",
-    "logaddexp",
-    "logsumexp",
-    "mean",
-    "median",
-    "norm",
-    "normalize",
-    "prod",
-    "softmax",
-    "softmin",
-    "std",
-    "sum",
-    "var",
-]
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
+    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
 
 
 def _mask(mask: Tensor | None, input: Tensor, name: str) -> Tensor | None:
@@ -245,15 +228,9 @@ def _variance(
 
 
 def var(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Variance of the kept elements: squared deviations over their number less ``correction`` (1 by default).
 
     Integers are taken as float32; the variance of complex numbers has their dtype.
@@ -262,28 +239,17 @@ def var(
 
 
 def std(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Standard deviation of the kept elements: the square root of :func:`var`."""
     return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 def norm(
-    input: Tensor,
-    ord: float = 2.0,
-    dim: Any = None,
-    *,
-    keepdim: bool = False,
-    dtype: Any = None,
+    input: Tensor, ord: float = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``ord``-norm of the kept elements; where there are none 0, or ``inf`` for a negative ``ord``."""
     from .linalg import vector_norm
 
@@ -336,13 +302,9 @@ def logsumexp(
 
 
 def logaddexp(
-    input: Tensor,
-    other: Tensor,
-    *,
-    dtype: Any = None,
-    input_mask: Tensor | None = None,
+    input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """``log(exp(input) + exp(other))``, in which an element left out counts as ``-inf``."""
     expect_tensors("masked.logaddexp", input=input, other=other)
     input, other = (x if dtype is None else x.to(dtype) for x in (input, other))

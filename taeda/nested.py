@@ -397,11 +397,6 @@ for _name in ("softmax", "log_softmax"):
 for _name in ("__get__", "is_floating_point", "is_complex", "element_size", "get_device"):
     RULES[_name] = _plain
 RULES.update(
-    flatten=_flatten,
-    unflatten=_unflatten,
-    sum=_sum,
-    mean=_sum,
-    transpose=_transpose,
-    cat=_cat,
+    flatten=_flatten, unflatten=_unflatten, sum=_sum, mean=_sum, transpose=_transpose, cat=_cat,
     scaled_dot_product_attention=_attention,
-)
+)  # fmt: skip

@@ -21,22 +21,11 @@ from . import _core
 from ._core import HELPERS, OVERRIDING, Tensor
 
 __all__ = [
-    "BaseTorchFunctionMode",
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "TorchFunctionMode",
-    "enable_reentrant_dispatch",
-    "get_default_nowrap_functions",
-    "get_ignored_functions",
-    "get_overridable_functions",
-    "get_testing_overrides",
-    "handle_torch_function",
-    "has_torch_function",
-    "is_tensor_like",
-    "is_tensor_method_or_property",
-    "resolve_name",
-    "wrap_torch_function",
-]
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+    "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions",
+    "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like",
+    "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+]  # fmt: skip
 
 _MODES, _NO_SUBCLASSES, _NONE = 2, 4, 8  # bits of the core's state of overrides
 

@@ -9,15 +9,9 @@ from typing import Any
 from ._core.random import Generator, default_generator
 
 __all__ = [
-    "Generator",
-    "default_generator",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
+    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
     "set_rng_state",
-]
+]  # fmt: skip
 
 
 def manual_seed(seed: int) -> Generator:

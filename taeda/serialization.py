@@ -18,18 +18,9 @@ FILE_LIKE = Any
 DEFAULT_PROTOCOL = 2
 
 __all__ = [
-    "DEFAULT_PROTOCOL",
-    "add_safe_globals",
-    "clear_safe_globals",
-    "get_crc32_options",
-    "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint",
-    "load",
-    "safe_globals",
-    "save",
-    "set_crc32_options",
-    "skip_data",
-]
+    "DEFAULT_PROTOCOL", "add_safe_globals", "clear_safe_globals", "get_crc32_options", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "skip_data",
+]  # fmt: skip
 
 
 class SourceChangeWarning(Warning):

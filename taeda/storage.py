@@ -12,19 +12,11 @@ from ._core import HELPERS, Storage, Tensor
 UntypedStorage = Storage
 
 _NAMES = {
-    "BFloat16Storage": _core.bfloat16,
-    "BoolStorage": _core.bool_,
-    "ByteStorage": _core.uint8,
-    "CharStorage": _core.int8,
-    "ComplexDoubleStorage": _core.complex128,
-    "ComplexFloatStorage": _core.complex64,
-    "DoubleStorage": _core.float64,
-    "FloatStorage": _core.float32,
-    "HalfStorage": _core.float16,
-    "IntStorage": _core.int32,
-    "LongStorage": _core.int64,
-    "ShortStorage": _core.int16,
-}
+    "BFloat16Storage": _core.bfloat16, "BoolStorage": _core.bool_, "ByteStorage": _core.uint8,
+    "CharStorage": _core.int8, "ComplexDoubleStorage": _core.complex128, "ComplexFloatStorage": _core.complex64,
+    "DoubleStorage": _core.float64, "FloatStorage": _core.float32, "HalfStorage": _core.float16,
+    "IntStorage": _core.int32, "LongStorage": _core.int64, "ShortStorage": _core.int16,
+}  # fmt: skip
 
 
 class TypedStorage:
@@ -39,12 +31,7 @@ class TypedStorage:
     dtype: Any
 
     def __init__(
-        self,
-        *args: Any,
-        wrap_storage: Any = None,
-        dtype: Any = None,
-        device: Any = None,
-        _internal: bool = False,
+        self, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False
     ):
         _core.require_device(device)
         self.dtype = dtype or getattr(type(self), "dtype", None) or _core.get_default_dtype()

@@ -18,16 +18,10 @@ class finfo:
     """
 
     _FORMATS: ClassVar[dict[str, tuple[int, int, float]]] = {
-        "float16": (5, 10, 1e-3),
-        "bfloat16": (8, 7, 1e-2),
-        "float32": (8, 23, 1e-6),
-        "float64": (11, 52, 1e-15),
-        "float8_e4m3fn": (4, 3, 1.0),
-        "float8_e5m2": (5, 2, 1.0),
-        "float8_e4m3fnuz": (4, 3, 1.0),
-        "float8_e5m2fnuz": (5, 2, 1.0),
-        "float8_e8m0fnu": (8, 0, 1.0),
-    }
+        "float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15),
+        "float8_e4m3fn": (4, 3, 1.0), "float8_e5m2": (5, 2, 1.0), "float8_e4m3fnuz": (4, 3, 1.0),
+        "float8_e5m2fnuz": (5, 2, 1.0), "float8_e8m0fnu": (8, 0, 1.0),
+    }  # fmt: skip
     #: Largest and smallest numbers of the formats that are not IEEE 754's.
     _LIMITS: ClassVar[dict[str, tuple[float, float, float]]] = {
         "float8_e4m3fn": (448.0, -448.0, 2.0**-6),

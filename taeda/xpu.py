@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from ._no_device import *  # noqa: F403
-from ._no_device import __all__ as __all__
+from typing import Any
+
+from ._no_device import ANSWERS, answering, manual_seed
 from ._refuse import refused_class
 
 Event = refused_class("xpu.Event", "there is no such device")
 Stream = refused_class("xpu.Stream", "there is no such device")
+manual_seed_all = manual_seed
+_answers = answering(__name__, ANSWERS)
+globals().update(_answers)
+__all__ = [*_answers, "manual_seed", "manual_seed_all"]
+
+
+def __getattr__(name: str) -> Any:  # for type checkers, which do not see what is in the table
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

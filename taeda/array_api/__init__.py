@@ -11,23 +11,8 @@ from math import e, inf, nan, pi
 from typing import Any
 
 from .. import _core
-from .._core import (
-    bool_ as bool,
-)
-from .._core import (
-    complex64,
-    complex128,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from .._core import bool_ as bool
+from .._core import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from . import _arranging, _creation, _dtypes, _elementwise, _reductions, fft, linalg
 from ._arranging import *  # noqa: F403
 from ._creation import *  # noqa: F403
@@ -41,33 +26,10 @@ __array_api_version__ = "2024.12"
 newaxis = None
 
 __all__ = [
-    *_arranging.__all__,
-    *_creation.__all__,
-    *_dtypes.__all__,
-    *_elementwise.__all__,
-    *_reductions.__all__,
-    "__array_api_version__",
-    "bool",
-    "complex64",
-    "complex128",
-    "e",
-    "fft",
-    "float32",
-    "float64",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "linalg",
-    "nan",
-    "newaxis",
-    "pi",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    *_arranging.__all__, *_creation.__all__, *_dtypes.__all__, *_elementwise.__all__, *_reductions.__all__,
+    "__array_api_version__", "bool", "complex64", "complex128", "e", "fft", "float32", "float64", "inf", "int8",
+    "int16", "int32", "int64", "linalg", "nan", "newaxis", "pi", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
 
 
 def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:

@@ -11,33 +11,10 @@ from ._dtypes import result_type
 from ._elementwise import need_axis, need_indices, promoted
 
 __all__ = [
-    "argsort",
-    "broadcast_arrays",
-    "broadcast_to",
-    "concat",
-    "expand_dims",
-    "flip",
-    "matmul",
-    "matrix_transpose",
-    "moveaxis",
-    "permute_dims",
-    "repeat",
-    "reshape",
-    "roll",
-    "sort",
-    "squeeze",
-    "stack",
-    "take",
-    "take_along_axis",
-    "tensordot",
-    "tile",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unstack",
-    "vecdot",
-]
+    "argsort", "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matmul", "matrix_transpose",
+    "moveaxis", "permute_dims", "repeat", "reshape", "roll", "sort", "squeeze", "stack", "take", "take_along_axis",
+    "tensordot", "tile", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot",
+]  # fmt: skip
 
 # ---- shapes -------------------------------------------------------------------------------------------------------------
 

@@ -19,14 +19,9 @@ _COMPLEX = ("complex64", "complex128")
 
 #: The standard's kinds of dtype, by the names of their members.
 KINDS = {
-    "bool": ("bool",),
-    "signed integer": _SIGNED,
-    "unsigned integer": _UNSIGNED,
-    "integral": _SIGNED + _UNSIGNED,
-    "real floating": _REAL,
-    "complex floating": _COMPLEX,
-    "numeric": _SIGNED + _UNSIGNED + _REAL + _COMPLEX,
-}
+    "bool": ("bool",), "signed integer": _SIGNED, "unsigned integer": _UNSIGNED, "integral": _SIGNED + _UNSIGNED,
+    "real floating": _REAL, "complex floating": _COMPLEX, "numeric": _SIGNED + _UNSIGNED + _REAL + _COMPLEX,
+}  # fmt: skip
 
 
 def _members(kind: Any) -> tuple[str, ...]:

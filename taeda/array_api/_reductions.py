@@ -15,25 +15,9 @@ from ._dtypes import isdtype
 from ._elementwise import need_axis, need_indices, promoted
 
 __all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "prod",
-    "searchsorted",
-    "std",
-    "sum",
-    "var",
-    "where",
-]
+    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
+    "min", "nonzero", "prod", "searchsorted", "std", "sum", "var", "where",
+]  # fmt: skip
 
 
 def _reduce(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:

@@ -9,24 +9,7 @@ from .modes import enable_grad, inference_mode, is_grad_enabled, is_inference_mo
 from .variable import Variable
 
 __all__ = [
-    "Function",
-    "GradcheckError",
-    "Variable",
-    "backward",
-    "detect_anomaly",
-    "enable_grad",
-    "functional",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "graph",
-    "inference_mode",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "once_differentiable",
-    "profiler",
-    "profiler_util",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-]
+    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "once_differentiable", "profiler", "profiler_util", "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip

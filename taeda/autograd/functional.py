@@ -75,13 +75,9 @@ def _gradients(outputs, inputs, grad_outputs=None, create_graph=False, retain=No
     pairs = [(o, None if grad_outputs is None else grad_outputs[i]) for i, o in enumerate(outputs) if o.requires_grad]
     if pairs:
         made = _grad(
-            [o for o, _ in pairs],
-            inputs,
-            [g for _, g in pairs],
-            retain_graph=retain,
-            create_graph=create_graph,
+            [o for o, _ in pairs], inputs, [g for _, g in pairs], retain_graph=retain, create_graph=create_graph,
             allow_unused=True,
-        )
+        )  # fmt: skip
     else:
         made = (None,) * len(inputs)
     result = []
@@ -207,13 +203,9 @@ def _scalar_gradient(func, inputs, strict, function):
 
 
 def jacobian(
-    func: Callable,
-    inputs: Any,
-    create_graph: bool = False,
-    strict: bool = False,
-    vectorize: bool = False,
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> Any:
+) -> Any:  # fmt: skip
     """The Jacobian of ``func`` at ``inputs``: for each output and input, a tensor of sizes output + input.
 
     Args:
@@ -262,14 +254,9 @@ def _rows(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict
         basis = output.new_zeros((n, n))
         basis.diagonal().fill_(1)
         made = _grad(
-            output,
-            inputs,
-            basis.reshape((n, *output.shape)),
-            retain_graph=True,
-            create_graph=create_graph,
-            allow_unused=True,
-            is_grads_batched=True,
-        )
+            output, inputs, basis.reshape((n, *output.shape)), retain_graph=True, create_graph=create_graph,
+            allow_unused=True, is_grads_batched=True,
+        )  # fmt: skip
         made = tuple(x.new_zeros((n, *x.shape)) if g is None else g for g, x in zip(made, inputs, strict=True))
     else:
         flat = output.reshape(-1)
@@ -284,13 +271,9 @@ def _rows(output: Tensor, inputs: tuple[Tensor, ...], create_graph: bool, strict
 
 
 def hessian(
-    func: Callable,
-    inputs: Any,
-    create_graph: bool = False,
-    strict: bool = False,
-    vectorize: bool = False,
+    func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:
+) -> Any:  # fmt: skip
     """The Hessian of ``func``, which gives a scalar: for each pair of inputs, a tensor of sizes input + input.
 
     Arguments as for :func:`jacobian`.

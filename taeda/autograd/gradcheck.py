@@ -319,23 +319,11 @@ def _check_constant(func, inputs, found, eps, atol) -> None:
 
 
 def gradcheck(
-    func: Callable,
-    inputs: Any,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True,
-    check_grad_dtypes: bool = False,
-    check_batched_grad: bool = False,
-    check_batched_forward_grad: bool = False,
-    check_forward_ad: bool = False,
-    check_backward_ad: bool = True,
-    fast_mode: bool = False,
-    masked: bool | None = None,
-) -> bool:
+    func: Callable, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None,
+) -> bool:  # fmt: skip
     """Whether the gradients of ``func`` agree with central differences.
 
     Args:
@@ -388,24 +376,11 @@ def gradcheck(
 
 
 def gradgradcheck(
-    func: Callable,
-    inputs: Any,
-    grad_outputs: Any = None,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    gen_non_contig_grad_outputs: bool = False,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True,
-    check_grad_dtypes: bool = False,
-    check_batched_grad: bool = False,
-    check_fwd_over_rev: bool = False,
-    check_rev_over_rev: bool = True,
-    fast_mode: bool = False,
-    masked: bool = False,
-) -> bool:
+    func: Callable, inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
+) -> bool:  # fmt: skip
     """Whether the second derivatives of ``func`` agree with central differences of the first.
 
     The gradients are differentiated with respect to ``inputs`` and ``grad_outputs``; other arguments as for
@@ -435,21 +410,11 @@ def gradgradcheck(
         return tuple(g for g in made if g is not None)
 
     return gradcheck(
-        first_derivative,
-        (*inputs, *grad_outputs),
-        eps=eps,
-        atol=atol,
-        rtol=rtol,
-        raise_exception=raise_exception,
-        nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad,
-        check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad,
-        check_forward_ad=check_fwd_over_rev,
-        check_backward_ad=check_rev_over_rev,
-        fast_mode=fast_mode,
-        masked=masked,
-    )
+        first_derivative, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked,
+    )  # fmt: skip
 
 
 def _random_like(output: Tensor, strided: bool, seed: int) -> Tensor:

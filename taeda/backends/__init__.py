@@ -4,19 +4,20 @@ taeda has one implementation of each op. Where a switch asks for what it does an
 a library that it does not use, setting it has no effect.
 """
 
-from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xnnpack
+from typing import Any
+
+from . import cpu, cuda, mha, opt_einsum
+from ._libraries import library
+
+cudnn: Any = library("cudnn")
+mkl: Any = library("mkl")
+mkldnn: Any = library("mkldnn")
+mps: Any = library("mps")
+nnpack: Any = library("nnpack")
+openmp: Any = library("openmp")
+quantized: Any = library("quantized")
+xnnpack: Any = library("xnnpack")
 
 __all__ = [
-    "cpu",
-    "cuda",
-    "cudnn",
-    "mha",
-    "mkl",
-    "mkldnn",
-    "mps",
-    "nnpack",
-    "openmp",
-    "opt_einsum",
-    "quantized",
-    "xnnpack",
-]
+    "cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack",
+]  # fmt: skip

@@ -8,29 +8,16 @@ from types import SimpleNamespace
 from typing import Any
 
 __all__ = [
-    "cudnn_sdp_enabled",
-    "cufft_plan_cache",
-    "enable_cudnn_sdp",
-    "enable_flash_sdp",
-    "enable_math_sdp",
-    "enable_mem_efficient_sdp",
-    "flash_sdp_enabled",
-    "is_built",
-    "math_sdp_enabled",
-    "matmul",
-    "mem_efficient_sdp_enabled",
-    "preferred_linalg_library",
-    "sdp_kernel",
-]
+    "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp",
+    "enable_mem_efficient_sdp", "flash_sdp_enabled", "is_built", "math_sdp_enabled", "matmul",
+    "mem_efficient_sdp_enabled", "preferred_linalg_library", "sdp_kernel",
+]  # fmt: skip
 
 #: ``allow_tf32`` and its kin: reduced precision that the GPU may use in products.
 matmul = SimpleNamespace(
-    allow_tf32=False,
-    allow_fp16_reduced_precision_reduction=True,
-    allow_bf16_reduced_precision_reduction=True,
-    allow_fp16_accumulation=False,
-    fp32_precision="none",
-)
+    allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
+    allow_fp16_accumulation=False, fp32_precision="none",
+)  # fmt: skip
 cufft_plan_cache = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
 
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}

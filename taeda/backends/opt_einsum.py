@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..ops.contraction import planner, read_settings_from
-from ._flags import flags_of
+from ._libraries import flags_of
 
 __all__ = ["enabled", "flags", "get_opt_einsum", "is_available", "strategy"]
 

@@ -7,27 +7,11 @@ from typing import Any
 from .._core.memory import empty_cache, memory_stats, reset_peak_memory_stats, set_cache_limit, set_memory_limit
 
 __all__ = [
-    "Event",
-    "Stream",
-    "StreamContext",
-    "current_device",
-    "current_stream",
-    "device_count",
-    "empty_cache",
-    "is_available",
-    "is_initialized",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-    "reset_peak_memory_stats",
-    "set_cache_limit",
-    "set_device",
-    "set_memory_limit",
-    "stream",
-    "synchronize",
-]
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "empty_cache",
+    "is_available", "is_initialized", "max_memory_allocated", "max_memory_reserved", "memory_allocated",
+    "memory_reserved", "memory_stats", "reset_peak_memory_stats", "set_cache_limit", "set_device", "set_memory_limit",
+    "stream", "synchronize",
+]  # fmt: skip
 
 
 def is_available() -> bool:

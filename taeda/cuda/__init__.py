@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import taeda
 
 from .._core import NoCudaError, OutOfMemoryError
+from .._no_device import answering, refusing
 from . import amp, nvtx
 
 _WHY = "taeda was installed without CUDA support: put tensors and modules on device 'cpu'"
@@ -25,52 +26,46 @@ def _no_device(name: str) -> NoReturn:
     raise NoCudaError(f"cuda.{name}: {_WHY}")
 
 
-def is_available() -> bool:
-    """Whether tensors can be put on a GPU: False."""
-    return False
-
-
 _initialized = False
 
-
-def is_initialized() -> bool:
-    """Whether a GPU is in use: False."""
-    return False
-
-
-def init() -> None:
-    """Refused: there is no GPU to start."""
-    _no_device("init")
-
-
-def device_count() -> int:
-    """The number of GPUs: 0."""
-    return 0
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU computes in bfloat16: False without one."""
-    return False
-
-
-def is_tf32_supported() -> bool:
-    """Whether the GPU computes in TF32: False without one."""
-    return False
-
-
-def is_current_stream_capturing() -> bool:
-    """Whether a CUDA graph is being captured: False."""
-    return False
-
-
-def get_arch_list() -> list[str]:
-    """The architectures that kernels were compiled for: none."""
-    return []
-
-
-def get_gencode_flags() -> str:
-    """Compiler flags of those architectures: none."""
-    return ""
+_ANSWERS = """
+    is_available() = False: Whether tensors can be put on a GPU: False.
+    is_initialized() = False: Whether a GPU is in use: False.
+    device_count() = 0: The number of GPUs: 0.
+    is_bf16_supported(including_emulation=True) = False: Whether the GPU computes in bfloat16: False without one.
+    is_tf32_supported() = False: Whether the GPU computes in TF32: False without one.
+    is_current_stream_capturing() = False: Whether a CUDA graph is being captured: False.
+    get_arch_list() = []: The architectures that kernels were compiled for: none.
+    get_gencode_flags() = "": Compiler flags of those architectures: none.
+    seed() = None: As :func:`manual_seed` with a random seed: nothing.
+    seed_all() = None: As :func:`manual_seed_all` with a random seed: nothing.
+    get_rng_state_all() = []: The states of all GPUs' generators: none.
+    empty_cache() = None: Give unused GPU memory back: nothing to do.
+    ipc_collect() = None: Collect memory shared with other processes: nothing to do.
+    reset_peak_memory_stats(device=None) = None: Forget the peak of GPU memory: nothing to do.
+    memory_allocated(device=None) = 0: Bytes of GPU memory in use: 0.
+    memory_stats(device=None) = {}: Statistics of GPU memory: none.
+    memory_summary(device=None, abbreviated=False) = "": A table of :func:`memory_stats`: empty.
+    get_sync_debug_mode() = 0: What to do where a call waits for the GPU: 0, nothing.
+    set_sync_debug_mode(debug_mode) = None: Set :func:`get_sync_debug_mode`: nothing waits for a GPU.
+    get_allocator_backend() = "native": The allocator of GPU memory: "native".
+    _is_compiled() = False: Whether taeda was built with CUDA: False.
+    _is_in_bad_fork() = False: Whether a GPU was in use before a fork: False.
+    _lazy_call(function, **kwargs) = None: Run ``function`` once a GPU is in use: never.
+"""
+_NEEDS_ONE = """
+    caching_allocator_alloc caching_allocator_delete can_device_access_peer cudart current_blas_handle current_device
+    current_stream default_stream device_memory_used get_device_capability get_device_name get_device_properties
+    get_rng_state init initial_seed make_graphed_callables mem_get_info memory_snapshot
+    set_per_process_memory_fraction set_rng_state set_stream synchronize utilization
+"""
+globals().update(
+    answering(__name__, _ANSWERS) | refusing(__name__, _NEEDS_ONE, _no_device, "Refused: there is no GPU.")
+)
+reset_max_memory_allocated = reset_max_memory_cached = globals()["reset_peak_memory_stats"]
+reset_accumulated_memory_stats = reset_max_memory_allocated
+memory_reserved = memory_cached = max_memory_allocated = globals()["memory_allocated"]
+max_memory_reserved = max_memory_cached = memory_reserved
 
 
 # ---- without effect -----------------------------------------------------------------------------------------------------
@@ -86,19 +81,6 @@ def manual_seed_all(seed: int) -> None:
     int(seed)
 
 
-def seed() -> None:
-    """As :func:`manual_seed` with a random seed: nothing."""
-
-
-def seed_all() -> None:
-    """As :func:`manual_seed_all` with a random seed: nothing."""
-
-
-def get_rng_state_all() -> list:
-    """The states of all GPUs' generators: none."""
-    return []
-
-
 def set_rng_state_all(new_states: Iterable) -> None:
     """Restore :func:`get_rng_state_all`.
 
@@ -107,21 +89,6 @@ def set_rng_state_all(new_states: Iterable) -> None:
     """
     if list(new_states):
         _no_device("set_rng_state_all")
-
-
-def empty_cache() -> None:
-    """Give unused GPU memory back: nothing to do."""
-
-
-def ipc_collect() -> None:
-    """Collect memory shared with other processes: nothing to do."""
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Forget the peak of GPU memory: nothing to do."""
-
-
-reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
 
 
 def set_device(device: Any) -> None:
@@ -133,24 +100,6 @@ def set_device(device: Any) -> None:
     index = device if isinstance(device, int) else taeda.device(device).index
     if index is None or index >= 0:
         _no_device("set_device")
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Bytes of GPU memory in use: 0."""
-    return 0
-
-
-memory_reserved = memory_cached = max_memory_allocated = max_memory_reserved = max_memory_cached = memory_allocated
-
-
-def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Statistics of GPU memory: none."""
-    return {}
-
-
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """A table of :func:`memory_stats`: empty."""
-    return ""
 
 
 class device:
@@ -185,15 +134,6 @@ def stream(stream: Any) -> Iterator[None]:
 # ---- what needs a GPU ----------------------------------------------------------------------------------------------------
 
 
-def _needs(name: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> NoReturn:
-        _no_device(name)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Refused: there is no GPU."
-    return function
-
-
 def _needs_class(name: str) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         _no_device(name)
@@ -201,40 +141,8 @@ def _needs_class(name: str) -> Any:
     return type(name, (), {"__init__": __init__, "__doc__": "Refused: there is no GPU.", "__module__": __name__})
 
 
-(
-    caching_allocator_alloc,
-    caching_allocator_delete,
-    can_device_access_peer,
-    cudart,
-    device_memory_used,
-    current_blas_handle,
-    current_device,
-    current_stream,
-    default_stream,
-    get_device_capability,
-    get_device_name,
-    get_device_properties,
-    get_rng_state,
-    initial_seed,
-    make_graphed_callables,
-    mem_get_info,
-    memory_snapshot,
-    set_per_process_memory_fraction,
-    set_rng_state,
-    set_stream,
-    synchronize,
-    utilization,
-) = map(
-    _needs,
-    (
-        "caching_allocator_alloc caching_allocator_delete can_device_access_peer cudart device_memory_used current_blas_handle current_device current_stream default_stream get_device_capability "
-        "get_device_name get_device_properties get_rng_state initial_seed make_graphed_callables mem_get_info memory_snapshot "
-        "set_per_process_memory_fraction set_rng_state set_stream synchronize utilization"
-    ).split(),
-)
 CUDAGraph, CUDAPluggableAllocator, Event, ExternalStream, MemPool, Stream, graph = map(
-    _needs_class,
-    ("CUDAGraph", "CUDAPluggableAllocator", "Event", "ExternalStream", "MemPool", "Stream", "graph"),
+    _needs_class, ("CUDAGraph", "CUDAPluggableAllocator", "Event", "ExternalStream", "MemPool", "Stream", "graph")
 )
 
 
@@ -256,20 +164,6 @@ class CudaError(RuntimeError):
     """An error of the GPU's driver: never raised here."""
 
 
-def get_sync_debug_mode() -> int:
-    """What to do where a call waits for the GPU: 0, nothing."""
-    return 0
-
-
-def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Set :func:`get_sync_debug_mode`: nothing waits for a GPU."""
-
-
-def get_allocator_backend() -> str:
-    """The allocator of GPU memory: "native"."""
-    return "native"
-
-
 def _typed(name: str) -> Any:
     class Meta(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
@@ -281,43 +175,16 @@ def _typed(name: str) -> Any:
     return Meta(name, (), {"__doc__": "Tensors on a GPU: none.", "__module__": __name__})
 
 
-(
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-) = map(
-    _typed,
-    (
-        "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor"
-    ).split(),
-)
+_TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
+globals().update({f"{name}Tensor": _typed(f"{name}Tensor") for name in _TYPES})
 
 
 class _CudaDeviceProperties:
     """What ``get_device_properties`` would give; there is none."""
 
 
-def _is_compiled() -> bool:
-    return False
-
-
-def _lazy_call(function: Any, **kwargs: Any) -> None:
-    """Run ``function`` once a GPU is in use: never."""
-
-
 def _lazy_init() -> None:
     _no_device("init")
-
-
-def _is_in_bad_fork() -> bool:
-    return False
 
 
 def __getattr__(name: str) -> Any:

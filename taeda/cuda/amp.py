@@ -37,13 +37,9 @@ class GradScaler(_GradScaler):
     """``taeda.amp.GradScaler("cuda")``: disabled, with a warning, without a GPU."""
 
     def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
         _warn_of_name("GradScaler")
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 

@@ -23,15 +23,9 @@ from .groups import ProcessGroup, ReduceOp, Work, resolve, warn_not_in_group
 from .links import Key
 
 _COMBINE: dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
-    ReduceOp.SUM: operator.add,
-    ReduceOp.AVG: operator.add,
-    ReduceOp.PRODUCT: operator.mul,
-    ReduceOp.MIN: taeda.minimum,
-    ReduceOp.MAX: taeda.maximum,
-    ReduceOp.BAND: operator.and_,
-    ReduceOp.BOR: operator.or_,
-    ReduceOp.BXOR: operator.xor,
-}
+    ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUCT: operator.mul, ReduceOp.MIN: taeda.minimum,
+    ReduceOp.MAX: taeda.maximum, ReduceOp.BAND: operator.and_, ReduceOp.BOR: operator.or_, ReduceOp.BXOR: operator.xor,
+}  # fmt: skip
 
 
 def _tensor(value: Any, name: str) -> Tensor:
@@ -219,13 +213,9 @@ def broadcast(
 
 
 def reduce(
-    tensor: Tensor,
-    dst: int | None = None,
-    op: Any = ReduceOp.SUM,
-    group: Any = None,
-    async_op: bool = False,
+    tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
     group_dst: int | None = None,
-) -> Work | None:
+) -> Work | None:  # fmt: skip
     """Combine the ``tensor`` of all processes into that of ``dst``; the others keep theirs."""
     value = _tensor(tensor, "tensor")
     processes = _member("reduce", group)
@@ -322,13 +312,9 @@ def all_gather_into_tensor(
 
 
 def gather(
-    tensor: Tensor,
-    gather_list: list[Tensor] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    async_op: bool = False,
-    group_dst: int | None = None,
-) -> Work | None:
+    tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
+    async_op: bool = False, group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
     """Write the ``tensor`` of process ``i`` to ``gather_list[i]`` at process ``dst``, 0 by default."""
     value = _tensor(tensor, "tensor")
     slots = _tensors(gather_list or [], "gather_list")
@@ -357,13 +343,9 @@ def gather(
 
 
 def scatter(
-    tensor: Tensor,
-    scatter_list: list[Tensor] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    async_op: bool = False,
-    group_src: int | None = None,
-) -> Work | None:
+    tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Any = None,
+    async_op: bool = False, group_src: int | None = None,
+) -> Work | None:  # fmt: skip
     """Write ``scatter_list[i]`` of process ``src``, 0 by default, to the ``tensor`` of process ``i``."""
     value = _tensor(tensor, "tensor")
     parts = _tensors(scatter_list or [], "scatter_list")
@@ -482,13 +464,9 @@ def _exchange(
 
 
 def all_to_all_single(
-    output: Tensor,
-    input: Tensor,
-    output_split_sizes: list[int] | None = None,
-    input_split_sizes: list[int] | None = None,
-    group: Any = None,
-    async_op: bool = False,
-) -> Work | None:
+    output: Tensor, input: Tensor, output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None, group: Any = None, async_op: bool = False,
+) -> Work | None:  # fmt: skip
     """:func:`all_to_all` of the parts of ``input`` along its first dimension, equal ones unless sizes are given."""
     made, value = _tensor(output, "output"), _tensor(input, "input")
     processes = _member("all_to_all_single", group)
@@ -633,14 +611,9 @@ class P2POp:
     """A call for :func:`batch_isend_irecv`: ``op`` is :func:`isend` or :func:`irecv`."""
 
     def __init__(
-        self,
-        op: Callable,
-        tensor: Tensor,
-        peer: int | None = None,
-        group: Any = None,
-        tag: int = 0,
+        self, op: Callable, tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0,
         group_peer: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if op not in (isend, irecv):
             raise ValueError(
                 "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."

@@ -73,22 +73,11 @@ class DistributedDataParallel(Module):
     """
 
     def __init__(
-        self,
-        module: Module,
-        device_ids: Any = None,
-        output_device: Any = None,
-        dim: int = 0,
-        broadcast_buffers: bool | None = None,
-        init_sync: bool = True,
-        process_group: Any = None,
-        bucket_cap_mb: float | None = None,
-        find_unused_parameters: bool = False,
-        check_reduction: bool = False,
-        gradient_as_bucket_view: bool = False,
-        static_graph: bool = False,
-        device_mesh: Any = None,
-        **unused: Any,
-    ) -> None:
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
+        broadcast_buffers: bool | None = None, init_sync: bool = True, process_group: Any = None,
+        bucket_cap_mb: float | None = None, find_unused_parameters: bool = False, check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False, static_graph: bool = False, device_mesh: Any = None, **unused: Any,
+    ) -> None:  # fmt: skip
         super().__init__()
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         trained = [p for name, p in module.named_parameters() if name not in ignored and p.requires_grad]

@@ -88,12 +88,9 @@ class DeviceMesh:
 
 
 def init_device_mesh(
-    device_type: str,
-    mesh_shape: tuple[int, ...],
-    *,
-    mesh_dim_names: tuple[str, ...] | None = None,
+    device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None,
     backend_override: Any = None,
-) -> DeviceMesh:
+) -> DeviceMesh:  # fmt: skip
     """All processes in a grid of ``mesh_shape``.
 
     Raises:

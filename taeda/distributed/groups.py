@@ -311,17 +311,10 @@ def _check_backend(backend: str | None) -> str:
 
 
 def init_process_group(
-    backend: str | None = None,
-    init_method: str | None = None,
-    timeout: timedelta | None = None,
-    world_size: int = -1,
-    rank: int = -1,
-    store: Store | None = None,
-    group_name: str = "",
-    pg_options: Any = None,
-    device_id: Any = None,
+    backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None, world_size: int = -1,
+    rank: int = -1, store: Store | None = None, group_name: str = "", pg_options: Any = None, device_id: Any = None,
     _ranks: list[int] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Make this process one of a group of ``world_size``, which communicate by TCP.
 
     Args:
@@ -376,15 +369,10 @@ def destroy_process_group(group: Any = None) -> None:
 
 
 def new_group(
-    ranks: Sequence[int] | None = None,
-    timeout: timedelta | None = None,
-    backend: str | None = None,
-    pg_options: Any = None,
-    use_local_synchronization: bool = False,
-    group_desc: str | None = None,
-    device_id: Any = None,
-    sort_ranks: bool = True,
-) -> Any:
+    ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None,
+    pg_options: Any = None, use_local_synchronization: bool = False, group_desc: str | None = None,
+    device_id: Any = None, sort_ranks: bool = True,
+) -> Any:  # fmt: skip
     """The group of some processes; every process has to call it, in the same order, even those outside.
 
     Args:
@@ -427,13 +415,9 @@ def new_group(
 
 
 def new_subgroups(
-    group_size: int | None = None,
-    group: Any = None,
-    timeout: timedelta | None = None,
-    backend: str | None = None,
-    pg_options: Any = None,
-    group_desc: str | None = None,
-) -> tuple[Any, list]:
+    group_size: int | None = None, group: Any = None, timeout: timedelta | None = None, backend: str | None = None,
+    pg_options: Any = None, group_desc: str | None = None,
+) -> tuple[Any, list]:  # fmt: skip
     """Groups of ``group_size`` neighbours each: that of this process, and all.
 
     Raises:
@@ -452,12 +436,9 @@ def new_subgroups(
 
 
 def new_subgroups_by_enumeration(
-    ranks_per_subgroup_list: list[list[int]],
-    timeout: timedelta | None = None,
-    backend: str | None = None,
-    pg_options: Any = None,
-    group_desc: str | None = None,
-) -> tuple[Any, list]:
+    ranks_per_subgroup_list: list[list[int]], timeout: timedelta | None = None, backend: str | None = None,
+    pg_options: Any = None, group_desc: str | None = None,
+) -> tuple[Any, list]:  # fmt: skip
     """A group for each list of ranks: that of this process (None if there is none), and all.
 
     Raises:

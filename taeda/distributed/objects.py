@@ -28,12 +28,9 @@ def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
 
 
 def gather_object(
-    obj: Any,
-    object_gather_list: list | None = None,
-    dst: int | None = None,
-    group: Any = None,
+    obj: Any, object_gather_list: list | None = None, dst: int | None = None, group: Any = None,
     group_dst: int | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Put the ``obj`` of process ``i`` at ``object_gather_list[i]`` of process ``dst``, 0 by default."""
     processes = _member("gather_object", group)
     if processes is None:
@@ -81,12 +78,9 @@ def broadcast_object_list(
 
 
 def scatter_object_list(
-    scatter_object_output_list: list,
-    scatter_object_input_list: list | None = None,
-    src: int | None = None,
-    group: Any = None,
-    group_src: int | None = None,
-) -> None:
+    scatter_object_output_list: list, scatter_object_input_list: list | None = None, src: int | None = None,
+    group: Any = None, group_src: int | None = None,
+) -> None:  # fmt: skip
     """Put object ``i`` of the input list of process ``src``, 0 by default, first into the output list of process ``i``."""
     processes = _member("scatter_object_list", group)
     if processes is None:
@@ -112,13 +106,9 @@ def scatter_object_list(
 
 
 def send_object_list(
-    object_list: list,
-    dst: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_dst: int | None = None,
+    object_list: list, dst: int | None = None, group: Any = None, device: Any = None, group_dst: int | None = None,
     use_batch: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Send the objects to process ``dst``, which has to :func:`recv_object_list` them."""
     processes = _member("send_object_list", group)
     if processes is None:
@@ -133,13 +123,9 @@ def send_object_list(
 
 
 def recv_object_list(
-    object_list: list,
-    src: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_src: int | None = None,
+    object_list: list, src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None,
     use_batch: bool = False,
-) -> int:
+) -> int:  # fmt: skip
     """Put the objects that process ``src`` sends, or whichever does if None, into the list; gives the sender's rank."""
     processes = _member("recv_object_list", group)
     if processes is None:

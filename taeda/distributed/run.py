@@ -64,13 +64,9 @@ def main(args: list[str] | None = None) -> None:
         parser.error("several machines need --master-port")
     count = int(here)
     shared = {
-        "WORLD_SIZE": str(count * int(nodes)),
-        "LOCAL_WORLD_SIZE": here,
-        "GROUP_RANK": str(options.node_rank),
-        "MASTER_ADDR": address,
-        "MASTER_PORT": str(port or _free_port()),
-        "TORCHELASTIC_RUN_ID": options.rdzv_id,
-    }
+        "WORLD_SIZE": str(count * int(nodes)), "LOCAL_WORLD_SIZE": here, "GROUP_RANK": str(options.node_rank),
+        "MASTER_ADDR": address, "MASTER_PORT": str(port or _free_port()), "TORCHELASTIC_RUN_ID": options.rdzv_id,
+    }  # fmt: skip
     if count > 1 and "OMP_NUM_THREADS" not in os.environ:
         shared["OMP_NUM_THREADS"] = "1"
     command = [options.program, *options.arguments]

@@ -1,100 +1,72 @@
 """Probability distributions: sampling, densities, entropies, divergences, transforms and regions."""
 
-from . import constraints, kl, transforms, utils
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .chi2 import Chi2
+# ruff: noqa: I001 - lists of names are paragraphs
+
+import sys
+
+from . import constraints, discrete, distribution, kl, matrices, positive, real, simplex, transforms, utils
 from .constraint_registry import biject_to, transform_to
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .fishersnedecor import FisherSnedecor
-from .gamma import Gamma
-from .generalized_pareto import GeneralizedPareto
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_cauchy import HalfCauchy
-from .half_normal import HalfNormal
-from .independent import Independent
-from .inverse_gamma import InverseGamma
+from .discrete import (
+    Bernoulli, Binomial, Categorical, Geometric, Multinomial, NegativeBinomial, OneHotCategorical,
+    OneHotCategoricalStraightThrough, Poisson,
+)  # fmt: skip
+from .distribution import Distribution, ExponentialFamily, Independent
 from .kl import kl_divergence, register_kl
-from .kumaraswamy import Kumaraswamy
-from .laplace import Laplace
-from .lkj_cholesky import LKJCholesky
-from .log_normal import LogNormal
-from .logistic_normal import LogisticNormal
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
+from .matrices import LKJCholesky, LowRankMultivariateNormal, MultivariateNormal, Wishart
 from .mixture_same_family import MixtureSameFamily
-from .multinomial import Multinomial
-from .multivariate_normal import MultivariateNormal
-from .negative_binomial import NegativeBinomial
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
-from .pareto import Pareto
-from .poisson import Poisson
-from .relaxed_bernoulli import RelaxedBernoulli
-from .relaxed_categorical import RelaxedOneHotCategorical
-from .studentT import StudentT
+from .positive import (
+    Chi2, Exponential, FisherSnedecor, Gamma, HalfCauchy, HalfNormal, InverseGamma, LogNormal, Pareto, StudentT,
+    Weibull,
+)  # fmt: skip
+from .real import Cauchy, GeneralizedPareto, Gumbel, Laplace, Normal, Uniform, VonMises
+from .simplex import (
+    Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy, LogisticNormal, RelaxedBernoulli, RelaxedOneHotCategorical,
+)  # fmt: skip
 from .transformed_distribution import TransformedDistribution
 from .transforms import *  # noqa: F403
-from .uniform import Uniform
-from .von_mises import VonMises
-from .weibull import Weibull
-from .wishart import Wishart
+
+#: PyTorch has a module for each distribution: those modules exist here too, and the classes say that they are theirs.
+_MODULES = {
+    distribution: """
+        exp_family.ExponentialFamily independent.Independent
+    """,
+    real: """
+        cauchy.Cauchy generalized_pareto.GeneralizedPareto gumbel.Gumbel laplace.Laplace normal.Normal
+        uniform.Uniform von_mises.VonMises
+    """,
+    positive: """
+        chi2.Chi2 exponential.Exponential fishersnedecor.FisherSnedecor gamma.Gamma half_cauchy.HalfCauchy
+        half_normal.HalfNormal inverse_gamma.InverseGamma log_normal.LogNormal pareto.Pareto studentT.StudentT
+        weibull.Weibull
+    """,
+    discrete: """
+        bernoulli.Bernoulli binomial.Binomial categorical.Categorical geometric.Geometric
+        multinomial.Multinomial negative_binomial.NegativeBinomial one_hot_categorical.OneHotCategorical
+        one_hot_categorical.OneHotCategoricalStraightThrough poisson.Poisson
+    """,
+    simplex: """
+        beta.Beta continuous_bernoulli.ContinuousBernoulli dirichlet.Dirichlet kumaraswamy.Kumaraswamy
+        logistic_normal.LogisticNormal relaxed_bernoulli.LogitRelaxedBernoulli
+        relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.ExpRelaxedCategorical
+        relaxed_categorical.RelaxedOneHotCategorical
+    """,
+    matrices: """
+        lkj_cholesky.LKJCholesky lowrank_multivariate_normal.LowRankMultivariateNormal
+        multivariate_normal.MultivariateNormal wishart.Wishart
+    """,
+}
+for _module, _names in _MODULES.items():
+    for _name, _class in (entry.split(".") for entry in _names.split()):
+        sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _module
+        getattr(_module, _class).__module__ = f"{__name__}.{_name}"
 
 __all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ContinuousBernoulli",
-    "Dirichlet",
-    "Distribution",
-    "Exponential",
-    "ExponentialFamily",
-    "FisherSnedecor",
-    "Gamma",
-    "GeneralizedPareto",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "InverseGamma",
-    "Kumaraswamy",
-    "LKJCholesky",
-    "Laplace",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "StudentT",
-    "TransformedDistribution",
-    "Uniform",
-    "VonMises",
-    "Weibull",
-    "Wishart",
-    "biject_to",
-    "constraints",
-    "kl_divergence",
-    "register_kl",
-    "transform_to",
-    *transforms.__all__,
-]
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
+    "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric",
+    "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace",
+    "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution",
+    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "kl_divergence", "register_kl",
+    "transform_to", *transforms.__all__,
+]  # fmt: skip

@@ -96,30 +96,16 @@ def _to_interval(constraint: Any, registry: Any) -> Any:
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 
 
-@biject_to.register(constraints.simplex)
-def _biject_to_simplex(constraint: Any) -> Any:
-    return transforms.StickBreakingTransform()
-
-
-@transform_to.register(constraints.simplex)
-def _transform_to_simplex(constraint: Any) -> Any:
-    return transforms.SoftmaxTransform()
-
-
-@transform_to.register(constraints.lower_cholesky)
-def _to_lower_cholesky(constraint: Any) -> Any:
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def _to_positive_definite(constraint: Any) -> Any:
-    return transforms.PositiveDefiniteTransform()
-
-
-@_both(constraints.corr_cholesky)
-def _to_corr_cholesky(constraint: Any, registry: Any) -> Any:
-    return transforms.CorrCholeskyTransform()
+for _registry, _region, _transform in (
+    (biject_to, constraints.simplex, transforms.StickBreakingTransform),
+    (transform_to, constraints.simplex, transforms.SoftmaxTransform),
+    (transform_to, constraints.lower_cholesky, transforms.LowerCholeskyTransform),
+    (transform_to, constraints.positive_definite, transforms.PositiveDefiniteTransform),
+    (transform_to, constraints.positive_semidefinite, transforms.PositiveDefiniteTransform),
+    (biject_to, constraints.corr_cholesky, transforms.CorrCholeskyTransform),
+    (transform_to, constraints.corr_cholesky, transforms.CorrCholeskyTransform),
+):
+    _registry.register(_region, lambda _, transform=_transform: transform())
 
 
 @_both(constraints.cat)

@@ -8,41 +8,15 @@ from typing import Any
 from .. import cat as join
 from .. import linalg
 from .. import stack as pile
+from .utils import formula
 
 __all__ = [
-    "Constraint",
-    "MixtureSameFamilyConstraint",
-    "boolean",
-    "cat",
-    "corr_cholesky",
-    "dependent",
-    "dependent_property",
-    "greater_than",
-    "greater_than_eq",
-    "half_open_interval",
-    "independent",
-    "integer_interval",
-    "interval",
-    "is_dependent",
-    "less_than",
-    "lower_cholesky",
-    "lower_triangular",
-    "multinomial",
-    "nonnegative",
-    "nonnegative_integer",
-    "one_hot",
-    "positive",
-    "positive_definite",
-    "positive_integer",
-    "positive_semidefinite",
-    "real",
-    "real_vector",
-    "simplex",
-    "square",
-    "stack",
-    "symmetric",
-    "unit_interval",
-]
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
+    "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval",
+    "is_dependent", "less_than", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative",
+    "nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer", "positive_semidefinite",
+    "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
+]  # fmt: skip
 
 
 class Constraint:
@@ -145,13 +119,8 @@ class _IndependentConstraint(Constraint):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    is_discrete = formula(lambda self: self.base_constraint.is_discrete)
+    event_dim = formula(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value: Any) -> Any:
         result = self.base_constraint.check(value)
@@ -168,13 +137,8 @@ class MixtureSameFamilyConstraint(Constraint):
         _check_base(base_constraint)
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim
+    is_discrete = formula(lambda self: self.base_constraint.is_discrete)
+    event_dim = formula(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Any) -> Any:
         result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
@@ -368,13 +332,8 @@ class _Cat(Constraint):
             raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
         self.dim = dim
 
-    @property
-    def is_discrete(self) -> bool:
-        return any(c.is_discrete for c in self.cseq)
-
-    @property
-    def event_dim(self) -> int:
-        return max(c.event_dim for c in self.cseq)
+    is_discrete = formula(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = formula(lambda self: max(c.event_dim for c in self.cseq))
 
     def check(self, value: Any) -> Any:
         parts = value.split(self.lengths, self.dim)
@@ -388,9 +347,7 @@ class _Stack(Constraint):
         self.cseq = _check_all(cseq)
         self.dim = dim
 
-    @property
-    def is_discrete(self) -> bool:
-        return any(c.is_discrete for c in self.cseq)
+    is_discrete = formula(lambda self: any(c.is_discrete for c in self.cseq))
 
     @property
     def event_dim(self) -> int:

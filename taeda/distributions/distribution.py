@@ -1,4 +1,4 @@
-"""The base class of probability distributions: shapes, validation, expanding, printing."""
+"""The base classes of probability distributions: shapes, validation, expanding, printing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import sys
 import warnings
 from typing import Any, ClassVar, Self
 
-from .. import no_grad
+from .. import autograd, no_grad
 from .._core import Size, Tensor
 from . import constraints
-from .utils import lazy_property
+from .utils import _sum_rightmost, broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
 
-__all__ = ["Distribution"]
+__all__ = [
+    "Distribution", "ExponentialFamily", "Independent",
+]  # fmt: skip
 
 
 class Distribution:
@@ -30,8 +32,8 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args: bool = __debug__
-    #: Tensors of an instance that have the batch's dimensions, with how many dimensions they have besides. What is not
-    #: named here and in ``arg_constraints`` (with none besides) is kept as it is when a distribution is expanded.
+    #: Tensors of an instance, besides those in ``arg_constraints``, that have the batch's dimensions, with how many
+    #: dimensions they have besides. What is in neither is kept as it is when a distribution is expanded.
     _batched: ClassVar[dict[str, int]] = {}
 
     @staticmethod
@@ -72,15 +74,8 @@ class Distribution:
                 )
 
     # ---- shapes ------------------------------------------------------------------------------------------------------
-    @property
-    def batch_shape(self) -> Size:
-        """The shape of the batch of distributions."""
-        return self._batch_shape
-
-    @property
-    def event_shape(self) -> Size:
-        """The shape of one sample of one of them."""
-        return self._event_shape
+    batch_shape = formula(lambda self: self._batch_shape, "The shape of the batch of distributions.")
+    event_shape = formula(lambda self: self._event_shape, "The shape of one sample of one of them.")
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distribution with the batch's dimensions expanded; no memory is copied.
@@ -94,7 +89,8 @@ class Distribution:
         """
         new = self._get_checked_instance(self._family(), _instance)
         batch_shape = Size(batch_shape)
-        extra = dict.fromkeys(self.arg_constraints, 0) | self._batched
+        regions = self.arg_constraints.items()
+        extra = {name: 0 if constraints.is_dependent(r) else r.event_dim for name, r in regions} | self._batched
         for name, value in vars(self).items():
             if isinstance(value, Tensor) and name in extra:
                 value = value.expand(Size((*batch_shape, *value.shape[value.dim() - extra[name] :])))
@@ -152,10 +148,7 @@ class Distribution:
         """The variance."""
         raise NotImplementedError
 
-    @property
-    def stddev(self) -> Tensor:
-        """The standard deviation."""
-        return self.variance.sqrt()
+    stddev = formula(lambda self: self.variance.sqrt())
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Samples without gradients.
@@ -255,3 +248,134 @@ class Distribution:
         found = [(name, self.__dict__[name]) for name in self.arg_constraints if name in self.__dict__]
         shown = ", ".join(f"{name}: {value if value.numel() == 1 else value.size()}" for name, value in found)
         return f"{type(self).__name__}({shown})"
+
+
+class ExponentialFamily(Distribution):
+    """Densities ``exp(<t(x), theta> - F(theta) + k(x))`` with natural parameters theta and log-normaliser F.
+
+    A subclass gives ``_natural_params``, ``_log_normalizer(*natural_params)`` and ``_mean_carrier_measure``, the mean of
+    k. Entropy and divergence follow from F and its gradient (Nielsen & Nock 2010, "Entropies and cross-entropies of
+    exponential families").
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> float:
+        raise NotImplementedError
+
+    def _normalizer_and_slopes(self) -> tuple[list[Tensor], Tensor, Any]:
+        """Natural parameters, F at them, and its gradient, all differentiable."""
+        natural = [p.detach().requires_grad_() for p in self._natural_params]
+        value = self._log_normalizer(*natural)
+        return natural, value, autograd.grad(value.sum(), natural, create_graph=True)
+
+    def entropy(self) -> Tensor:
+        """``F(theta) - <theta, F'(theta)> - E[k]``."""
+        natural, value, slopes = self._normalizer_and_slopes()
+        result = value - self._mean_carrier_measure
+        for theta, slope in zip(natural, slopes, strict=True):
+            result = result - (theta * slope).reshape((*self._batch_shape, -1)).sum(-1)
+        return result
+
+
+def exactly_one(probs: Any, logits: Any) -> None:
+    """Raise ValueError unless one of the two is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+class ProbsOrLogits(Distribution):
+    """A distribution with ``probs``, or ``logits``, of one event: the other is computed when asked for."""
+
+    arg_constraints: ClassVar[dict] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    _batched: ClassVar[dict[str, int]] = {"_param": 0}
+
+    def _take(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
+        """Set what is given, broadcast with ``others``, which are returned."""
+        exactly_one(probs, logits)
+        self._param, *others = broadcast_all(logits if probs is None else probs, *others)  # type: ignore[assignment]
+        setattr(self, "logits" if probs is None else "probs", self._param)
+        return tuple(others)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._param.new_empty(*args, **kwargs)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    param_shape = formula(lambda self: self._param.shape, "The shape of the parameter that was given.")
+
+
+class Independent(Distribution):
+    """The last dimensions of a batch taken together as one event of independent parts.
+
+    Args:
+        base_distribution: the batch.
+        reinterpreted_batch_ndims: how many of its dimensions.
+    """
+
+    arg_constraints: ClassVar[dict] = {}
+
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ):
+        n = len(base_distribution.batch_shape)
+        if reinterpreted_batch_ndims > n:
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                f"{reinterpreted_batch_ndims} vs {n}"
+            )
+        shape = base_distribution._extended_shape()
+        self.base_dist = base_distribution
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+        n -= reinterpreted_batch_ndims
+        super().__init__(shape[:n], shape[n:], validate_args=validate_args)
+
+    has_rsample = formula(lambda self: self.base_dist.has_rsample)
+
+    @property
+    def has_enumerate_support(self) -> bool:
+        return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        region = self.base_dist.support
+        n = self.reinterpreted_batch_ndims
+        return constraints.independent(region, n) if n else region
+
+    mean = formula(lambda self: self.base_dist.mean)
+    mode = formula(lambda self: self.base_dist.mode)
+    variance = formula(lambda self: self.base_dist.variance)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self) -> Tensor:
+        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"

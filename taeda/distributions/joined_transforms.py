@@ -8,7 +8,7 @@ from typing import Any
 from .._core import Tensor
 from . import constraints
 from .transform import Transform
-from .utils import _sum_rightmost, lazy_property
+from .utils import _sum_rightmost, formula, lazy_property
 
 
 class _Several(Transform):
@@ -21,9 +21,7 @@ class _Several(Transform):
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
-    @property
-    def bijective(self) -> bool:
-        return all(t.bijective for t in self.transforms)
+    bijective = formula(lambda self: all(t.bijective for t in self.transforms))
 
     def _parts(self, x: Tensor) -> Sequence[Tensor]:
         raise NotImplementedError
@@ -47,6 +45,8 @@ class _Several(Transform):
 class CatTransform(_Several):
     """One transform after the other along ``dim``, each over ``lengths`` elements."""
 
+    _arguments = ("transforms", "dim", "lengths")
+
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
     ):
@@ -63,11 +63,6 @@ class CatTransform(_Several):
     def length(self) -> int:
         """The size of ``dim``."""
         return sum(self.lengths)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     def _parts(self, x: Tensor) -> Sequence[Tensor]:
         self._checked(x, self.length)
@@ -95,11 +90,10 @@ class CatTransform(_Several):
 class StackTransform(_Several):
     """One transform for each index of ``dim``."""
 
+    _arguments = ("transforms", "dim")
+
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
         super().__init__(tseq, dim, cache_size)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _parts(self, x: Tensor) -> Sequence[Tensor]:
         self._checked(x, len(self.transforms))
@@ -124,6 +118,7 @@ class StackTransform(_Several):
 class CumulativeDistributionTransform(Transform):
     """The cumulative distribution function of ``distribution``: its samples become uniform."""
 
+    _arguments = ("distribution",)
     bijective = True
     codomain = constraints.unit_interval
     sign = +1
@@ -132,9 +127,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+    domain = formula(lambda self: self.distribution.support)
 
     def _call(self, x: Any) -> Any:
         return self.distribution.cdf(x)
@@ -144,8 +137,3 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         return self.distribution.log_prob(x)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size)

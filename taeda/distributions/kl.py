@@ -14,34 +14,20 @@ from typing import Any
 from .. import full_like, linalg, xlogy
 from .._core import Tensor
 from ..nn.functional import softplus
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_normal import HalfNormal
-from .independent import Independent
-from .laplace import Laplace
-from .lowrank_multivariate_normal import (
+from .discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
+from .distribution import Distribution, ExponentialFamily, Independent
+from .matrices import (
     LowRankMultivariateNormal,
+    MultivariateNormal,
     _batch_lowrank_logdet,
     _batch_lowrank_mahalanobis,
+    _batch_mahalanobis,
+    _half_log_det,
 )
-from .multivariate_normal import MultivariateNormal, _batch_mahalanobis, _half_log_det
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical
-from .pareto import Pareto
-from .poisson import Poisson
+from .positive import Exponential, Gamma, HalfNormal, Pareto
+from .real import Cauchy, Gumbel, Laplace, Normal, Uniform
+from .simplex import Beta, ContinuousBernoulli, Dirichlet
 from .transformed_distribution import TransformedDistribution
-from .uniform import Uniform
 from .utils import _sum_rightmost, euler_constant
 
 __all__ = ["kl_divergence", "register_kl"]

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from .. import no_grad
 from .._core import Tensor
 from . import constraints
-from .categorical import Categorical
+from .discrete import Categorical
 from .distribution import Distribution
+from .utils import formula
 
 __all__ = ["MixtureSameFamily"]
 
@@ -19,17 +20,13 @@ class MixtureSameFamily(Distribution):
     Args:
         mixture_distribution: Categorical over ``k``, with a batch shape that fits that of the components.
         component_distribution: a batch whose last dimension is ``k``.
-        validate_args: see :class:`Distribution`.
     """
 
     arg_constraints: ClassVar[dict] = {}
     has_rsample = False
 
     def __init__(
-        self,
-        mixture_distribution: Categorical,
-        component_distribution: Distribution,
-        validate_args: bool | None = None,
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
@@ -61,15 +58,8 @@ class MixtureSameFamily(Distribution):
     def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """Which component."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Distribution:
-        """The components."""
-        return self._component_distribution
+    mixture_distribution = formula(lambda self: self._mixture_distribution, "Which component.")
+    component_distribution = formula(lambda self: self._component_distribution, "The components.")
 
     def _average(self, values: Tensor) -> Tensor:
         """The mean over the components of what has their shape."""
@@ -77,9 +67,7 @@ class MixtureSameFamily(Distribution):
         probs = probs.reshape((*probs.shape, *[1] * self._event_ndims))
         return (probs * values).sum(-1 - self._event_ndims)
 
-    @property
-    def mean(self) -> Tensor:
-        return self._average(self._component_distribution.mean)
+    mean = formula(lambda self: self._average(self._component_distribution.mean))
 
     @property
     def variance(self) -> Tensor:

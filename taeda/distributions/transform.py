@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import Size
 from . import constraints
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, formula
 
 
 class Transform:
@@ -23,6 +23,8 @@ class Transform:
     bijective: Any = False
     domain: Any
     codomain: Any
+    #: Of a class with a constructor of its own: the attributes that are its arguments.
+    _arguments: tuple[str, ...]
 
     def __init__(self, cache_size: int = 0):
         if cache_size not in (0, 1):
@@ -59,9 +61,12 @@ class Transform:
         """The same transform with another cache."""
         if self._cache_size == cache_size:
             return self
-        if type(self).__init__ is not Transform.__init__:
+        if type(self).__init__ is Transform.__init__:
+            return type(self)(cache_size=cache_size)
+        made = next((c for c in type(self).__mro__ if "_arguments" in vars(c)), None)
+        if made is None:
             raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
-        return type(self)(cache_size=cache_size)
+        return made(*(getattr(self, name) for name in self._arguments), cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -132,25 +137,11 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict:
         return self.__dict__
 
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
-        return self._inv.codomain
-
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> Any:
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
+    domain = constraints.dependent_property(lambda self: self._inv.codomain, is_discrete=False)
+    codomain = constraints.dependent_property(lambda self: self._inv.domain, is_discrete=False)
+    bijective = formula(lambda self: self._inv.bijective)
+    sign = formula(lambda self: self._inv.sign)
+    inv = formula(lambda self: self._inv)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self._inv.with_cache(cache_size).inv
@@ -190,6 +181,8 @@ class ComposeTransform(Transform):
         cache_size: of each.
     """
 
+    _arguments = ("parts",)
+
     def __init__(self, parts: list[Transform], cache_size: int = 0):
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else parts
@@ -217,13 +210,8 @@ class ComposeTransform(Transform):
             event_dim = max(event_dim + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
         return _widened(self.parts[-1].codomain, event_dim)
 
-    @property
-    def bijective(self) -> bool:
-        return all(part.bijective for part in self.parts)
-
-    @property
-    def sign(self) -> Any:
-        return math.prod((part.sign for part in self.parts), start=1)
+    bijective = formula(lambda self: all(part.bijective for part in self.parts))
+    sign = formula(lambda self: math.prod((part.sign for part in self.parts), start=1))
 
     @property
     def inv(self) -> Transform:
@@ -233,9 +221,6 @@ class ComposeTransform(Transform):
             self._inv = weakref.ref(inverse)
             inverse._inv = weakref.ref(self)
         return inverse
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Any) -> Any:
         for part in self.parts:
@@ -273,15 +258,12 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """``base_transform`` with events of more dimensions, over which the Jacobian's logarithm is summed."""
 
+    _arguments = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0):
         super().__init__(cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -291,13 +273,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> Any:
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective = formula(lambda self: self.base_transform.bijective)
+    sign = formula(lambda self: self.base_transform.sign)
 
     def _call(self, x: Any) -> Any:
         _need_dimensions(x.shape, self.domain.event_dim)
@@ -328,6 +305,7 @@ def _need_dimensions(shape: Any, n: int) -> None:
 class ReshapeTransform(Transform):
     """Another shape for the last dimensions."""
 
+    _arguments = ("in_shape", "out_shape")
     bijective = True
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0):
@@ -340,16 +318,11 @@ class ReshapeTransform(Transform):
                 f"{tuple(self.out_shape)}"
             )
 
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.in_shape))
+    domain = constraints.dependent_property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
 
     @constraints.dependent_property
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
     def _call(self, x: Any) -> Any:
         return x.reshape((*x.shape[: x.dim() - len(self.in_shape)], *self.out_shape))

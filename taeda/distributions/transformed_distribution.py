@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 from .. import no_grad
 from .._core import Tensor
 from . import constraints
-from .distribution import Distribution
-from .independent import Independent
+from .distribution import Distribution, Independent
 from .transforms import ComposeTransform, Transform
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, formula
 
 __all__ = ["TransformedDistribution"]
 
@@ -21,7 +20,6 @@ class TransformedDistribution(Distribution):
     Args:
         base_distribution: of ``x``.
         transforms: a transform, or a list of them, in the order in which they are applied.
-        validate_args: see :class:`Distribution`.
     Raises:
         ValueError: these are no transforms, or the distribution has too few dimensions for them.
     """
@@ -62,9 +60,7 @@ class TransformedDistribution(Distribution):
         missing = len(self._event_shape) - region.event_dim
         return constraints.independent(region, missing) if missing > 0 else region
 
-    @property
-    def has_rsample(self) -> Any:
-        return self.base_dist.has_rsample
+    has_rsample = formula(lambda self: self.base_dist.has_rsample)
 
     def _transformed(self, x: Tensor) -> Tensor:
         for transform in self.transforms:

@@ -22,30 +22,14 @@ from .transform import (  # noqa: F401 (programs ask this module for _InverseTra
     _widened,
     identity_transform,
 )
-from .utils import _sum_rightmost, broadcast_all, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import _sum_rightmost, broadcast_all, formula, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "CatTransform",
-    "ComposeTransform",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
-    "ExpTransform",
-    "IndependentTransform",
-    "LowerCholeskyTransform",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-    "TanhTransform",
-    "Transform",
-    "identity_transform",
-]
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform",
+]  # fmt: skip
 
 
 # ---- of each element -------------------------------------------------------------------------------------------------
@@ -70,6 +54,7 @@ class ExpTransform(_Plain):
 class PowerTransform(Transform):
     """``x ** exponent`` of positive numbers."""
 
+    _arguments = ("exponent",)
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
@@ -77,9 +62,6 @@ class PowerTransform(Transform):
     def __init__(self, exponent: Any, cache_size: int = 0):
         super().__init__(cache_size)
         (self.exponent,) = broadcast_all(exponent)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
 
     @lazy_property
     def sign(self) -> Any:
@@ -201,6 +183,7 @@ class AffineTransform(Transform):
         cache_size: see :class:`Transform`.
     """
 
+    _arguments = ("loc", "scale", "_event_dim")
     bijective = True
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0):
@@ -209,20 +192,10 @@ class AffineTransform(Transform):
         self.scale = scale
         self._event_dim = event_dim
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
-
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
-        return _widened(constraints.real, self._event_dim)
+    event_dim = formula(lambda self: self._event_dim)
+    domain = constraints.dependent_property(lambda self: _widened(constraints.real, self._event_dim), is_discrete=False)
 
     codomain = domain
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AffineTransform) and _same(self.loc, other.loc) and _same(self.scale, other.scale)

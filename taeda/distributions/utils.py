@@ -12,15 +12,9 @@ from .._core import Size, Tensor
 euler_constant = 0.57721566490153286060
 
 __all__ = [
-    "broadcast_all",
-    "clamp_probs",
-    "euler_constant",
-    "lazy_property",
-    "logits_to_probs",
-    "probs_to_logits",
-    "tril_matrix_to_vec",
-    "vec_to_tril_matrix",
-]
+    "broadcast_all", "clamp_probs", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",
+    "tril_matrix_to_vec", "vec_to_tril_matrix",
+]  # fmt: skip
 
 
 def _is_tensor(x: Any) -> bool:
@@ -64,6 +58,23 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Log-odds of probabilities (``is_binary``), or their logarithms."""
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
+
+
+class formula(property):
+    """A property that is one expression. It takes its documentation from the base class, unless it is given.
+
+    Args:
+        fget: from the instance to the value.
+        doc: what the value is.
+    """
+
+    def __init__(self, fget: Callable[[Any], Any], doc: str | None = None):
+        super().__init__(fget)
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if self.__doc__ is None:
+            self.__doc__ = getattr(getattr(super(owner, owner), name, None), "__doc__", None)
 
 
 class lazy_property:

@@ -5,17 +5,6 @@ from .transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, line
 from .vmap import vmap
 
 __all__ = [
-    "functional_call",
-    "functionalize",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "replace_all_batch_norm_modules_",
-    "stack_module_state",
-    "vjp",
-    "vmap",
-]
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
+]  # fmt: skip

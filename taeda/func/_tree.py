@@ -1,48 +1,10 @@
-"""Nested tuples, lists and dicts as flat lists of leaves and back."""
+"""Prefixes of trees: what ``in_dims`` and ``out_dims`` are of arguments and results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-
-def flatten(x: Any) -> tuple[list, Any]:
-    """The leaves of ``x`` in order, and its structure."""
-    leaves: list = []
-    return leaves, _walk(x, leaves)
-
-
-def _walk(x: Any, leaves: list) -> Any:
-    if isinstance(x, (tuple, list)):
-        return type(x), [_walk(item, leaves) for item in x]
-    if isinstance(x, dict):
-        return type(x), [(key, _walk(item, leaves)) for key, item in x.items()]
-    leaves.append(x)
-    return None
-
-
-def unflatten(leaves: Any, structure: Any) -> Any:
-    """A nested structure with ``leaves`` in place of its own."""
-    return _build(iter(leaves), structure)
-
-
-def _build(leaves: Any, structure: Any) -> Any:
-    if structure is None:
-        return next(leaves)
-    kind, children = structure
-    if issubclass(kind, dict):
-        items = [(key, _build(leaves, child)) for key, child in children]
-        made = kind() if kind.__init__ is dict.__init__ or kind.__name__ == "OrderedDict" else dict()
-        made.update(items)
-        return made
-    items = [_build(leaves, child) for child in children]
-    return kind(*items) if hasattr(kind, "_fields") else kind(items)
-
-
-def map_leaves(function: Callable, x: Any) -> Any:
-    """``x`` with ``function`` applied to every leaf."""
-    leaves, structure = flatten(x)
-    return unflatten([function(leaf) for leaf in leaves], structure)
+from ..utils._pytree import tree_leaves
 
 
 def broadcast(prefix: Any, x: Any, what: str) -> list:
@@ -70,7 +32,7 @@ def _spread(prefix: Any, x: Any, found: list, what: str) -> None:
     elif isinstance(prefix, (tuple, list, dict)):
         raise ValueError(f"{what}: its structure {_describe(prefix)} does not fit {_describe(x)}")
     else:
-        found.extend([prefix] * len(flatten(x)[0]))
+        found.extend([prefix] * len(tree_leaves(x)))
 
 
 def _describe(x: Any) -> str:

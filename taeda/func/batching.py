@@ -17,7 +17,7 @@ from .._core import REQUIRED, Tensor
 from .._core import tensor as core
 from ..ops.joining import stack
 from ..ops.table import OPS, asked_for
-from ._tree import flatten, map_leaves
+from ..utils._pytree import tree_leaves, tree_map
 from .vmap import VmapMode, modes
 
 RULES: dict[str, Callable] = {}  # by the name of an op
@@ -59,10 +59,10 @@ def run(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
         made = _random(mode, op, args, kwargs)
         if made is not NotImplemented:
             return made
-    if not any(mode.holds(x) for x in flatten((args, kwargs))[0]):
+    if not any(mode.holds(x) for x in tree_leaves((args, kwargs))):
         return op(*args, **kwargs)
     if mode.shared:
-        args, kwargs = map_leaves(mode.apart, (args, kwargs))
+        args, kwargs = tree_map(mode.apart, (args, kwargs))
     if "out" in kwargs and "out" not in op.params:
         raise RuntimeError(f"vmap: {op.name}() with out= is not supported: assign the result instead")
     call = Call(mode, op, _bind(op, args, kwargs))
@@ -91,7 +91,7 @@ class Call:
     def only(self, *names: str) -> bool:
         """Whether no argument but ``names`` is batched."""
         return not any(
-            self.mode.holds(x) for n, value in self.values.items() if n not in names for x in flatten(value)[0]
+            self.mode.holds(x) for n, value in self.values.items() if n not in names for x in tree_leaves(value)
         )
 
     def __call__(self, **changes: Any) -> Any:
@@ -165,7 +165,7 @@ def _in_place(call: Call, function: Callable | None) -> Any:
     name = call.op.params[0]
     target = call[name]
     if not call.held(name):
-        others = [n for n in call.op.params[1:] if any(call.mode.holds(x) for x in flatten(call[n])[0])]
+        others = [n for n in call.op.params[1:] if any(call.mode.holds(x) for x in tree_leaves(call[n]))]
         raise RuntimeError(
             f"vmap: inplace {call.op.name}(self, *extra_args) is not possible because there exists a Tensor `{others[0]}` in "
             f"extra_args that has more elements than `self`. This happened due to `{others[0]}` being vmapped over but `self` "

@@ -8,18 +8,13 @@ from typing import Any
 
 from .._core import Tensor
 from ..ops.joining import stack
-from ._tree import flatten, map_leaves
+from ..utils._pytree import tree_leaves, tree_map
 
 
 def functional_call(
-    module: Any,
-    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
-    args: Any = None,
-    kwargs: dict[str, Any] | None = None,
-    *,
-    tie_weights: bool = True,
-    strict: bool = False,
-) -> Any:
+    module: Any, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]], args: Any = None,
+    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
     """``module(*args, **kwargs)`` with other tensors in place of its parameters and buffers.
 
     Args:
@@ -85,9 +80,9 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        given = map_leaves(lambda x: x.clone() if isinstance(x, Tensor) else x, (args, kwargs))
+        given = tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, (args, kwargs))
         out = func(*given[0], **given[1])
-        before, after = flatten((args, kwargs))[0], flatten(given)[0]
+        before, after = tree_leaves((args, kwargs)), tree_leaves(given)
         for x, y in zip(before, after, strict=True):
             if isinstance(x, Tensor) and y._version:
                 x.copy_(y)

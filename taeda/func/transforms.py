@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._tree import flatten, map_leaves, unflatten
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .vmap import Batched, is_batched, vmap, vmap_modes
 
 # ---- inputs of one's own ------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class _recording:
 
 
 def _tensors(x: Any, name: str, what: str) -> tuple[list, Any]:
-    leaves, structure = flatten(x)
+    leaves, structure = tree_flatten(x)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(
@@ -141,7 +141,7 @@ def _split_aux(out: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
 
 def _settle(inputs: _Inputs, x: Any) -> Any:
     """Results as the caller gets them: with their graph if it is needed outside, else without."""
-    return map_leaves(
+    return tree_map(
         lambda t: t.detach() if isinstance(t, Tensor) and t.requires_grad and not inputs.needs_graph([t]) else t, x
     )
 
@@ -172,10 +172,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @functools.wraps(func)
     def both(*args, **kwargs):
         positions, chosen = _chosen(args, argnums, "grad")
-        leaves, structure = flatten(chosen)
+        leaves, structure = tree_flatten(chosen)
         inputs = _Inputs(leaves, "grad")
         with _recording():
-            out = func(*_replace(args, positions, argnums, unflatten(inputs.given, structure)), **kwargs)
+            out = func(*_replace(args, positions, argnums, tree_unflatten(inputs.given, structure)), **kwargs)
             out, aux = _split_aux(out, has_aux, "grad")
         if not isinstance(out, Tensor):
             raise RuntimeError(
@@ -191,7 +191,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         with _recording(create):
             made = inputs.gradients([out], [_ones(out)], create, create)
         value = out if create else out.detach()
-        return unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
+        return tree_unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
 
     return both
 
@@ -212,15 +212,15 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
-    leaves, structure = flatten(primals)
+    leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
     with _recording():
-        out, aux = _split_aux(func(*unflatten(inputs.given, structure)), has_aux, name)
+        out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
     outputs, shape = _tensors(out, name, "the output of f")
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
-        flat, given_shape = flatten(given)
+        flat, given_shape = tree_flatten(given)
         if given_shape != shape and not (len(flat) == len(outputs) == 1):
             raise RuntimeError(
                 f"{name}: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function."
@@ -234,7 +234,7 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
         create = _core.is_grad_enabled() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
         with _recording(create):
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
-        return unflatten(made, structure)
+        return tree_unflatten(made, structure)
 
     return _settle(inputs, out), pull, _settle(inputs, aux), inputs
 
@@ -267,10 +267,10 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         raise RuntimeError(
             f"{name}(f, primals, tangents): Expected primals to be a non-empty tuple. E.g. it should be valid to call f(*primals). Got {type(primals).__name__}"
         )
-    leaves, structure = flatten(primals)
+    leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
     with _recording():
-        out, aux = _split_aux(func(*unflatten(inputs.given, structure)), has_aux, name)
+        out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
         if strict and not all(o.requires_grad for o in outputs):
             raise RuntimeError(
@@ -282,7 +282,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
     weights.outer = inputs.outer
 
     def push(*tangents: Any) -> Any:
-        flat, tangent_shape = flatten(tangents)
+        flat, tangent_shape = tree_flatten(tangents)
         if tangent_shape != structure:
             raise RuntimeError(
                 f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be."
@@ -296,7 +296,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         create = _core.is_grad_enabled() and weights.needs_graph(back, flat)
         with _recording(create):
             made = weights.gradients(back, flat, True, create)
-        return unflatten(made, shape)
+        return tree_unflatten(made, shape)
 
     return _settle(inputs, out), push, _settle(inputs, aux)
 
@@ -319,13 +319,9 @@ def _basis(tensors: list) -> list[list[Tensor]]:
 
 
 def jacrev(
-    func: Callable,
-    argnums: int | tuple[int, ...] = 0,
-    *,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
+    func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
-) -> Callable:
+) -> Callable:  # fmt: skip
     """A function that gives the Jacobian of ``func``, by one vjp per element of the output, batched.
 
     Args:
@@ -349,20 +345,20 @@ def jacrev(
             return func(*_replace(args, positions, argnums, values))
 
         out, pull, aux, _inputs = _vjp(of_chosen, (chosen,), has_aux, "jacrev")
-        outputs, shape = flatten(out)
+        outputs, shape = tree_flatten(out)
         if not outputs:
             raise RuntimeError("jacrev: Expected the output of f to have at least one Tensor")
-        basis = unflatten(_basis(outputs), shape)
+        basis = tree_unflatten(_basis(outputs), shape)
         rows = vmap(lambda c: pull(c)[0], chunk_size=chunk_size)(basis)
-        columns, in_shape = flatten(rows)
+        columns, in_shape = tree_flatten(rows)
         parts = []
         start = 0
         for o in outputs:
             n = o.numel()
             part = [c[start : start + n].reshape((*o.shape, *c.shape[1:])) for c in columns]
-            parts.append(unflatten(part, in_shape))
+            parts.append(tree_unflatten(part, in_shape))
             start += n
-        made = unflatten(parts, shape)
+        made = tree_unflatten(parts, shape)
         return (made, aux) if has_aux else made
 
     return jacobian
@@ -382,9 +378,11 @@ def jacfwd(
             return func(*_replace(args, positions, argnums, values))
 
         out, push, aux = _linear(of_chosen, (chosen,), has_aux, False, "jacfwd")
-        inputs, in_shape = flatten(chosen)
-        outputs, shape = flatten(out)
-        columns, _ = flatten(vmap(lambda t: push(t), randomness=randomness)(unflatten(_basis(inputs), in_shape)))
+        inputs, in_shape = tree_flatten(chosen)
+        outputs, shape = tree_flatten(out)
+        columns, _ = tree_flatten(
+            vmap(lambda t: push(t), randomness=randomness)(tree_unflatten(_basis(inputs), in_shape))
+        )
         parts = []
         for o, column in zip(outputs, columns, strict=True):
             row, start = [], 0
@@ -392,8 +390,8 @@ def jacfwd(
                 n = x.numel()
                 row.append(column[start : start + n].movedim(0, -1).reshape((*o.shape, *x.shape)))
                 start += n
-            parts.append(unflatten(row, in_shape))
-        made = unflatten(parts, shape)
+            parts.append(tree_unflatten(row, in_shape))
+        made = tree_unflatten(parts, shape)
         return (made, aux) if has_aux else made
 
     return jacobian

@@ -15,7 +15,8 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops.joining import cat, stack
-from ._tree import broadcast, flatten, map_leaves, unflatten
+from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from ._tree import broadcast
 
 
 class Batched(Tensor):
@@ -188,10 +189,10 @@ class VmapMode:
         """One value per example."""
         if self.holds(x):
             return list(x.physical.unbind(0))
-        if isinstance(x, (tuple, list)) and any(self.holds(i) for i in flatten(x)[0]):
-            leaves, structure = flatten(x)
+        if isinstance(x, (tuple, list)) and any(self.holds(i) for i in tree_leaves(x)):
+            leaves, structure = tree_flatten(x)
             columns = [self.slices(leaf) for leaf in leaves]
-            return [unflatten(row, structure) for row in zip(*columns, strict=True)]
+            return [tree_unflatten(row, structure) for row in zip(*columns, strict=True)]
         return [x] * self.size
 
     def end(self) -> None:
@@ -219,21 +220,21 @@ class VmapMode:
 
     def apply_function(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """A custom Function: by its own ``vmap``, else example by example."""
-        if not any(self.holds(x) for x in flatten((args, kwargs))[0]):
+        if not any(self.holds(x) for x in tree_leaves((args, kwargs))):
             return self.below(functools.partial(function.apply, *args, **kwargs))
         if self.shared:
-            args, kwargs = map_leaves(self.apart, (args, kwargs))
+            args, kwargs = tree_map(self.apart, (args, kwargs))
         if "vmap" in vars(function):
             in_dims = tuple(0 if self.holds(x) else None for x in args)
             plain = [x.physical if self.holds(x) else x for x in args]
             info = VmapInfo(self.size, self.randomness)
             out, dims = self.below(lambda: function.vmap(info, in_dims, *plain, **kwargs))
-            leaves, structure = flatten(out)
+            leaves, structure = tree_flatten(out)
             wrapped = [
                 x if dim is None or not isinstance(x, Tensor) else self.wrap(self.below(x.movedim, dim, 0))
                 for x, dim in zip(leaves, broadcast(dims, out, f"{function.__name__}.vmap: out_dims"), strict=True)
             ]
-            return unflatten(wrapped, structure)
+            return tree_unflatten(wrapped, structure)
         return self.below(self.loop, functools.partial(function.apply, **kwargs), args)
 
     def loop(self, function: Callable, args: tuple) -> Any:
@@ -242,9 +243,9 @@ class VmapMode:
         results = [function(*row) for row in zip(*columns, strict=True)]
         if not results:
             raise RuntimeError(f"vmap: no rule for {getattr(function, '__name__', function)} over a batch of size 0")
-        leaves = [flatten(r)[0] for r in results]
-        structure = flatten(results[0])[1]
-        return unflatten([self.join(list(column)) for column in zip(*leaves, strict=True)], structure)
+        leaves = [tree_leaves(r) for r in results]
+        structure = tree_flatten(results[0])[1]
+        return tree_unflatten([self.join(list(column)) for column in zip(*leaves, strict=True)], structure)
 
     def join(self, column: list) -> Any:
         if isinstance(column[0], Tensor):
@@ -400,12 +401,7 @@ def _as_one(g: Tensor | None, t: Tensor) -> Tensor:
 
 
 def vmap(
-    func: Callable,
-    in_dims: Any = 0,
-    out_dims: Any = 0,
-    randomness: str = "error",
-    *,
-    chunk_size: int | None = None,
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable:
     """``func`` mapped over a dimension of its arguments.
 
@@ -442,8 +438,8 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     what = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`"
-    dims = broadcast(in_dims, args, what) + [0] * len(flatten(kwargs)[0])
-    leaves, structure = flatten((args, kwargs))
+    dims = broadcast(in_dims, args, what) + [0] * len(tree_leaves(kwargs))
+    leaves, structure = tree_flatten((args, kwargs))
     if not leaves:
         raise ValueError(
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs."
@@ -482,7 +478,7 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
 def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: Any, randomness: str, size: int) -> Any:
     mode = VmapMode(size, randomness)
     inputs = [x if dim is None else mode.wrap(x.movedim(dim, 0)) for x, dim in zip(leaves, dims, strict=True)]
-    args, kwargs = unflatten(inputs, structure)
+    args, kwargs = tree_unflatten(inputs, structure)
     inputs.clear()
     with modes([*_core.mode_stack(), mode]):
         out = func(*args, **kwargs)
@@ -490,12 +486,12 @@ def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: 
     made = [_unwrap(mode, func, x, place) for x, place in zip(results, places, strict=True)]
     del args, kwargs, out, results
     mode.end()
-    return unflatten(made, shape)
+    return tree_unflatten(made, shape)
 
 
 def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
     name = getattr(func, "__name__", str(func))
-    results, structure = flatten(out)
+    results, structure = tree_flatten(out)
     for x in results:
         if not isinstance(x, Tensor):
             raise ValueError(
@@ -542,7 +538,7 @@ def _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_
         stop = min(start + chunk_size, size)
         some = [x if dim is None else x.narrow(dim, start, stop - start) for x, dim in zip(leaves, dims, strict=True)]
         parts.append(_mapped(func, some, structure, dims, out_dims, randomness, stop - start))
-    flat = [flatten(part) for part in parts]
+    flat = [tree_flatten(part) for part in parts]
     if isinstance(out_dims, tuple) and not isinstance(parts[0], (tuple, list, dict)):
         (out_dims,) = out_dims
     places = broadcast(out_dims, parts[0], "vmap: out_dims")
@@ -550,4 +546,4 @@ def _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_
         column[0] if place is None else cat(list(column), place)
         for column, place in zip(zip(*[f[0] for f in flat], strict=True), places, strict=True)
     ]
-    return unflatten(joined, flat[0][1])
+    return tree_unflatten(joined, flat[0][1])

@@ -11,18 +11,9 @@ from .. import nn
 from .._refuse import refused_class, refused_function
 
 __all__ = [
-    "CodeGen",
-    "Graph",
-    "GraphModule",
-    "Interpreter",
-    "Node",
-    "Proxy",
-    "Tracer",
-    "Transformer",
-    "replace_pattern",
-    "symbolic_trace",
-    "wrap",
-]
+    "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "replace_pattern",
+    "symbolic_trace", "wrap",
+]  # fmt: skip
 
 _WHY = "there is no symbolic tracing. To look inside a model use forward hooks (Module.register_forward_hook)"
 

@@ -19,19 +19,11 @@ from .options import options
 from .pickling import Constructor, PicklingError, Reader, UnpicklingError, Writer, check_key, find_allowed
 
 _STORAGE_NAMES = {
-    "float64": "DoubleStorage",
-    "float32": "FloatStorage",
-    "float16": "HalfStorage",
-    "bfloat16": "BFloat16Storage",
-    "int64": "LongStorage",
-    "int32": "IntStorage",
-    "int16": "ShortStorage",
-    "int8": "CharStorage",
-    "uint8": "ByteStorage",
-    "bool": "BoolStorage",
-    "complex64": "ComplexFloatStorage",
+    "float64": "DoubleStorage", "float32": "FloatStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
+    "int64": "LongStorage", "int32": "IntStorage", "int16": "ShortStorage", "int8": "CharStorage",
+    "uint8": "ByteStorage", "bool": "BoolStorage", "complex64": "ComplexFloatStorage",
     "complex128": "ComplexDoubleStorage",
-}
+}  # fmt: skip
 
 _ADVICE = (
     "If you trust it, allow it with taeda.serialization.add_safe_globals, or the whole file with weights_only=False, "
@@ -388,14 +380,9 @@ def _swap_bytes(storage: Any, dtype: Any) -> None:
 
 # ---- load ------------------------------------------------------------------------------------------------------------
 def load(
-    f: Any,
-    map_location: Any = None,
-    pickle_module: Any = None,
-    *,
-    weights_only: bool | None = None,
-    mmap: bool | None = None,
-    **pickle_load_args: Any,
-) -> Any:
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
+    mmap: bool | None = None, **pickle_load_args: Any,
+) -> Any:  # fmt: skip
     """Load what ``save`` of taeda or PyTorch wrote: tensors, numbers, strings and containers of them.
 
     Code in a file is not run unless ``weights_only=False`` says so: names in it are looked up in a list of what builds data,
@@ -604,13 +591,9 @@ def _is_parameter(x: Tensor) -> bool:
 
 
 def save(
-    obj: Any,
-    f: Any,
-    pickle_module: Any = None,
-    pickle_protocol: int = 2,
-    _use_new_zipfile_serialization: bool = True,
+    obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write tensors, numbers, strings and containers of them in PyTorch's format, which its ``load`` reads too.
 
     Tensors that share memory share it when they are loaded. A path is replaced all at once, when everything is written.

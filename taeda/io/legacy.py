@@ -84,11 +84,7 @@ def save_legacy(obj: Any, file: Any) -> None:
     """Write ``obj`` to an open file."""
     saver = Saver(legacy=True)
     pickled = Writer(saver.special).dump(obj)
-    info = {
-        "protocol_version": _PROTOCOL,
-        "little_endian": True,
-        "type_sizes": {"short": 2, "int": 4, "long": 4},
-    }
+    info = {"protocol_version": _PROTOCOL, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
     plain = [_MAGIC, _PROTOCOL, info]
     for head in plain:
         file.write(Writer(_nothing_special).dump(head))

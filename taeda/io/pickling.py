@@ -51,13 +51,7 @@ class Reader:
         start: where it begins. After :meth:`load`, ``position`` is where it ended.
     """
 
-    def __init__(
-        self,
-        data: bytes,
-        find: Callable[[str, str], Any],
-        persistent: Callable[[Any], Any],
-        start: int = 0,
-    ):
+    def __init__(self, data: bytes, find: Callable[[str, str], Any], persistent: Callable[[Any], Any], start: int = 0):
         self.data = data
         self.find = find
         self.persistent = persistent
@@ -592,20 +586,10 @@ def _bytearray(writer: Writer, x: bytearray) -> None:
 
 
 _SIMPLE: dict[type, Callable] = {
-    type(None): _constant(b"N"),
-    bool: _bool,
-    int: Writer._int,
-    float: _float,
-    complex: _complex,
-    str: Writer._str,
-    bytes: Writer._bytes,
-    bytearray: _bytearray,
-}
+    type(None): _constant(b"N"), bool: _bool, int: Writer._int, float: _float, complex: _complex, str: Writer._str,
+    bytes: Writer._bytes, bytearray: _bytearray,
+}  # fmt: skip
 _CONTAINERS: dict[type, Callable] = {
-    tuple: Writer._tuple,
-    list: Writer._list,
-    dict: Writer._dict,
-    OrderedDict: Writer._ordered_dict,
-    set: Writer._set,
+    tuple: Writer._tuple, list: Writer._list, dict: Writer._dict, OrderedDict: Writer._ordered_dict, set: Writer._set,
     frozenset: Writer._set,
-}
+}  # fmt: skip

@@ -18,26 +18,11 @@ from .archive import atomic_write
 
 #: The format's dtypes, the least aligned first.
 _NAMES = {
-    "bool": "BOOL",
-    "uint8": "U8",
-    "int8": "I8",
-    "float8_e5m2": "F8_E5M2",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e8m0fnu": "F8_E8M0",
-    "float8_e4m3fnuz": "F8_E4M3FNUZ",
-    "float8_e5m2fnuz": "F8_E5M2FNUZ",
-    "int16": "I16",
-    "uint16": "U16",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "int32": "I32",
-    "uint32": "U32",
-    "float32": "F32",
-    "complex64": "C64",
-    "float64": "F64",
-    "int64": "I64",
-    "uint64": "U64",
-}
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "float8_e5m2": "F8_E5M2", "float8_e4m3fn": "F8_E4M3",
+    "float8_e8m0fnu": "F8_E8M0", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "int16": "I16",
+    "uint16": "U16", "float16": "F16", "bfloat16": "BF16", "int32": "I32", "uint32": "U32", "float32": "F32",
+    "complex64": "C64", "float64": "F64", "int64": "I64", "uint64": "U64",
+}  # fmt: skip
 _RANK = {name: i for i, name in enumerate(_NAMES)}
 _DTYPES = {theirs: _core.dtype_by_name(ours) for ours, theirs in _NAMES.items()}
 _MAX_HEADER = 100_000_000  # as the format's own library

@@ -16,40 +16,12 @@ from .. import nn
 from .._refuse import refuse, refused_class, refused_function
 
 __all__ = [
-    "Attribute",
-    "CompilationUnit",
-    "Error",
-    "Final",
-    "Future",
-    "ScriptFunction",
-    "ScriptModule",
-    "annotate",
-    "enable_onednn_fusion",
-    "export",
-    "fork",
-    "freeze",
-    "fuser",
-    "ignore",
-    "interface",
-    "is_scripting",
-    "is_tracing",
-    "isinstance",
-    "load",
-    "onednn_fusion_enabled",
-    "optimize_for_inference",
-    "optimized_execution",
-    "run_frozen_optimizations",
-    "save",
-    "script",
-    "script_if_tracing",
-    "script_method",
-    "set_fusion_strategy",
-    "strict_fusion",
-    "trace",
-    "trace_module",
-    "unused",
-    "wait",
-]
+    "Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate",
+    "enable_onednn_fusion", "export", "fork", "freeze", "fuser", "ignore", "interface", "is_scripting", "is_tracing",
+    "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution",
+    "run_frozen_optimizations", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy",
+    "strict_fusion", "trace", "trace_module", "unused", "wait",
+]  # fmt: skip
 
 T = TypeVar("T")
 _WHY = "there is no TorchScript here: the Python code runs as it is. Save a state_dict with taeda.save"
@@ -89,16 +61,9 @@ def script(
 
 
 def trace(
-    func: T,
-    example_inputs: Any = None,
-    optimize: Any = None,
-    check_trace: bool = True,
-    check_inputs: Any = None,
-    check_tolerance: float = 1e-5,
-    strict: bool = True,
-    *args: Any,
-    **kwargs: Any,
-) -> T:
+    func: T, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, *args: Any, **kwargs: Any,
+) -> T:  # fmt: skip
     """Gives ``func`` back: unlike a trace, it keeps its control flow."""
     return func
 

@@ -95,20 +95,9 @@ class _Tiles:
                 f.store(f.offset(c, I.index * c_m + J.index * self.item), fold(sums))
 
     def add_product(
-        self,
-        first: Value,
-        c: Value,
-        c_m: Value,
-        a: Value,
-        a_m: Value,
-        a_k: Value,
-        m: Value,
-        depth: Value,
-        b: Value,
-        b_k: Value,
-        n: Value,
-        room: Value,
-    ) -> None:
+        self, first: Value, c: Value, c_m: Value, a: Value, a_m: Value, a_k: Value, m: Value, depth: Value, b: Value,
+        b_k: Value, n: Value, room: Value,
+    ) -> None:  # fmt: skip
         """``c += a @ b`` (``c = a @ b`` where ``first``) for rows of ``b`` as they lie in memory."""
         f = self.f
         in_place = f.vector_bytes > 16  # elsewhere the tiles cannot read a short panel without reading past it
@@ -230,14 +219,9 @@ def _softmax(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
 
     def score(i: Value) -> Value:
         return _score(
-            h,
-            t,
-            kind,
-            scale,
-            h.offset(scores, i * item),
-            h.offset(mask_row, i * mask_item),
+            h, t, kind, scale, h.offset(scores, i * item), h.offset(mask_row, i * mask_item),
             h.first(visible - i, lanes),
-        )
+        )  # fmt: skip
 
     with h.loop(0, keys, lanes, carry=[low]) as L:
         x = score(L.index)
@@ -332,18 +316,11 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                     row = P.index + R.index
                     _ask(f, t, coming, row)
                     f.call(
-                        softmax,
-                        f.offset(scores, R.index * tiles.row),
-                        f.offset(mask_at, row * g["m_l"]),
-                        f.offset(sums, row * (2 * item)),
-                        f.offset(out, row * g["o_l"]),
-                        _visible(f, g, start + row, K.index, keys),
-                        seen,
-                        g["ev"],
-                        first.to(I64),
-                        factors,
+                        softmax, f.offset(scores, R.index * tiles.row), f.offset(mask_at, row * g["m_l"]),
+                        f.offset(sums, row * (2 * item)), f.offset(out, row * g["o_l"]),
+                        _visible(f, g, start + row, K.index, keys), seen, g["ev"], first.to(I64), factors,
                         mask if dropout is None else dropout.at(row, K.index),
-                    )
+                    )  # fmt: skip
                 tiles.add_product(
                     first, into, g["o_l"], scores, tiles.row, tiles.item, count, seen, values, g["v_s"], g["ev"], room
                 )
@@ -424,17 +401,10 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
         with f.loop(first_head, first_head + g["shared"]) as H:
             h = H.index
             _delta(
-                f,
-                t,
-                g,
-                at(9, "g", b, h, zero),
-                at(8, "o", b, h, zero),
+                f, t, g, at(9, "g", b, h, zero), at(8, "o", b, h, zero),
                 f.offset(f.data(3), (b * g["heads"] + h) * g["l"] * item),
-            )
-        with (
-            f.loop(0, g["l"], g["band"]) as B,
-            f.loop(first_head, first_head + g["shared"], g["together"]) as G,
-        ):
+            )  # fmt: skip
+        with f.loop(0, g["l"], g["band"]) as B, f.loop(first_head, first_head + g["shared"], g["together"]) as G:
             stop = smaller(f, g["l"], B.index + g["band"])
             if dropout is not None:  # one head together
                 with f.loop(B.index, stop, QUERIES) as Q:
@@ -484,17 +454,11 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                             row = top + R.index
                             _ask(f, t, coming, row)
                             f.call(
-                                weigh,
-                                f.offset(scores, R.index * tiles.row),
-                                f.offset(grads, R.index * tiles.row),
-                                f.offset(mask, row * g["m_l"]),
-                                f.offset(f.data(10), (flat + row * item) * 2),
-                                f.offset(f.data(3), flat + row * item),
-                                _visible(f, g, start + row, K.index, keys),
-                                seen,
-                                factors,
-                                mask if dropout is None else dropout.at(start - B.index + row, K.index),
-                            )
+                                weigh, f.offset(scores, R.index * tiles.row), f.offset(grads, R.index * tiles.row),
+                                f.offset(mask, row * g["m_l"]), f.offset(f.data(10), (flat + row * item) * 2),
+                                f.offset(f.data(3), flat + row * item), _visible(f, g, start + row, K.index, keys),
+                                seen, factors, mask if dropout is None else dropout.at(start - B.index + row, K.index),
+                            )  # fmt: skip
                         add, row, one = tiles.add_product, tiles.row, tiles.item
                         add(fresh, dv, g["dv_s"], scores, one, row, seen, count, grad, g["g_l"], g["ev"], room)
                         add(fresh, dk, g["dk_s"], grads, one, row, seen, count, q, g["q_l"], g["e"], room)

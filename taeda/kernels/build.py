@@ -64,12 +64,9 @@ class _Compiler:
         self.target = target
         gpu = target.triple.startswith("nvptx")
         self.machine = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu,
-            features=target.features,
-            opt=2,
-            reloc="default" if gpu else "pic",
+            cpu=target.cpu, features=target.features, opt=2, reloc="default" if gpu else "pic",
             codemodel="default" if gpu else "small",
-        )
+        )  # fmt: skip
         self._engine: Any = None
 
     def _module(self, text: str):

@@ -179,10 +179,7 @@ def conv_weight(f: Function, dtype: str) -> None:
             f.data(0), part * g["c_p"] + group * g["c_g"] + (channel * taps + tap) * g["c_r"] + column * t.bytes
         )
         first = part * g["run"]
-        with (
-            f.loop(first, smaller(f, first + g["run"], g["images"])) as I,
-            f.loop(0, pixels, g["pixels"]) as K,
-        ):
+        with f.loop(first, smaller(f, first + g["run"], g["images"])) as I, f.loop(0, pixels, g["pixels"]) as K:
             depth = smaller(f, pixels - K.index, g["pixels"])
             block.context.set(k=depth)
             block.set_c((I.index == first) & (K.index == 0), none, c, g["c_r"], c, none)

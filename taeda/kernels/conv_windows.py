@@ -66,15 +66,8 @@ WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
 #: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result;
 #: whether the input is read in place: windows without padding.
 WEIGHT_ARGS = (
-    *SHAPE,
-    *(f"{x}{i}" for i in range(2) for x in VOLUME),
-    "blocks",
-    "run",
-    "at_g",
-    "c_p",
-    "direct",
-    *TABLES,
-)
+    *SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct", *TABLES,
+)  # fmt: skip
 
 #: Of ``window_weights``: channels of a group, bytes from one to the next in the weights, whose taps are contiguous; bytes
 #: of a group, and of its panels. Of words: ``c`` of them, ``w_h`` bytes from one half to the other, ``odd`` if the last lacks it.
@@ -616,11 +609,6 @@ def windows_gradient(f: Function, dtype: str) -> None:
         with f.loop(0, some, width) as P:
             source = f.offset(sums, P.index / width * size)
             f.call(
-                back,
-                f.offset(to, P.index * w_m),
-                w_m,
-                source,
-                pitch,
-                channels * taps,
+                back, f.offset(to, P.index * w_m), w_m, source, pitch, channels * taps,
                 smaller(f, some - P.index, width),
-            )
+            )  # fmt: skip

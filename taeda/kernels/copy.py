@@ -111,10 +111,7 @@ def _batch(f: Function, index: Value) -> tuple[Value, Value]:
     """Where batch ``index`` of the result and of the source starts (:func:`transpose`)."""
     b0 = index / f.size(4)
     b1 = index - b0 * f.size(4)
-    return (
-        f.offset(f.data(0), b0 * f.size(5) + b1 * f.size(6)),
-        f.offset(f.data(1), b0 * f.size(7) + b1 * f.size(8)),
-    )
+    return (f.offset(f.data(0), b0 * f.size(5) + b1 * f.size(6)), f.offset(f.data(1), b0 * f.size(7) + b1 * f.size(8)))
 
 
 def _strips(f: Function, strips: Value, strip: int) -> Iterator[tuple[Value, Value, Value]]:

@@ -84,12 +84,7 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
             return acc[0] + decay(v - top), f.select(own == at, v, acc[1])
 
         total, picked = row.fold(
-            kept if copies else [4],
-            [(working, 0.0)] * 2,
-            step,
-            add,
-            index=_number(working),
-            fetch=[4],
+            kept if copies else [4], [(working, 0.0)] * 2, step, add, index=_number(working), fetch=[4]
         )
         put(row, top, s.log(total), picked, counts, weight)
 

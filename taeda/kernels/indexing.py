@@ -495,14 +495,9 @@ def _each_true(f: Function, block: Value, n: Value, mask: Value, starts: Value, 
 
 
 def _keep_true(
-    f: Function,
-    t: Type,
-    block: Value,
-    mask: Value,
-    starts: Value,
-    to: Value,
+    f: Function, t: Type, block: Value, mask: Value, starts: Value, to: Value,
     values: Callable[[Value, Value | None], Value],
-) -> None:
+) -> None:  # fmt: skip
     """Store ``values(i, inside)``, a vector of what belongs to positions from ``i`` on, where the mask is true."""
     first, stop = _block(f, block, f.size(0))
     lanes = f.lanes(t)

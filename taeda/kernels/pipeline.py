@@ -97,15 +97,10 @@ def _together(folds: Sequence[_Fold], unroll: int, fresh: Sequence[int] | None) 
 
 
 def pipeline(
-    schedule: Schedule,
-    stages: Sequence[Stage],
-    first: Value,
-    end: Value,
-    *,
-    shared: Mapping[int, Value | Callable[[Value], Value]] | None = None,
-    unroll: int = 4,
+    schedule: Schedule, stages: Sequence[Stage], first: Value, end: Value, *,
+    shared: Mapping[int, Value | Callable[[Value], Value]] | None = None, unroll: int = 4,
     fresh: Sequence[int] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Take rows ``[first, end)`` through ``stages``, of which only the last stores.
 
     Where there is no further row, the last counts again for what only reads.

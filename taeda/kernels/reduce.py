@@ -164,11 +164,7 @@ REDUCTIONS["norm0"] = _sum(lambda x: ((x != 0).to(I64),), lambda d: ("int64",), 
 def _power_sum(row: Row, x: int, dtype: str) -> State:
     p = row.schedule.param(PARAMS, part(real(dtype)))
     acc = row.fold(
-        [x],
-        [(real(dtype), 0.0)],
-        lambda acc, v: (acc[0] + s.pow(magnitude(v), p.fn.splat(p, v.lanes)),),
-        add,
-        unroll=2,
+        [x], [(real(dtype), 0.0)], lambda acc, v: (acc[0] + s.pow(magnitude(v), p.fn.splat(p, v.lanes)),), add, unroll=2
     )
     return (convert(acc[0], wide(real(dtype))),)
 
@@ -282,13 +278,9 @@ def _indexed(largest: bool) -> Reduction:
             return f.select(take, v, best), f.select(take, f.splat(at, take.lanes), index)
 
         value, index = row.fold(
-            [x],
-            [(dtype, lowest(t) if largest else highest(t)), (position.name, none)],
-            step,
-            lambda a, b: choose(f, a, b),
-            blocked=False,
-            index=position,
-        )
+            [x], [(dtype, lowest(t) if largest else highest(t)), (position.name, none)], step,
+            lambda a, b: choose(f, a, b), blocked=False, index=position,
+        )  # fmt: skip
         index = f.select(index == none, 0, index).to(I64)  # nothing beat the identity: all are equal to it
         base = row.schedule.param(BASE, I64) + row.a * row.schedule.param(STEP, I64)
         return value, index + base
@@ -398,12 +390,9 @@ def _exponentials(row: Row, x: int, dtype: str) -> State:
     """The largest element, and the sum of ``exp(x - largest)``."""
     f = row.f
     (top,) = row.fold(
-        [x],
-        [(dtype, -math.inf)],
-        lambda acc, v: (greater(f, acc[0], v),),
-        lambda a, b: (greater(f, a[0], b[0]),),
+        [x], [(dtype, -math.inf)], lambda acc, v: (greater(f, acc[0], v),), lambda a, b: (greater(f, a[0], b[0]),),
         blocked=False,
-    )
+    )  # fmt: skip
     top = _finite(f, top)
     (total,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + by_register(s.exp, v - top),), add, unroll=2)
     return top, total

@@ -248,19 +248,10 @@ class Row:
 
     # ---- going over the row -----------------------------------------------------------------------------------------
     def fold(
-        self,
-        ins: Sequence[int],
-        init: Sequence[tuple[str, float]],
-        step: Callable,
-        combine: Callable,
-        outs: Sequence[int] = (),
-        *,
-        blocked: bool = True,
-        index: Type | None = None,
-        unroll: int = 4,
-        fetch: Sequence[int] = (),
-        joined: bool = True,
-    ) -> State:
+        self, ins: Sequence[int], init: Sequence[tuple[str, float]], step: Callable, combine: Callable,
+        outs: Sequence[int] = (), *, blocked: bool = True, index: Type | None = None, unroll: int = 4,
+        fetch: Sequence[int] = (), joined: bool = True,
+    ) -> State:  # fmt: skip
         """Go over the row with accumulators and give their final values, one per row.
 
         Args:
@@ -282,14 +273,9 @@ class Row:
         return fold.columns() if self.schedule.columns else fold.rows(unroll)
 
     def each(
-        self,
-        ins: Sequence[int],
-        outs: Sequence[int],
-        fn: Callable,
-        *,
-        index: Type | None = None,
+        self, ins: Sequence[int], outs: Sequence[int], fn: Callable, *, index: Type | None = None,
         fetch: Sequence[int] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store ``fn(*xs)`` for every element of the row."""
 
         def step(_, *xs):
@@ -542,13 +528,9 @@ class Group:
         return row
 
     def fold(
-        self,
-        ins: Sequence[int],
-        init: Sequence[tuple[str, float]],
-        step: Callable,
-        combine: Callable[[Value, Value], Value] = operator.add,
-        **more,
-    ) -> list[Value]:
+        self, ins: Sequence[int], init: Sequence[tuple[str, float]], step: Callable,
+        combine: Callable[[Value, Value], Value] = operator.add, **more,
+    ) -> list[Value]:  # fmt: skip
         """What each row folds to, one lane per row: :meth:`Row.fold` with ``step(r)`` for row ``r``."""
         f, lanes = self.f, self.schedule.lanes
         types = [part(dtype) for dtype, _ in init]
@@ -687,13 +669,9 @@ class Schedule:
             self.rows(body)
 
     def groups(
-        self,
-        body: Callable[[Group], None],
-        first: Value,
-        end: Value,
-        size: Value,
+        self, body: Callable[[Group], None], first: Value, end: Value, size: Value,
         shared: dict[int, Value] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``body`` for groups of rows, which have ``size`` bytes each, from ``first`` on.
 
         ``shared`` are operands of which all rows have the same.
@@ -748,15 +726,9 @@ class Schedule:
 
 
 def rowwise(
-    f: Function,
-    body: Callable[[Row], None],
-    operands: Sequence[Operand],
-    compute: Type = F32,
-    *,
-    columns: bool = False,
-    levels: int = 1,
-    tiles: Sequence[int] = (8,),
-) -> None:
+    f: Function, body: Callable[[Row], None], operands: Sequence[Operand], compute: Type = F32, *,
+    columns: bool = False, levels: int = 1, tiles: Sequence[int] = (8,),
+) -> None:  # fmt: skip
     """Write a kernel that runs ``body`` on every row.
 
     ``arg = [n0, n1, m, (s0, s1, sa, sb) per operand, parameters]``: a row has ``n1`` x ``n0`` elements (``n1`` is

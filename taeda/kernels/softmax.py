@@ -88,12 +88,9 @@ def group_sum_exp(group: Group, x: int, dtype: str, top: Callable[[Value], Value
 
 
 def by_columns(
-    f: Function,
-    operands: Sequence[Operand],
-    dtype: str,
-    ins: Sequence[int],
+    f: Function, operands: Sequence[Operand], dtype: str, ins: Sequence[int],
     body: Callable[[Row, Sequence[int], bool], None],
-) -> None:
+) -> None:  # fmt: skip
     """Column mode with ``body(row, kept, copies)``.
 
     ``kept`` are operands on the stack, as many as ``ins``; there are none for long rows. With ``copies`` they are to hold what
@@ -197,10 +194,7 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: boo
             schedule.groups(together, f.begin, f.end, size)
             B.otherwise()
             Online(schedule, 1, working, stream).rows(
-                f.begin,
-                f.end,
-                lambda top, total: [top, s.log(total)],
-                lambda known, v, _: (v - known[0]) - known[1],
+                f.begin, f.end, lambda top, total: [top, s.log(total)], lambda known, v, _: (v - known[0]) - known[1]
             )
     if stream:
         f.fence()
@@ -247,25 +241,11 @@ def _gradient(
 def softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``y * (g - sum(g * y))`` of gradient and output."""
     _gradient(
-        f,
-        dtypes,
-        columns,
-        stream,
-        [1, 2],
-        lambda acc, g, y: (f.fma(g, y, acc[0]),),
-        lambda g, y, dot: y * (g - dot),
+        f, dtypes, columns, stream, [1, 2], lambda acc, g, y: (f.fma(g, y, acc[0]),), lambda g, y, dot: y * (g - dot)
     )
 
 
 @kernel
 def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``g - exp(y) * sum(g)`` of gradient and output."""
-    _gradient(
-        f,
-        dtypes,
-        columns,
-        stream,
-        [1],
-        lambda acc, g: (acc[0] + g,),
-        lambda g, y, total: g - decay(y) * total,
-    )
+    _gradient(f, dtypes, columns, stream, [1], lambda acc, g: (acc[0] + g,), lambda g, y, total: g - decay(y) * total)

@@ -48,15 +48,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 __all__ = [
-    *_python.__all__,
-    "ProcessContext",
-    "ProcessException",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "SpawnContext",
-    "get_all_sharing_strategies",
-    "get_sharing_strategy",
-    "set_sharing_strategy",
-    "spawn",
+    *_python.__all__, "ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException",
+    "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
     "start_processes",
-]
+]  # fmt: skip

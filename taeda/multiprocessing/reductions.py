@@ -8,11 +8,7 @@ import weakref
 from multiprocessing import reduction
 from typing import Any
 
-from .._core import (
-    Storage,
-    Tensor,
-    shared,
-)
+from .._core import Storage, Tensor, shared
 from .._core.sharing import share, share_storage
 from ..nn.parameter import Buffer, Parameter
 

@@ -157,13 +157,9 @@ class SpawnContext(ProcessContext):
 
 
 def start_processes(
-    fn: Callable,
-    args: tuple = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
+    fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
     start_method: str = "spawn",
-) -> ProcessContext | None:
+) -> ProcessContext | None:  # fmt: skip
     """Run ``fn(i, *args)`` in ``nprocs`` processes, ``i`` from 0.
 
     Args:
@@ -194,13 +190,9 @@ def start_processes(
 
 
 def spawn(
-    fn: Callable,
-    args: tuple = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
+    fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
     start_method: str = "spawn",
-) -> ProcessContext | None:
+) -> ProcessContext | None:  # fmt: skip
     """As :func:`start_processes`, always with new interpreters."""
     if start_method != "spawn":
         warnings.warn(

@@ -1,5 +1,7 @@
 """The functions behind the layers: ops under their names here, and thin wrappers where PyTorch's signature differs."""
 
+# ruff: noqa: I001 - lists of names are paragraphs
+
 from __future__ import annotations
 
 import inspect
@@ -16,31 +18,12 @@ from ..ops import activation as _activation
 from ..ops import random as _random
 from ..ops import softmax as _softmax
 from ..ops.activation import (
-    celu_,
-    elu_,
-    gelu,
-    glu,
-    hardshrink,
-    logsigmoid,
-    prelu,
-    selu_,
-    softplus,
-    softshrink,
-    softsign,
-    tanhshrink,
-)
+    celu_, elu_, gelu, glu, hardshrink, logsigmoid, prelu, selu_, softplus, softshrink, softsign, tanhshrink,
+)  # fmt: skip
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.conv import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_tbc,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    fold,
-    unfold,
-)
+    conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold,
+)  # fmt: skip
 from ..ops.ctc import ctc_loss
 from ..ops.elementary import sigmoid, tanh
 from ..ops.embedding import bags as _embedding_bags
@@ -48,51 +31,18 @@ from ..ops.embedding import embedding as _embedding
 from ..ops.embedding import embedding_renorm_ as _embedding_renorm_
 from ..ops.embedding import one_hot
 from ..ops.loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cross_entropy,
-    gaussian_nll_loss,
-    hinge_embedding_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    margin_ranking_loss,
-    mse_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
+    binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, cross_entropy, gaussian_nll_loss,
+    hinge_embedding_loss, huber_loss, kl_div, l1_loss, margin_ranking_loss, mse_loss, multi_margin_loss,
+    multilabel_margin_loss, multilabel_soft_margin_loss, nll_loss, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
+    triplet_margin_loss, triplet_margin_with_distance_loss,
+)  # fmt: skip
 from ..ops.matmul import bilinear, linear
 from ..ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from ..ops.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    fractional_max_pool2d,
-    fractional_max_pool3d,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
+    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
+    adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d, lp_pool1d,
+    lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
+)  # fmt: skip
 from ..ops.resample import affine_grid, grid_sample, interpolate
 from ..ops.shape import pad
 from . import grad

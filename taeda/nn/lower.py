@@ -18,14 +18,7 @@ from .. import _core
 from ..ops import normalization as _normalization
 from ..ops import pooling as _pooling
 from ..ops import resample as _resample
-from ..ops.conv import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
+from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..ops.recurrent import cell as _cell
 from ..ops.table import checked, composite, expect_tensors, is_index
 from . import functional as F
@@ -357,12 +350,9 @@ def _loss(name: str, parameters: str, **defaults: Any) -> Any:
 
 
 binary_cross_entropy_with_logits = _loss(
-    "binary_cross_entropy_with_logits",
-    "input target weight pos_weight reduction",
-    weight=None,
-    pos_weight=None,
+    "binary_cross_entropy_with_logits", "input target weight pos_weight reduction", weight=None, pos_weight=None,
     reduction=0,
-)
+)  # fmt: skip
 cosine_embedding_loss = _loss("cosine_embedding_loss", "input1 input2 target margin reduction", margin=0.0, reduction=0)
 ctc_loss = _loss(
     "ctc_loss", "log_probs targets input_lengths target_lengths blank reduction zero_infinity", blank=0, reduction=0,

@@ -68,7 +68,7 @@ class ElementwiseOptimizer(Optimizer):
 
     - ``_rule`` and, with the class keyword arguments ``rule=`` and ``scalars=``, the number of its scalars;
     - ``_counters``: names of one-element state tensors, such as ``step``;
-    - ``_flags(group)``: what the kernel is specialised on, a tuple of bools;
+    - ``_flags(group)``: what the kernel is specialised on, a tuple of bools (else whether there is weight decay, ``maximize``);
     - ``_states(flags)``: names of the state tensors, in the rule's order;
     - ``_init_state(group, p, state)``: fill the state of a new parameter;
     - ``_scalars(group, counters)``: the counters after this step, and the scalars.
@@ -89,7 +89,7 @@ class ElementwiseOptimizer(Optimizer):
 
     @staticmethod
     def _flags(group: dict) -> tuple:
-        raise NotImplementedError
+        return group["weight_decay"] != 0, bool(group["maximize"])
 
     @staticmethod
     def _states(flags: tuple) -> tuple[str, ...]:

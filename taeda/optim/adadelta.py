@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
-from .optimizer import check_lr
+from .optimizer import check_lr, check_nonnegative
 
 __all__ = ["Adadelta"]
 
@@ -34,8 +34,7 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
         rho: decay of the running means.
         eps: added inside the roots.
         weight_decay: adds this times the parameter to the gradient.
-        foreach: accepted; the one implementation does all parameters together.
-        capturable: accepted likewise.
+        foreach, capturable: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph.
     """
@@ -47,23 +46,14 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_nonnegative(epsilon=eps, weight_decay=weight_decay)
         defaults = {
             "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    @staticmethod
-    def _flags(group):
-        return group["weight_decay"] != 0, bool(group["maximize"])
-
-    @staticmethod
-    def _states(flags):
-        return ("square_avg", "acc_delta")
+    _states = staticmethod(lambda flags: ("square_avg", "acc_delta"))
 
     @staticmethod
     def _scalars(group, counters):

@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, new_counter, number
-from .optimizer import check_lr
+from .optimizer import check_lr, check_nonnegative
 
 __all__ = ["Adagrad"]
 
@@ -35,10 +35,9 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
         weight_decay: adds this times the parameter to the gradient.
         initial_accumulator_value: first value of the sum.
         eps: added to the root.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, fused: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph.
-        fused: accepted likewise.
     """
 
     _by_rows = True
@@ -49,14 +48,12 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
         maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
         check_lr(lr)
-        for name, value in (
-            ("lr_decay", lr_decay), ("weight_decay", weight_decay),
-            ("initial_accumulator_value", initial_accumulator_value),
-        ):  # fmt: skip
-            if not value >= 0.0:
-                raise ValueError(f"Invalid {name} value: {value}")
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_nonnegative(
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            epsilon=eps,
+        )
         defaults = {
             "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
@@ -74,13 +71,7 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
 
-    @staticmethod
-    def _flags(group):
-        return group["weight_decay"] != 0, bool(group["maximize"])
-
-    @staticmethod
-    def _states(flags):
-        return ("sum",)
+    _states = staticmethod(lambda flags: ("sum",))
 
     def _init_state(self, group, p, state):
         first = self.defaults["initial_accumulator_value"]

@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
-from .optimizer import check_betas, check_lr, to_scalar
+from .optimizer import check_betas, check_lr, check_nonnegative, to_scalar
 
 __all__ = ["Adam", "AdamW"]
 
@@ -41,11 +41,9 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
         weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
             parameter instead.
         amsgrad: use the largest mean square so far.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, capturable, fused: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
-        capturable: accepted; the step has no branch on device values.
         differentiable: record the step in the graph.
-        fused: accepted likewise.
         decoupled_weight_decay: see ``weight_decay``.
     """
 
@@ -58,11 +56,9 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         check_lr(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_nonnegative(epsilon=eps)
         check_betas(betas)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_nonnegative(weight_decay=weight_decay)
         if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         for i, beta in enumerate(betas):

@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
-from .optimizer import check_betas, check_lr
+from .optimizer import check_betas, check_lr, check_nonnegative
 
 __all__ = ["Adamax"]
 
@@ -34,10 +34,9 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
         betas: decay of the running mean and of the maximum.
         eps: added to the gradient's size.
         weight_decay: adds this times the parameter to the gradient.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, capturable: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph.
-        capturable: accepted likewise.
     """
 
     def __init__(
@@ -46,24 +45,16 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
         capturable: bool = False,
     ) -> None:  # fmt: skip
         check_lr(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_nonnegative(epsilon=eps)
         check_betas(betas)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_nonnegative(weight_decay=weight_decay)
         defaults = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    @staticmethod
-    def _flags(group):
-        return group["weight_decay"] != 0, bool(group["maximize"])
-
-    @staticmethod
-    def _states(flags):
-        return ("exp_avg", "exp_inf")
+    _states = staticmethod(lambda flags: ("exp_avg", "exp_inf"))
 
     @staticmethod
     def _scalars(group, counters):

@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, new_counter, number
-from .optimizer import check_lr, to_scalar
+from .optimizer import check_lr, check_nonnegative, to_scalar
 
 __all__ = ["ASGD"]
 
@@ -35,10 +35,9 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         alpha: power of the learning rate's decay.
         t0: when averaging starts.
         weight_decay: adds this times the parameter to the gradient.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, capturable: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph.
-        capturable: accepted likewise.
     """
 
     _counters = ("step", "eta", "mu")
@@ -49,21 +48,14 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         capturable: bool = False,
     ) -> None:  # fmt: skip
         check_lr(lr)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_nonnegative(weight_decay=weight_decay)
         defaults = {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    @staticmethod
-    def _flags(group):
-        return group["weight_decay"] != 0, bool(group["maximize"])
-
-    @staticmethod
-    def _states(flags):
-        return ("ax",)
+    _states = staticmethod(lambda flags: ("ax",))
 
     def _init_state(self, group, p, state):
         state["step"] = new_counter(0.0)

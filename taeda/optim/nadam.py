@@ -8,7 +8,7 @@ import taeda
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, new_counter, number
-from .optimizer import check_betas, check_lr
+from .optimizer import check_betas, check_lr, check_nonnegative
 
 __all__ = ["NAdam"]
 
@@ -41,9 +41,8 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
             parameter instead.
         momentum_decay: how fast the momentum approaches ``betas[0]``.
         decoupled_weight_decay: see ``weight_decay``.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, capturable: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
-        capturable: accepted likewise.
         differentiable: record the step in the graph.
     """
 
@@ -55,13 +54,9 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         check_lr(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_nonnegative(epsilon=eps)
         check_betas(betas)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        if not momentum_decay >= 0.0:
-            raise ValueError(f"Invalid momentum_decay value: {momentum_decay}")
+        check_nonnegative(weight_decay=weight_decay, momentum_decay=momentum_decay)
         defaults = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
@@ -73,9 +68,7 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     def _flags(group):
         return group["weight_decay"] != 0, bool(group["decoupled_weight_decay"]), bool(group["maximize"])
 
-    @staticmethod
-    def _states(flags):
-        return ("exp_avg", "exp_avg_sq")
+    _states = staticmethod(lambda flags: ("exp_avg", "exp_avg_sq"))
 
     def _init_state(self, group, p, state):
         state["step"] = new_counter(0.0)

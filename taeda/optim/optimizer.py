@@ -56,6 +56,13 @@ def check_lr(lr: Any) -> None:
         raise ValueError(f"Invalid learning rate: {lr}")
 
 
+def check_nonnegative(**options: Any) -> None:
+    """Raise unless every option is at least zero."""
+    for name, value in options.items():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
 def check_betas(betas: tuple) -> None:
     """Raise unless both are in ``[0, 1)``."""
     for i in range(2):

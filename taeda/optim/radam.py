@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
-from .optimizer import check_betas, check_lr
+from .optimizer import check_betas, check_lr, check_nonnegative
 
 __all__ = ["RAdam"]
 
@@ -38,9 +38,8 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         weight_decay: adds this times the parameter to the gradient; with ``decoupled_weight_decay`` shrinks the
             parameter instead.
         decoupled_weight_decay: see ``weight_decay``.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, capturable: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
-        capturable: accepted likewise.
         differentiable: record the step in the graph.
     """
 
@@ -50,11 +49,9 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         check_lr(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_nonnegative(epsilon=eps)
         check_betas(betas)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_nonnegative(weight_decay=weight_decay)
         defaults = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
@@ -66,9 +63,7 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     def _flags(group):
         return group["weight_decay"] != 0, bool(group["decoupled_weight_decay"]), bool(group["maximize"])
 
-    @staticmethod
-    def _states(flags):
-        return ("exp_avg", "exp_avg_sq")
+    _states = staticmethod(lambda flags: ("exp_avg", "exp_avg_sq"))
 
     @staticmethod
     def _scalars(group, counters):

@@ -7,7 +7,7 @@ from typing import Any
 from taeda import Tensor
 
 from ._elementwise import ElementwiseOptimizer, number
-from .optimizer import check_lr
+from .optimizer import check_lr, check_nonnegative
 
 __all__ = ["RMSprop"]
 
@@ -44,8 +44,7 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
         weight_decay: adds this times the parameter to the gradient.
         momentum: factor of the running sum of steps.
         centered: use the variance rather than the mean square.
-        capturable: accepted; the one implementation has no branch on device values.
-        foreach: accepted; it does all parameters together.
+        capturable, foreach: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph.
     """
@@ -56,11 +55,7 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
         maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         check_lr(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for name, value in (("momentum", momentum), ("weight_decay", weight_decay), ("alpha", alpha)):
-            if not value >= 0.0:
-                raise ValueError(f"Invalid {name} value: {value}")
+        check_nonnegative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         defaults = {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
             "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,

@@ -35,8 +35,7 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
         lr: first step size.
         etas: factors by which a size shrinks and grows.
         step_sizes: least and largest size.
-        capturable: accepted; the one implementation has no branch on device values.
-        foreach: accepted; it does all parameters together.
+        capturable, foreach: accepted; the one implementation does all parameters together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph.
     """
@@ -59,9 +58,7 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
     def _flags(group):
         return (bool(group["maximize"]),)
 
-    @staticmethod
-    def _states(flags):
-        return ("prev", "step_size")
+    _states = staticmethod(lambda flags: ("prev", "step_size"))
 
     def _init_state(self, group, p, state):
         lr = to_scalar(group["lr"])

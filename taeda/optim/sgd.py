@@ -38,9 +38,8 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         weight_decay: adds this times the parameter to the gradient.
         nesterov: look ahead along the momentum (Nesterov 1983).
         maximize: climb rather than descend.
-        foreach: accepted; the one implementation does all parameters together.
+        foreach, fused: accepted; the one implementation does all parameters together.
         differentiable: record the step in the graph.
-        fused: accepted likewise.
     """
 
     _counters = ()
@@ -81,9 +80,7 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         decay = isinstance(weight_decay, Tensor) or weight_decay != 0
         return decay, group["momentum"] != 0, bool(group["nesterov"]), bool(group["maximize"]), False
 
-    @staticmethod
-    def _states(flags):
-        return ("momentum_buffer",) if flags[1] else ()
+    _states = staticmethod(lambda flags: ("momentum_buffer",) if flags[1] else ())
 
     def _init_state(self, group, p, state):
         pass  # the buffer is made by the first step, which differs

@@ -64,9 +64,7 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
     def _flags(group):
         return (bool(group["maximize"]),)
 
-    @staticmethod
-    def _states(flags):
-        return "exp_avg", "exp_avg_sq"
+    _states = staticmethod(lambda flags: ("exp_avg", "exp_avg_sq"))
 
     def _init_state(self, group, p, state):
         state["step"] = 0

@@ -22,24 +22,7 @@ from .profiler import (
 from .recording import record_function
 
 __all__ = [
-    "DeviceType",
-    "EventList",
-    "ExecutionTraceObserver",
-    "Floors",
-    "FunctionEvent",
-    "FunctionEventAvg",
-    "Planned",
-    "ProfilerAction",
-    "ProfilerActivity",
-    "emit_itt",
-    "emit_nvtx",
-    "itt",
-    "kineto_available",
-    "measure_floors",
-    "plan",
-    "profile",
-    "record_function",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
+    "DeviceType", "EventList", "ExecutionTraceObserver", "Floors", "FunctionEvent", "FunctionEventAvg", "Planned",
+    "ProfilerAction", "ProfilerActivity", "emit_itt", "emit_nvtx", "itt", "kineto_available", "measure_floors",
+    "plan", "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip

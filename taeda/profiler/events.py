@@ -119,22 +119,10 @@ class FunctionEvent(_Times):
     """
 
     def __init__(
-        self,
-        id: int,
-        name: str,
-        thread: int,
-        start_us: float,
-        end_us: float,
-        *,
-        scope: int = 0,
-        sequence_nr: int = -1,
-        cpu_memory_usage: int = 0,
-        is_user_annotation: bool = False,
-        is_python_function: bool = False,
-        input_shapes: list | None = None,
-        stack: list[str] | None = None,
-        flops: int = 0,
-    ) -> None:
+        self, id: int, name: str, thread: int, start_us: float, end_us: float, *, scope: int = 0, sequence_nr: int = -1,
+        cpu_memory_usage: int = 0, is_user_annotation: bool = False, is_python_function: bool = False,
+        input_shapes: list | None = None, stack: list[str] | None = None, flops: int = 0,
+    ) -> None:  # fmt: skip
         self.id, self.name, self.thread, self.scope, self.sequence_nr = id, name, thread, scope, sequence_nr
         self.trace_name = name
         self.time_range = Interval(start_us, end_us)
@@ -246,17 +234,10 @@ class EventList(list):
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        time_unit: str | None = None,
-        floors: Any = None,
-    ) -> str:
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+        max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
+        top_level_events_only: bool = False, time_unit: str | None = None, floors: Any = None,
+    ) -> str:  # fmt: skip
         """The events as text.
 
         Args:
@@ -273,19 +254,11 @@ class EventList(list):
                 how many per cent of the time the machine could not have done without.
         """
         return format_table(
-            self,
-            sort_by=sort_by,
-            row_limit=row_limit,
-            source_width=max_src_column_width,
-            name_width=max_name_column_width,
-            shapes_width=max_shapes_column_width,
-            header=header,
-            memory=self._profile_memory,
-            flops=self._with_flops,
-            top_level=top_level_events_only,
-            unit=time_unit,
+            self, sort_by=sort_by, row_limit=row_limit, source_width=max_src_column_width,
+            name_width=max_name_column_width, shapes_width=max_shapes_column_width, header=header,
+            memory=self._profile_memory, flops=self._with_flops, top_level=top_level_events_only, unit=time_unit,
             floors=floors,
-        )
+        )  # fmt: skip
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False

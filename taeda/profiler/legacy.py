@@ -36,20 +36,10 @@ class profile:
     """
 
     def __init__(
-        self,
-        enabled: bool = True,
-        *,
-        use_cuda: bool = False,
-        use_device: str | None = None,
-        record_shapes: bool = False,
-        with_flops: bool = False,
-        profile_memory: bool = False,
-        with_stack: bool = False,
-        with_modules: bool = False,
-        use_kineto: bool = False,
-        use_cpu: bool = True,
-        **options: Any,
-    ) -> None:
+        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None,
+        record_shapes: bool = False, with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False,
+        with_modules: bool = False, use_kineto: bool = False, use_cpu: bool = True, **options: Any,
+    ) -> None:  # fmt: skip
         self.enabled = enabled
         if use_cuda or use_device not in (None, "cpu"):
             warnings.warn(f"{use_device or 'CUDA'} is not available, disabling its profiling", stacklevel=2)
@@ -57,13 +47,9 @@ class profile:
             raise AssertionError("profile: only the CPU can be measured: leave use_cpu=True")
         self.entered = False
         self._profile = _profile(
-            record_shapes=record_shapes,
-            with_flops=with_flops,
-            profile_memory=profile_memory,
-            with_stack=with_stack,
-            with_modules=with_modules,
-            **options,
-        )
+            record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory, with_stack=with_stack,
+            with_modules=with_modules, **options,
+        )  # fmt: skip
 
     def __enter__(self) -> profile:
         if self.enabled:

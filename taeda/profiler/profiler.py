@@ -157,23 +157,12 @@ class profile:
     """
 
     def __init__(
-        self,
-        *,
-        activities: Iterable[Any] | None = None,
-        schedule: Callable[[int], ProfilerAction] | None = None,
-        on_trace_ready: Callable[[Any], Any] | None = None,
-        record_shapes: bool = False,
-        profile_memory: bool = False,
-        with_stack: bool = False,
-        with_flops: bool = False,
-        with_modules: bool = False,
-        experimental_config: Any = None,
-        execution_trace_observer: Any = None,
-        acc_events: bool = False,
-        use_cuda: bool | None = None,
-        custom_trace_id_callback: Callable[[], str] | None = None,
-        post_processing_timeout_s: float | None = None,
-    ) -> None:
+        self, *, activities: Iterable[Any] | None = None, schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[Any], Any] | None = None, record_shapes: bool = False, profile_memory: bool = False,
+        with_stack: bool = False, with_flops: bool = False, with_modules: bool = False, experimental_config: Any = None,
+        execution_trace_observer: Any = None, acc_events: bool = False, use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None, post_processing_timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
         _check_activities(activities)
         if use_cuda:
             raise ValueError("profile: use_cuda=True: there is no GPU to measure; leave it out")

@@ -169,17 +169,11 @@ class Recording:
             if product:
                 products[i] = product
             event = FunctionEvent(
-                id=i,
-                name=_public_name(name) if kind == OP else name,
-                thread=thread,
-                start_us=(start - self.begun) / 1000,
-                end_us=((end or self._end_of(raw, parent)) - self.begun) / 1000,
-                scope=_SCOPES[kind],
-                sequence_nr=number,
-                is_user_annotation=kind == RANGE,
-                is_python_function=kind == MODULE,
-                cpu_memory_usage=after - before if memory and end else 0,
-            )
+                id=i, name=_public_name(name) if kind == OP else name, thread=thread,
+                start_us=(start - self.begun) / 1000, end_us=((end or self._end_of(raw, parent)) - self.begun) / 1000,
+                scope=_SCOPES[kind], sequence_nr=number, is_user_annotation=kind == RANGE,
+                is_python_function=kind == MODULE, cpu_memory_usage=after - before if memory and end else 0,
+            )  # fmt: skip
             event.allocated = after
             event.moved, event.written = moved, written
             if call >= 0:
@@ -305,17 +299,10 @@ def _with_products(made: list[FunctionEvent], products: dict[int, str]) -> list[
             event.name = event.trace_name = name
             continue
         inner = FunctionEvent(
-            id=len(made) + event.id,
-            name=name,
-            thread=event.thread,
-            start_us=event.time_range.start,
-            end_us=event.time_range.end,
-            sequence_nr=event.sequence_nr,
-            cpu_memory_usage=event.cpu_memory_usage,
-            input_shapes=event.input_shapes,
-            stack=event.stack,
-            flops=event.flops,
-        )
+            id=len(made) + event.id, name=name, thread=event.thread, start_us=event.time_range.start,
+            end_us=event.time_range.end, sequence_nr=event.sequence_nr, cpu_memory_usage=event.cpu_memory_usage,
+            input_shapes=event.input_shapes, stack=event.stack, flops=event.flops,
+        )  # fmt: skip
         for kept in (
             "structured_input_shapes",
             "concrete_inputs",
@@ -398,19 +385,11 @@ def _dims(x: Any) -> list:
 
 #: Ops that PyTorch has by another name than that of their stanza.
 _NAMES = {
-    "true_divide": "div",
-    "true_divide_": "div_",
-    "power": "pow",
-    "power_": "pow_",
-    "slice_view": "slice",
-    "where_select": "where",
-    "to_dtype": "_to_copy",
-    "_convolution": "convolution",
-    "_batch_norm": "native_batch_norm",
-    "_group_norm": "native_group_norm",
-    "_attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "true_divide": "div", "true_divide_": "div_", "power": "pow", "power_": "pow_", "slice_view": "slice",
+    "where_select": "where", "to_dtype": "_to_copy", "_convolution": "convolution", "_batch_norm": "native_batch_norm",
+    "_group_norm": "native_group_norm", "_attention": "_scaled_dot_product_flash_attention_for_cpu",
     "_attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
-}
+}  # fmt: skip
 
 
 @functools.cache

@@ -74,20 +74,9 @@ def _clip_left(text: str, width: int) -> str:
 
 
 def format_table(
-    events: Any,
-    *,
-    sort_by: str | None,
-    row_limit: int,
-    source_width: int,
-    name_width: int,
-    shapes_width: int,
-    header: str | None,
-    memory: bool,
-    flops: bool,
-    top_level: bool,
-    unit: str | None,
-    floors: Any,
-) -> str:
+    events: Any, *, sort_by: str | None, row_limit: int, source_width: int, name_width: int, shapes_width: int,
+    header: str | None, memory: bool, flops: bool, top_level: bool, unit: str | None, floors: Any,
+) -> str:  # fmt: skip
     """See :meth:`EventList.table`."""
     if not events:
         return ""
@@ -124,13 +113,10 @@ def format_table(
     rows = []
     for event in shown if row_limit < 0 else shown[:row_limit]:
         row = [
-            _clip(event.key, columns[0][1]),
-            _share(event.self_cpu_time_total, whole),
-            format_time(event.self_cpu_time_total, unit),
-            _share(event.cpu_time_total, whole),
-            format_time(event.cpu_time_total, unit),
-            format_time(event.cpu_time, unit),
-        ]
+            _clip(event.key, columns[0][1]), _share(event.self_cpu_time_total, whole),
+            format_time(event.self_cpu_time_total, unit), _share(event.cpu_time_total, whole),
+            format_time(event.cpu_time_total, unit), format_time(event.cpu_time, unit),
+        ]  # fmt: skip
         if memory:
             row += [format_memory(event.cpu_memory_usage), format_memory(event.self_cpu_memory_usage)]
         row.append(str(event.count))

@@ -13,15 +13,9 @@ _CATEGORIES = {0: "cpu_op", 1: "cpu_op", 7: "user_annotation"}
 
 def _complete(name: str, category: str, thread: int, start: float, length: float, args: dict) -> dict:
     return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": os.getpid(),
-        "tid": thread,
-        "ts": round(start, 3),
-        "dur": round(length, 3),
-        "args": args,
-    }
+        "ph": "X", "cat": category, "name": name, "pid": os.getpid(), "tid": thread, "ts": round(start, 3),
+        "dur": round(length, 3), "args": args,
+    }  # fmt: skip
 
 
 def _event(event: Any) -> dict:

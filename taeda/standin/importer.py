@@ -24,15 +24,11 @@ TORCH_VERSION = "2.13.0"
 
 #: PyTorch's name of a module, where taeda's differs.
 RENAMED = {
-    "autograd.anomaly_mode": "taeda.autograd.anomaly",
-    "autograd.grad_mode": "taeda.autograd.modes",
-    "_functorch.vmap": "taeda.func.vmap",
-    "optim.adamw": "taeda.optim.adam",
-    "optim._adafactor": "taeda.optim.adafactor",
-    "optim._muon": "taeda.optim.muon",
-    "types": "taeda.standin.overlay.types",
-    "version": "taeda.standin.overlay.version",
-}
+    "autograd.anomaly_mode": "taeda.autograd.anomaly", "autograd.grad_mode": "taeda.autograd.modes",
+    "_functorch.vmap": "taeda.func.vmap", "optim.adamw": "taeda.optim.adam",
+    "optim._adafactor": "taeda.optim.adafactor", "optim._muon": "taeda.optim.muon",
+    "types": "taeda.standin.overlay.types", "version": "taeda.standin.overlay.version",
+}  # fmt: skip
 
 _OVERLAY = "taeda.standin.overlay"
 

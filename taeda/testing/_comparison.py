@@ -14,13 +14,9 @@ from .. import _core
 
 #: (rtol, atol) by the name of a floating-point dtype: what PyTorch allows; integers must be equal.
 TOLERANCES = {
-    "float16": (1e-3, 1e-5),
-    "bfloat16": (1.6e-2, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-    "complex64": (1.3e-6, 1e-5),
-    "complex128": (1e-7, 1e-7),
-}
+    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
+}  # fmt: skip
 _NUMBER_DTYPES = {float: "float64", complex: "complex128"}
 
 
@@ -61,19 +57,10 @@ class _Options(NamedTuple):
 
 
 def assert_close(
-    actual: Any,
-    expected: Any,
-    *,
-    allow_subclasses: bool = True,
-    rtol: float | None = None,
-    atol: float | None = None,
-    equal_nan: bool = False,
-    check_device: bool = True,
-    check_dtype: bool = True,
-    check_layout: bool = True,
-    check_stride: bool = False,
-    msg: str | Callable[[str], str] | None = None,
-) -> None:
+    actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None, atol: float | None = None,
+    equal_nan: bool = False, check_device: bool = True, check_dtype: bool = True, check_layout: bool = True,
+    check_stride: bool = False, msg: str | Callable[[str], str] | None = None,
+) -> None:  # fmt: skip
     """Raise unless ``actual`` and ``expected`` are close: ``|actual - expected| <= atol + rtol * |expected|``.
 
     Infinities are close to themselves only. Tensors (and what shares memory with them, such as NumPy arrays), numbers,
@@ -118,13 +105,9 @@ def assert_close(
 
 
 def assert_allclose(
-    actual: Any,
-    expected: Any,
-    rtol: float | None = None,
-    atol: float | None = None,
-    equal_nan: bool = True,
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
     msg: str = "",
-) -> None:
+) -> None:  # fmt: skip
     """Deprecated; :func:`assert_close` without the checks of device, dtype and strides. ``expected`` may be a number."""
     warnings.warn(
         "torch.testing.assert_allclose() is deprecated; use torch.testing.assert_close()", FutureWarning, stacklevel=2
@@ -135,16 +118,9 @@ def assert_allclose(
         both = [TOLERANCES.get(d.name, (0.0, 0.0)) for d in (actual.dtype, taeda.result_type(actual, expected))]
         rtol, atol = max(r for r, _ in both), max(a for _, a in both)
     assert_close(
-        actual,
-        expected,
-        rtol=rtol,
-        atol=atol,
-        equal_nan=equal_nan,
-        check_device=True,
-        check_dtype=False,
-        check_stride=False,
-        msg=msg or None,
-    )
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False,
+        check_stride=False, msg=msg or None,
+    )  # fmt: skip
 
 
 # ---- what is compared with what -----------------------------------------------------------------------------------------

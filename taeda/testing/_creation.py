@@ -11,16 +11,9 @@ from taeda import Tensor
 
 
 def make_tensor(
-    *shape: Any,
-    dtype: Any,
-    device: Any = "cpu",
-    low: float | None = None,
-    high: float | None = None,
-    requires_grad: bool = False,
-    noncontiguous: bool = False,
-    exclude_zero: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    *shape: Any, dtype: Any, device: Any = "cpu", low: float | None = None, high: float | None = None,
+    requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
     """A tensor of uniformly distributed values in ``[low, high)``, the same as PyTorch's for the same seed.
 
     Args:

@@ -8,32 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 __all__ = [
-    "GetAttrKey",
-    "KeyEntry",
-    "LeafSpec",
-    "MappingKey",
-    "PyTree",
-    "SequenceKey",
-    "TreeSpec",
-    "keystr",
-    "register_pytree_node",
-    "tree_all",
-    "tree_all_only",
-    "tree_any",
-    "tree_any_only",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_is_leaf",
-    "tree_iter",
-    "tree_leaves",
-    "tree_map",
-    "tree_map_",
-    "tree_map_only",
-    "tree_map_only_",
-    "tree_map_with_path",
-    "tree_structure",
-    "tree_unflatten",
-]
+    "GetAttrKey", "KeyEntry", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only",
+    "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+]  # fmt: skip
 
 PyTree = Any
 Context = Any
@@ -91,34 +70,6 @@ def _places(x: Any, context: Any) -> list:
     return [SequenceKey(i) for i in range(len(x))]
 
 
-SUPPORTED_NODES: dict[type, _Node] = {
-    tuple: _Node(lambda x: (x, None), lambda items, _: tuple(items), _places),
-    list: _Node(lambda x: (x, None), lambda items, _: list(items), _places),
-    dict: _Node(
-        lambda x: (list(x.values()), list(x)),
-        lambda items, keys: dict(zip(keys, items, strict=True)),
-        lambda x, keys: [MappingKey(k) for k in keys],
-    ),
-    OrderedDict: _Node(
-        lambda x: (list(x.values()), list(x)),
-        lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
-        lambda x, keys: [MappingKey(k) for k in keys],
-    ),
-    defaultdict: _Node(
-        lambda x: (list(x.values()), [x.default_factory, list(x)]),
-        lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
-        lambda x, context: [MappingKey(k) for k in context[1]],
-    ),
-    deque: _Node(lambda x: (list(x), x.maxlen), lambda items, maxlen: deque(items, maxlen), _places),
-    namedtuple: _Node(  # type: ignore[dict-item]
-        lambda x: (list(x), type(x)),
-        lambda items, kind: kind(*items),
-        lambda x, kind: [GetAttrKey(name) for name in kind._fields],
-    ),
-}
-BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
-
-
 def _dict_flatten(d: dict) -> tuple[list, list]:
     return list(d.values()), list(d)
 
@@ -139,8 +90,8 @@ def _list_unflatten(values: Iterable, context: None) -> list:
     return list(values)
 
 
-def _tuple_flatten(d: tuple) -> tuple[list, None]:
-    return list(d), None
+def _tuple_flatten(d: tuple) -> tuple[tuple, None]:
+    return d, None
 
 
 def _tuple_unflatten(values: Iterable, context: None) -> tuple:
@@ -153,6 +104,28 @@ def _namedtuple_flatten(d: Any) -> tuple[list, type]:
 
 def _namedtuple_unflatten(values: Iterable, context: Any) -> Any:
     return context(*values)
+
+
+def _dict_keys(x: Any, keys: Any) -> list:
+    return [MappingKey(k) for k in keys]
+
+
+SUPPORTED_NODES: dict[Any, _Node] = {
+    tuple: _Node(_tuple_flatten, _tuple_unflatten, _places),
+    list: _Node(_list_flatten, _list_unflatten, _places),
+    dict: _Node(_dict_flatten, _dict_unflatten, _dict_keys),
+    OrderedDict: _Node(_dict_flatten, lambda items, keys: OrderedDict(zip(keys, items, strict=True)), _dict_keys),
+    defaultdict: _Node(
+        lambda x: (list(x.values()), [x.default_factory, list(x)]),
+        lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
+        lambda x, context: _dict_keys(x, context[1]),
+    ),
+    deque: _Node(lambda x: (list(x), x.maxlen), lambda items, maxlen: deque(items, maxlen), _places),
+    namedtuple: _Node(
+        _namedtuple_flatten, _namedtuple_unflatten, lambda x, kind: [GetAttrKey(name) for name in kind._fields]
+    ),
+}
+BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 
 
 def _is_namedtuple_instance(x: Any) -> bool:
@@ -173,13 +146,9 @@ _get_node_type = _kind
 
 
 def register_pytree_node(
-    cls: type,
-    flatten_fn: Callable[[Any], tuple[Iterable, Any]],
-    unflatten_fn: Callable[[Iterable, Any], Any],
-    *,
-    flatten_with_keys_fn: Callable | None = None,
-    **options: Any,
-) -> None:
+    cls: type, flatten_fn: Callable[[Any], tuple[Iterable, Any]], unflatten_fn: Callable[[Iterable, Any], Any], *,
+    flatten_with_keys_fn: Callable | None = None, **options: Any,
+) -> None:  # fmt: skip
     """Let objects of ``cls`` be taken apart.
 
     Args:
@@ -224,13 +193,21 @@ def register_constant(cls: type) -> None:
 class TreeSpec:
     """A structure: the ``type`` of its root, its ``context``, and the structures of its children."""
 
+    __slots__ = ("__weakref__", "children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
+
+    num_nodes: int
+    num_leaves: int
+
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type = type
         self.context = context
         self.children_specs = children_specs
         self.num_children = len(children_specs)
-        self.num_nodes: int = 1 + sum(spec.num_nodes for spec in children_specs)
-        self.num_leaves: int = sum(spec.num_leaves for spec in children_specs) if type is not None else 1
+        nodes, leaves = 1, 0 if type is not None else 1
+        for spec in children_specs:
+            nodes += spec.num_nodes
+            leaves += spec.num_leaves
+        self.num_nodes, self.num_leaves = nodes, leaves
 
     def children(self) -> list[TreeSpec]:
         """The structures of the children."""
@@ -308,6 +285,8 @@ class TreeSpec:
 class LeafSpec(TreeSpec):
     """The structure of a leaf."""
 
+    __slots__ = ()
+
     def __init__(self) -> None:
         super().__init__(None, None, [])
 
@@ -324,12 +303,26 @@ _is_leaf = tree_is_leaf
 
 
 def _flatten(tree: Any, leaves: list, is_leaf: Callable | None) -> TreeSpec:
-    if tree_is_leaf(tree, is_leaf):
+    kind: Any = type(tree)
+    node = SUPPORTED_NODES.get(kind)
+    if node is None and isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        kind, node = namedtuple, SUPPORTED_NODES[namedtuple]
+    if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
-    kind = _kind(tree)
-    children, context = SUPPORTED_NODES[kind].flatten(tree)
+    children, context = node.flatten(tree)
     return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
+
+
+def _add_leaves(tree: Any, leaves: list, is_leaf: Callable | None) -> None:
+    node = SUPPORTED_NODES.get(type(tree))
+    if node is None and isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        node = SUPPORTED_NODES[namedtuple]
+    if node is None or (is_leaf is not None and is_leaf(tree)):
+        leaves.append(tree)
+    else:
+        for child in node.flatten(tree)[0]:
+            _add_leaves(child, leaves, is_leaf)
 
 
 def tree_flatten(tree: Any, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
@@ -354,7 +347,9 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> Any:
 
 def tree_leaves(tree: Any, is_leaf: Callable | None = None) -> list:
     """The leaves in order."""
-    return tree_flatten(tree, is_leaf)[0]
+    leaves: list = []
+    _add_leaves(tree, leaves, is_leaf)
+    return leaves
 
 
 def tree_iter(tree: Any, is_leaf: Callable | None = None) -> Iterable:

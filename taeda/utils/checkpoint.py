@@ -25,22 +25,11 @@ from ._selective import (
 )
 
 __all__ = [
-    "SAC_IGNORED_OPS",
-    "CheckpointError",
-    "CheckpointFunction",
-    "CheckpointPolicy",
-    "SelectiveCheckpointContext",
-    "check_backward_validity",
-    "checkpoint",
-    "checkpoint_sequential",
-    "create_selective_checkpoint_contexts",
-    "detach_variable",
-    "get_device_states",
-    "noop_context_fn",
-    "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
-    "set_device_states",
-]
+    "SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext",
+    "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
+    "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop", "set_device_states",
+]  # fmt: skip
 
 
 class CheckpointError(RuntimeError):
@@ -216,15 +205,9 @@ def _meta(t: Tensor) -> tuple:
 
 
 def _without_reentry(
-    function: Callable,
-    args: tuple,
-    kwargs: dict,
-    preserve: bool,
-    context_fn: Callable,
-    check: str,
-    debug: bool,
+    function: Callable, args: tuple, kwargs: dict, preserve: bool, context_fn: Callable, check: str, debug: bool,
     early: bool,
-) -> Any:
+) -> Any:  # fmt: skip
     """Run ``function`` with its saved tensors replaced by their numbers."""
     first_context, second_context = context_fn()
     if not _core.is_grad_enabled():
@@ -309,15 +292,10 @@ class CheckpointFunction(Function):
 
 
 def checkpoint(
-    function: Callable,
-    *args: Any,
-    use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple] = noop_context_fn,
-    determinism_check: str = "default",
-    debug: bool = False,
-    early_stop: bool = True,
-    **kwargs: Any,
-) -> Any:
+    function: Callable, *args: Any, use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple] = noop_context_fn, determinism_check: str = "default", debug: bool = False,
+    early_stop: bool = True, **kwargs: Any,
+) -> Any:  # fmt: skip
     """``function(*args, **kwargs)``, keeping only its arguments for the backward pass, which runs it again.
 
     Args:
@@ -343,15 +321,9 @@ def checkpoint(
     chosen = getattr(_settings, "early_stop", None)
     explain = getattr(_settings, "debug", None)
     return _without_reentry(
-        function,
-        args,
-        kwargs,
-        preserve,
-        context_fn,
-        determinism_check,
-        debug if explain is None else explain,
+        function, args, kwargs, preserve, context_fn, determinism_check, debug if explain is None else explain,
         early_stop if chosen is None else chosen,
-    )
+    )  # fmt: skip
 
 
 def checkpoint_sequential(

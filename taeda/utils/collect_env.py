@@ -46,26 +46,19 @@ def get_env_info() -> SystemEnv:
 
     packages = {name: _version(name) for name in ("numpy", "llvmlite", "scipy-openblas32", "torch")}
     return SystemEnv(
-        __version__,
-        sys.version.replace("\n", " "),
-        platform.platform(),
-        f"{_cpu()} ({os.cpu_count()} processors)",
-        get_num_threads(),
-        packages,
-    )
+        __version__, sys.version.replace("\n", " "), platform.platform(), f"{_cpu()} ({os.cpu_count()} processors)",
+        get_num_threads(), packages,
+    )  # fmt: skip
 
 
 def get_pretty_env_info() -> str:
     """:func:`get_env_info` as text."""
     info = get_env_info()
     lines = [
-        f"taeda version: {info.taeda_version}",
-        f"Python version: {info.python_version}",
-        f"OS: {info.os}",
-        f"CPU: {info.cpu}",
-        f"Threads: {info.threads}",
+        f"taeda version: {info.taeda_version}", f"Python version: {info.python_version}", f"OS: {info.os}",
+        f"CPU: {info.cpu}", f"Threads: {info.threads}",
         *(f"{name}: {version}" for name, version in info.packages.items()),
-    ]
+    ]  # fmt: skip
     return "\n".join(lines)
 
 

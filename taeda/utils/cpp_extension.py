@@ -5,15 +5,9 @@ from __future__ import annotations
 from .._refuse import refused_class, refused_function
 
 __all__ = [
-    "CUDA_HOME",
-    "BuildExtension",
-    "CUDAExtension",
-    "CppExtension",
-    "include_paths",
-    "is_ninja_available",
-    "load",
+    "CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "include_paths", "is_ninja_available", "load",
     "load_inline",
-]
+]  # fmt: skip
 
 _WHY = (
     "an extension in C++ is built against PyTorch's own library; write the function in Python "

@@ -11,13 +11,9 @@ __all__ = ["graph"]
 
 
 def graph(
-    output: Any,
-    *args: Any,
-    params: Mapping[str, Tensor] | Any = None,
-    show_saved: bool = False,
-    max_nodes: int = 100_000,
-    **kwargs: Any,
-) -> str:
+    output: Any, *args: Any, params: Mapping[str, Tensor] | Any = None, show_saved: bool = False,
+    max_nodes: int = 100_000, **kwargs: Any,
+) -> str:  # fmt: skip
     """The graph that made ``output``, as DOT text: leaves on top, edges in the direction of the computation.
 
     Args:

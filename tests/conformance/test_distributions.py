@@ -1,8 +1,10 @@
 """taeda.distributions against torch.distributions: samples of equal seeds, densities, moments, gradients, errors."""
 
 import copy
+import importlib
 import itertools
 import pickle
+import pkgutil
 import warnings
 
 import pytest
@@ -513,3 +515,32 @@ def test_an_inverse_knows_its_transform():
         assert isinstance(inverse._inv, d.IndependentTransform)
     again = pickle.loads(pickle.dumps(inverse))  # where PyTorch loses it
     assert isinstance(again._inv, taeda.distributions.IndependentTransform) and again(taeda.tensor([0.5])).item() == 0
+
+
+def test_every_module_of_pytorch_can_be_imported_from():
+    for info in pkgutil.iter_modules(torch.distributions.__path__):
+        theirs = importlib.import_module(f"torch.distributions.{info.name}")
+        ours = importlib.import_module(f"taeda.distributions.{info.name}")
+        assert getattr(taeda.distributions, info.name) is ours
+        for name in getattr(theirs, "__all__", ()):
+            assert hasattr(ours, name), (info.name, name)
+
+
+def test_formulas_keep_the_documentation_of_the_base_class():
+    assert taeda.distributions.Normal.mean.__doc__ == taeda.distributions.Distribution.mean.__doc__ == "The mean."
+    assert taeda.distributions.LogNormal.loc.__doc__ == "Mean of the logarithm."
+
+
+def test_with_cache_makes_the_same_transform():
+    t, f = taeda.distributions.transforms, taeda.tensor([0.5, 2.0])
+    for made in (t.AffineTransform(f, 2.0, 1), t.PowerTransform(f), t.ReshapeTransform((2,), (1, 2)), t.ExpTransform()):
+        cached = made.with_cache()
+        assert type(cached) is type(made) and cached._cache_size == 1 and cached.with_cache(1) is cached
+        assert (cached(f) == made(f)).all()
+
+    class Mine(t.Transform):
+        def __init__(self, a):
+            super().__init__()
+
+    with pytest.raises(NotImplementedError):
+        Mine(1).with_cache()

@@ -451,3 +451,23 @@ def test_checkpoint(name):
         made.append((out.detach(), x.grad))
     close(*(m[0] for m in made))
     close(*(m[1] for m in made))
+
+
+def test_registered_classes_are_trees_in_every_transformation():
+    from collections import deque
+
+    from taeda.utils._pytree import SUPPORTED_NODES, register_pytree_node
+
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda items, _: Pair(*items))
+    try:
+        x = taeda.arange(6.0).reshape(3, 2)
+        made = taeda.func.vmap(lambda p: Pair(p.a.sum(), deque([p.b * 2])))(Pair(x, x))
+        assert made.a.tolist() == [1.0, 5.0, 9.0] and (made.b[0] == x * 2).all()
+        slopes = taeda.func.grad(lambda p: (p.a * p.b).sum())(Pair(x, x + 1))
+        assert (slopes.a == x + 1).all() and (slopes.b == x).all()
+    finally:
+        del SUPPORTED_NODES[Pair]

@@ -256,3 +256,17 @@ def test_a_full_backward_hook_without_a_gradient_of_inputs_warns():
     with pytest.warns(UserWarning, match="no inputs require gradients"):
         layer(taeda.ones(1, 3)).sum().backward()
     assert seen == [(None,)]
+
+
+def test_a_layer_shows_the_attributes_that_it_names():
+    class Shown(taeda.nn.Module):
+        _shown = ("a", "b")
+
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = 1, "x"
+
+    assert repr(Shown()) == "Shown(a=1, b=x)"
+    for kind in vars(taeda.nn).values():  # a method of a base class would go before the names
+        if isinstance(kind, type) and issubclass(kind, taeda.nn.Module) and kind._shown:
+            assert kind.extra_repr is taeda.nn.Module.extra_repr

@@ -346,3 +346,16 @@ def test_functorch():
             import functorch.compile
         """
     )
+
+
+def test_floating_point_operations_are_counted():
+    out = run(
+        """
+        import torch
+        from torch.utils.flop_counter import FlopCounterMode
+        with FlopCounterMode(display=False) as counter:
+            torch.mm(torch.ones(2, 3), torch.ones(3, 4))
+        print(counter.get_total_flops())
+        """
+    )
+    assert out == "48\n"

@@ -3,104 +3,37 @@
 A function that is defined for complex numbers takes a :class:`Complex` as well.
 """
 
+# ruff: noqa: I001 - lists of names are paragraphs
+
 from __future__ import annotations
 
 import functools
 
 from . import basic, complex_functions, exponential, trigonometric
 from .basic import (
-    any_lane,
-    at_least,
-    at_most,
-    bits_of,
-    ceil,
-    copysign,
-    floor,
-    fma,
-    fmax,
-    fmin,
-    frac,
-    frexp,
-    gcd,
-    integer_divide,
-    integer_floor_divide,
-    integer_fmod,
-    integer_pow,
-    integer_remainder,
-    isneginf,
-    isposinf,
-    lcm,
-    like,
-    maximum,
-    minimum,
-    nextafter,
-    poly,
-    round,
-    shift_left,
-    shift_right,
-    sign,
-    signbit,
-    trunc,
-)
+    any_lane, at_least, at_most, bits_of, ceil, copysign, floor, fma, fmax, fmin, frac, frexp, gcd, integer_divide,
+    integer_floor_divide, integer_fmod, integer_pow, integer_remainder, isneginf, isposinf, lcm, like, maximum, minimum,
+    nextafter, poly, round, shift_left, shift_right, sign, signbit, trunc,
+)  # fmt: skip
 from .bessel import (
-    airy_ai,
-    bessel_j0,
-    bessel_j1,
-    bessel_k0,
-    bessel_k0e,
-    bessel_k1,
-    bessel_k1e,
-    bessel_y0,
-    bessel_y1,
+    airy_ai, bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e, bessel_y0, bessel_y1,
     spherical_bessel_j0,
-)
+)  # fmt: skip
 from .complex_functions import hypot, polar, truth
 from .complexes import Complex
 from .exponential import (
-    exp_negative,
-    expm1_negative,
-    log1p_of_exponential,
-    log_sigmoid,
-    logaddexp2,
-    over_one_and_exp2,
-    softplus,
-    xlog1py,
+    exp_negative, expm1_negative, log1p_of_exponential, log_sigmoid, logaddexp2, over_one_and_exp2, softplus, xlog1py,
     xlogy,
-)
+)  # fmt: skip
 from .gamma_ratios import igamma, igammac
 from .orthogonal import (
-    chebyshev_t,
-    chebyshev_u,
-    chebyshev_v,
-    chebyshev_w,
-    hermite_h,
-    hermite_he,
-    laguerre_l,
-    legendre_p,
-    shifted_chebyshev_t,
-    shifted_chebyshev_u,
-    shifted_chebyshev_v,
-    shifted_chebyshev_w,
-)
+    chebyshev_t, chebyshev_u, chebyshev_v, chebyshev_w, hermite_h, hermite_he, laguerre_l, legendre_p,
+    shifted_chebyshev_t, shifted_chebyshev_u, shifted_chebyshev_v, shifted_chebyshev_w,
+)  # fmt: skip
 from .remainders import divide, floor_divide, fmod, remainder, trunc_divide
 from .special import (
-    digamma,
-    erf,
-    erfc,
-    erfcx,
-    erfinv,
-    gelu,
-    gelu_slope,
-    i0,
-    i0e,
-    i1,
-    i1e,
-    lgamma,
-    ndtr,
-    ndtri,
-    trigamma,
-    zeta,
-)
+    digamma, erf, erfc, erfcx, erfinv, gelu, gelu_slope, i0, i0e, i1, i1e, lgamma, ndtr, ndtri, trigamma, zeta,
+)  # fmt: skip
 from .trigonometric import atan2
 
 

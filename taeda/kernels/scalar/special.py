@@ -399,15 +399,9 @@ def i1e(x: Value, middle: bool = False) -> Value:
 
 #: Bernoulli numbers B_2k over (2k)!, for the Euler-Maclaurin sum.
 _BERNOULLI = (
-    1 / 12,
-    -1 / 720,
-    1 / 30240,
-    -1 / 1209600,
-    1 / 47900160,
-    -691 / 1307674368000,
-    1 / 74724249600,
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
     -3617 / 10670622842880000,
-)
+)  # fmt: skip
 
 
 @in_double
@@ -421,11 +415,7 @@ def zeta(s: Value, q: Value, middle: bool = False) -> Value:
         k, total, term = L.carry
         going = (k < 10.0) | (term < 10.0)
         L.test(any_lane(going))
-        L.carry = (
-            k + 1.0,
-            select(going, total + pow(term, -s), total),
-            select(going, term + 1.0, term),
-        )
+        L.carry = (k + 1.0, select(going, total + pow(term, -s), total), select(going, term + 1.0, term))
     _, total, a = L.carry
     power = pow(a, -s)
     total = total + power * a / (s - 1.0) + power * 0.5

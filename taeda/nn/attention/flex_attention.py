@@ -11,16 +11,9 @@ import taeda
 from taeda import Tensor
 
 __all__ = [
-    "AuxOutput",
-    "AuxRequest",
-    "BlockMask",
-    "and_masks",
-    "create_block_mask",
-    "create_mask",
-    "flex_attention",
-    "noop_mask",
-    "or_masks",
-]
+    "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
+    "noop_mask", "or_masks",
+]  # fmt: skip
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128  # of the blocks in which PyTorch keeps a mask; here a mask is a function
 
@@ -89,18 +82,10 @@ def create_block_mask(
 
 
 def flex_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    score_mod: Callable | None = None,
-    block_mask: BlockMask | None = None,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    return_lse: bool = False,
-    *,
-    return_aux: AuxRequest | None = None,
-    **options: Any,
-) -> Any:
+    query: Tensor, key: Tensor, value: Tensor, score_mod: Callable | None = None, block_mask: BlockMask | None = None,
+    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, *,
+    return_aux: AuxRequest | None = None, **options: Any,
+) -> Any:  # fmt: skip
     """Attention whose scores go through ``score_mod(score, batch, head, query, key)`` before the softmax.
 
     Args:

@@ -12,35 +12,9 @@ from .attention import MultiheadAttention
 from .module import Module
 
 __all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "SELU",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Mish",
-    "MultiheadAttention",
-    "PReLU",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
+    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU",
+    "LogSigmoid", "LogSoftmax", "Mish", "MultiheadAttention", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]  # fmt: skip
 
 
@@ -249,6 +223,7 @@ class GLU(Module):
     """``a sigmoid(b)`` of the halves of the input along ``dim`` (Dauphin et al. 2016)."""
 
     __constants__ = ("dim",)
+    _shown = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -256,9 +231,6 @@ class GLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class GELU(Module):
@@ -323,6 +295,7 @@ class Softplus(Module):
     """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x > threshold``."""
 
     __constants__ = ("beta", "threshold")
+    _shown = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -332,9 +305,6 @@ class Softplus(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
-
 
 class PReLU(Module):
     """``x`` where positive, else ``a x`` with a learnt ``a`` for all channels or for each (He et al. 2015).
@@ -342,11 +312,11 @@ class PReLU(Module):
     Args:
         num_parameters: 1, or the number of channels (dimension 1 of the input).
         init: first value of ``a``.
-        device: where the parameter lives.
-        dtype: its dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("num_parameters",)
+    _shown = ("num_parameters",)
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None) -> None:
         super().__init__()
@@ -362,12 +332,10 @@ class PReLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
-
 
 class _Softmax(Module):
     __constants__ = ("dim",)
+    _shown = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -376,9 +344,6 @@ class _Softmax(Module):
     def __setstate__(self, state) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("dim", None)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmin(_Softmax):

@@ -28,8 +28,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: where the clusters begin.
         div_value: each cluster's projection is this much smaller than the one before.
         head_bias: whether the head has a bias.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     def __init__(

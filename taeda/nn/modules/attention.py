@@ -27,8 +27,7 @@ class MultiheadAttention(Module):
         kdim: size of the keys; ``embed_dim`` if None.
         vdim: size of the values; ``embed_dim`` if None.
         batch_first: batch dimension first, ``(N, L, E)``, rather than ``(L, N, E)``.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("batch_first",)

@@ -217,13 +217,9 @@ class SyncBatchNorm(_BatchNorm):
         result = module
         if isinstance(module, _BatchNorm):
             result = cls(
-                module.num_features,
-                module.eps,
-                module.momentum,
-                module.affine,
-                module.track_running_stats,
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
                 process_group,
-            )
+            )  # fmt: skip
             if module.affine:
                 result.weight = module.weight
                 result.bias = module.bias

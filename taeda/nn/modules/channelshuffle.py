@@ -14,6 +14,7 @@ class ChannelShuffle(Module):
     """Interleaves ``groups`` groups of channels (Zhang et al. 2018)."""
 
     __constants__ = ("groups",)
+    _shown = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -21,6 +22,3 @@ class ChannelShuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"

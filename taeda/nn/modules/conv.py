@@ -120,7 +120,32 @@ class _ConvNd(Module):
         self.__dict__.setdefault("padding_mode", "zeros")
 
 
-class Conv1d(_ConvNd):
+class _Conv(_ConvNd):
+    """Convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``."""
+
+    _tuple: Any
+    _function: Any
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        several = self._tuple
+        super().__init__(
+            in_channels, out_channels, several(kernel_size), several(stride),
+            padding if isinstance(padding, str) else several(padding), several(dilation), False, several(0), groups,
+            bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        input, padding = self._padded(input)
+        return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
     """Convolution over one dimension: input ``(N, C_in, L)`` or ``(C_in, L)``.
 
     Args:
@@ -133,72 +158,26 @@ class Conv1d(_ConvNd):
         groups: number of blocks of channels that do not see each other.
         bias: whether to add one.
         padding_mode: ``"zeros"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _single(kernel_size), _single(stride),
-            padding if isinstance(padding, str) else _single(padding), _single(dilation), False, _single(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+    _tuple, _function = staticmethod(_single), staticmethod(F.conv1d)
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_Conv):
     """Convolution over two dimensions: input ``(N, C_in, H, W)`` or ``(C_in, H, W)``; arguments as :class:`Conv1d`.
 
     Shape:
         output height ``(H + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1``, width alike.
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _pair(kernel_size), _pair(stride),
-            padding if isinstance(padding, str) else _pair(padding), _pair(dilation), False, _pair(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+    _tuple, _function = staticmethod(_pair), staticmethod(F.conv2d)
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_Conv):
     """Convolution over three dimensions: input ``(N, C_in, D, H, W)`` or ``(C_in, D, H, W)``; arguments as Conv1d."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _triple(kernel_size), _triple(stride),
-            padding if isinstance(padding, str) else _triple(padding), _triple(dilation), False, _triple(0), groups,
-            bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+    _tuple, _function = staticmethod(_triple), staticmethod(F.conv3d)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -253,61 +232,45 @@ class _ConvTransposeNd(_ConvNd):
         return self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, n, self.dilation)
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class _ConvTranspose(_ConvTransposeNd):
+    """Transposed convolution over as many dimensions as ``_tuple`` makes of a number, by ``_function``."""
+
+    _tuple: Any
+    _function: Any
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        several = self._tuple
+        super().__init__(
+            in_channels, out_channels, several(kernel_size), several(stride), several(padding), several(dilation), True,
+            several(output_padding), groups, bias, padding_mode, device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
+        extra = self._extra(input, output_size)
+        return self._function(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+
+class ConvTranspose1d(_ConvTranspose):
     """The gradient of Conv1d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding), _single(dilation), True,
-            _single(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size=None) -> Tensor:
-        extra = self._extra(input, output_size)
-        return F.conv_transpose1d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    _tuple, _function = staticmethod(_single), staticmethod(F.conv_transpose1d)
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTranspose):
     """The gradient of Conv2d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding), _pair(dilation), True,
-            _pair(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size=None) -> Tensor:
-        extra = self._extra(input, output_size)
-        return F.conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    _tuple, _function = staticmethod(_pair), staticmethod(F.conv_transpose2d)
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_ConvTranspose):
     """The gradient of Conv3d with respect to its input, as a layer; ``output_padding`` widens the output on one side."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding), _triple(dilation), True,
-            _triple(output_padding), groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
-    def forward(self, input: Tensor, output_size=None) -> Tensor:
-        extra = self._extra(input, output_size)
-        return F.conv_transpose3d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    _tuple, _function = staticmethod(_triple), staticmethod(F.conv_transpose3d)
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
@@ -348,91 +311,63 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConvXdMixin, Conv1d):
+class _LazyConv(_LazyConvXdMixin, _Conv):
+    def __init__(
+        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device=None, dtype=None,
+    ) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
     """A Conv1d that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv1d
     _dims = 1
 
-    def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
-        self._lazy(out_channels, bias, device, dtype)
 
-
-class LazyConv2d(_LazyConvXdMixin, Conv2d):
+class LazyConv2d(_LazyConv, Conv2d):
     """A Conv2d that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv2d
     _dims = 2
 
-    def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
-        self._lazy(out_channels, bias, device, dtype)
 
-
-class LazyConv3d(_LazyConvXdMixin, Conv3d):
+class LazyConv3d(_LazyConv, Conv3d):
     """A Conv3d that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv3d
     _dims = 3
 
+
+class _LazyConvTranspose(_LazyConvXdMixin, _ConvTranspose):
     def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device=None, dtype=None,
+        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
+        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
     ) -> None:  # fmt: skip
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
         self._lazy(out_channels, bias, device, dtype)
 
 
-class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A ConvTranspose1d that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose1d
     _dims = 1
 
-    def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
-        )
-        self._lazy(out_channels, bias, device, dtype)
 
-
-class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A ConvTranspose2d that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose2d
     _dims = 2
 
-    def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
-        )
-        self._lazy(out_channels, bias, device, dtype)
 
-
-class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A ConvTranspose3d that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose3d
     _dims = 3
-
-    def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
-        )
-        self._lazy(out_channels, bias, device, dtype)

@@ -13,6 +13,7 @@ class Flatten(Module):
     """Joins dimensions ``start_dim`` to ``end_dim`` into one."""
 
     __constants__ = ("start_dim", "end_dim")
+    _shown = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -22,14 +23,12 @@ class Flatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
 
 class Unflatten(Module):
     """Splits dimension ``dim`` into ``unflattened_size``."""
 
     __constants__ = ("dim", "unflattened_size")
+    _shown = ("dim", "unflattened_size")
 
     def __init__(self, dim: int | str, unflattened_size) -> None:
         super().__init__()
@@ -54,6 +53,3 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

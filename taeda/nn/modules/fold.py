@@ -14,6 +14,7 @@ class Fold(Module):
     """Sums blocks ``(N, C * prod(kernel_size), L)`` into an image ``(N, C, *output_size)``: the adjoint of Unfold."""
 
     __constants__ = ("output_size", "kernel_size", "dilation", "padding", "stride")
+    _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1) -> None:
         super().__init__()
@@ -26,17 +27,12 @@ class Fold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
-
 
 class Unfold(Module):
     """The sliding blocks of an image ``(N, C, H, W)`` as columns ``(N, C * prod(kernel_size), L)``."""
 
     __constants__ = ("kernel_size", "dilation", "padding", "stride")
+    _shown = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1) -> None:
         super().__init__()
@@ -47,6 +43,3 @@ class Unfold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

@@ -34,8 +34,7 @@ class Linear(Module):
         in_features: size of the last dimension of the input.
         out_features: size of the last dimension of the output.
         bias: whether to add ``b``.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
 
     Shape:
         input ``(*, in_features)``, output ``(*, out_features)``; ``weight`` is ``(out_features, in_features)``. Both

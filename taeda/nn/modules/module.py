@@ -38,14 +38,10 @@ __all__ = [
 ]  # fmt: skip
 
 configure(
-    Parameter,
-    Buffer,
-    Tensor,
-    _hooks.call_hooked,
-    explain,
+    Parameter, Buffer, Tensor, _hooks.call_hooked, explain,
     [_hooks.forward_hooks, _hooks.forward_pre_hooks, _hooks.backward_hooks, _hooks.backward_pre_hooks],
     [_hooks.parameter_registration_hooks, _hooks.buffer_registration_hooks, _hooks.module_registration_hooks],
-)
+)  # fmt: skip
 
 
 def _check_name(module, name, what: str) -> None:
@@ -88,6 +84,7 @@ class Module(StateMixin, ModuleBase):
     call_super_init = False
     _compiled_call_impl: Callable | None = None
     _is_full_backward_hook: bool | None
+    _shown: tuple[str, ...] = ()
 
     __signature__ = _CallSignature()
     __setattr__ = set_attribute
@@ -106,24 +103,12 @@ class Module(StateMixin, ModuleBase):
             )
             raise TypeError(f"{type(self).__name__}.__init__() got {got}")
         self.__dict__.update(
-            training=True,
-            _parameters={},
-            _buffers={},
-            _non_persistent_buffers_set=set(),
-            _backward_pre_hooks={},
-            _backward_hooks={},
-            _is_full_backward_hook=None,
-            _forward_hooks={},
-            _forward_hooks_with_kwargs={},
-            _forward_hooks_always_called={},
-            _forward_pre_hooks={},
-            _forward_pre_hooks_with_kwargs={},
-            _state_dict_hooks={},
-            _state_dict_pre_hooks={},
-            _load_state_dict_pre_hooks={},
-            _load_state_dict_post_hooks={},
-            _modules={},
-        )
+            training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _backward_pre_hooks={},
+            _backward_hooks={}, _is_full_backward_hook=None, _forward_hooks={}, _forward_hooks_with_kwargs={},
+            _forward_hooks_always_called={}, _forward_pre_hooks={}, _forward_pre_hooks_with_kwargs={},
+            _state_dict_hooks={}, _state_dict_pre_hooks={}, _load_state_dict_pre_hooks={},
+            _load_state_dict_post_hooks={}, _modules={},
+        )  # fmt: skip
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -499,8 +484,8 @@ class Module(StateMixin, ModuleBase):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the repr; a subclass overrides it."""
-        return ""
+        """What stands between the parentheses of the repr: the attributes in ``_shown``; a subclass may override it."""
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
 
     def __repr__(self) -> str:
         extra = self.extra_repr()

@@ -73,8 +73,7 @@ class LayerNorm(Module):
         eps: added to the variance.
         elementwise_affine: learn a scale and a shift of that shape.
         bias: whether that includes the shift.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
@@ -117,8 +116,7 @@ class GroupNorm(Module):
         num_channels: number of channels, a multiple of it.
         eps: added to the variance.
         affine: learn a scale and a shift per channel.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
         bias: whether ``affine`` includes the shift.
 
     Shape:
@@ -164,8 +162,7 @@ class RMSNorm(Module):
         normalized_shape: the last dimensions, or the last one alone.
         eps: added to the mean square; the dtype's machine epsilon if None.
         elementwise_affine: learn a scale of that shape.
-        device: where the parameter lives.
-        dtype: its dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")

@@ -14,6 +14,7 @@ class PixelShuffle(Module):
     """``(*, C r^2, H, W)`` to ``(*, C, H r, W r)`` (Shi et al. 2016)."""
 
     __constants__ = ("upscale_factor",)
+    _shown = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -22,14 +23,12 @@ class PixelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
 
 class PixelUnshuffle(Module):
     """``(*, C, H r, W r)`` to ``(*, C r^2, H, W)``."""
 
     __constants__ = ("downscale_factor",)
+    _shown = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -37,6 +36,3 @@ class PixelUnshuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"

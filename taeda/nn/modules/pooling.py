@@ -29,6 +29,7 @@ class _MaxPoolNd(Module):
     """
 
     __constants__ = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self, kernel_size, stride=None, padding=0, dilation=1, return_indices: bool = False, ceil_mode: bool = False
@@ -40,12 +41,6 @@ class _MaxPoolNd(Module):
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class MaxPool1d(_MaxPoolNd):
@@ -79,6 +74,8 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
+    _shown = ("kernel_size", "stride", "padding")
+
     _dims = 0
 
     def __init__(self, kernel_size, stride=None, padding=0) -> None:
@@ -87,9 +84,6 @@ class _MaxUnpoolNd(Module):
         self.kernel_size = full(kernel_size)
         self.stride = full(stride if stride is not None else kernel_size)
         self.padding = full(padding)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
@@ -131,14 +125,11 @@ class _AvgPoolNd(Module):
         divisor_override: divide by this instead (not in one dimension).
     """
 
+    _shown = ("kernel_size", "stride", "padding")
+
     __constants__: tuple[str, ...] = (
-        "kernel_size",
-        "stride",
-        "padding",
-        "ceil_mode",
-        "count_include_pad",
-        "divisor_override",
-    )
+        "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
+    )  # fmt: skip
 
     def __init__(
         self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
@@ -151,9 +142,6 @@ class _AvgPoolNd(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPoolNd):
@@ -251,6 +239,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 class _LPPoolNd(Module):
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -258,12 +247,6 @@ class _LPPoolNd(Module):
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_LPPoolNd):
@@ -289,25 +272,21 @@ class LPPool3d(_LPPoolNd):
 
 class _AdaptiveMaxPoolNd(Module):
     __constants__ = ("output_size", "return_indices")
+    _shown = ("output_size",)
 
     def __init__(self, output_size, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
 
 class _AdaptiveAvgPoolNd(Module):
     __constants__ = ("output_size",)
+    _shown = ("output_size",)
 
     def __init__(self, output_size) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):

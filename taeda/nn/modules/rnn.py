@@ -43,8 +43,7 @@ class RNNBase(Module):
         dropout: probability of dropout between layers, in training.
         bidirectional: a second set of weights reads the sequence backwards.
         proj_size: project the hidden state to this size (LSTM only).
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
 
     All parameters start uniform in ``+- 1/sqrt(hidden_size)``.
     """
@@ -402,8 +401,7 @@ class RNNCell(RNNCellBase):
         hidden_size: size of the state.
         bias: whether there are biases.
         nonlinearity: ``"tanh"`` or ``"relu"``.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("input_size", "hidden_size", "bias", "nonlinearity")

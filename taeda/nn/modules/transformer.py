@@ -19,12 +19,8 @@ from .module import Module
 from .normalization import LayerNorm
 
 __all__ = [
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-]
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+]  # fmt: skip
 
 
 def _causal_mask(size: int, device=None, dtype=None) -> Tensor:
@@ -69,8 +65,7 @@ class TransformerEncoderLayer(Module):
         batch_first: batch dimension first.
         norm_first: normalise before attention and network rather than after.
         bias: whether linear layers and norms have one.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     __constants__ = ("norm_first",)
@@ -267,8 +262,7 @@ class Transformer(Module):
         batch_first: batch dimension first.
         norm_first: normalise before attention and network rather than after.
         bias: whether linear layers and norms have one.
-        device: where the parameters live.
-        dtype: their dtype.
+        device, dtype: of the parameters.
     """
 
     def __init__(

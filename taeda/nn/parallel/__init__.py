@@ -12,14 +12,8 @@ if TYPE_CHECKING:
     from .distributed import DistributedDataParallel
 
 __all__ = [
-    "DataParallel",
-    "DistributedDataParallel",
-    "data_parallel",
-    "gather",
-    "parallel_apply",
-    "replicate",
-    "scatter",
-]
+    "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -29,9 +29,7 @@ NAMES: dict[str, dict[str, str]] = {
         "utils.dlpack": "to_dlpack",
         "typing": "TYPE_CHECKING",
     },
-    "_C": {
-        ".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device",
-    },
+    "_C": {".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device"},
     "_dynamo.config": {".utils": "patch=config_patch"},
     "_dynamo.eval_frame": {"standin.overlay._dynamo": "is_dynamo_supported"},
     "_guards": {".root": "TracingContext active_fake_mode detect_fake_mode"},
@@ -58,11 +56,11 @@ NAMES: dict[str, dict[str, str]] = {
     "autograd.functional": {
         ".autograd": (
             "_as_tuple _autograd_grad _construct_standard_basis_for _grad_postprocess _grad_preprocess _tuple_postprocess"
-        ),
+        )
     },
     "autograd.grad_mode": {".autograd": "enforce_grad_layout_policy set_multithreading_enabled"},
     "autograd.profiler_util": {
-        "profiler.table": "_format_memory=format_memory _format_time=format_time _format_time_share=_share",
+        "profiler.table": "_format_memory=format_memory _format_time=format_time _format_time_share=_share"
     },
     "nn.modules.module": {
         "nn.modules._hooks": (
@@ -80,7 +78,7 @@ NAMES: dict[str, dict[str, str]] = {
     "nn.parallel.comm": {".nn": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter"},
     "backends.cuda": {
         ".root": "SDPAParams can_use_cudnn_attention=_not_here can_use_efficient_attention=_not_here "
-        "can_use_flash_attention=_not_here is_ck_sdpa_available=_not_here",
+        "can_use_flash_attention=_not_here is_ck_sdpa_available=_not_here"
     },
     "cpu.amp.autocast_mode": {"cpu.amp": "autocast"},
     "cpu.amp.grad_scaler": {"cpu.amp": "GradScaler"},
@@ -100,7 +98,7 @@ NAMES: dict[str, dict[str, str]] = {
         ".optim": (
             "_device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices "
             "_group_tensors_by_device_and_dtype _has_foreach_support"
-        ),
+        )
     },
     "optim.optimizer": {"typing": "ParamsT=Any StateDict=Any"},
     "profiler.profiler": {".utils": "_default_schedule_fn"},
@@ -108,12 +106,12 @@ NAMES: dict[str, dict[str, str]] = {
         ".utils": (
             "LoadEndianness _is_zipfile _open_file_like check_module_version_greater_or_equal get_default_load_endianness "
             "get_default_mmap_options mkdtemp normalize_storage_type set_default_load_endianness storage_to_tensor_type"
-        ),
+        )
     },
     "signal.windows.windows": {
         "signal.windows": (
             "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall"
-        ),
+        )
     },
     "utils._device": {".utils": "DeviceContext set_device"},
     "utils._mode_utils": {"contextlib": "no_dispatch=nullcontext", ".autograd": "all_same_mode"},

@@ -7,17 +7,9 @@ from typing import Any, Final
 from taeda.jit import _overload, _overload_method, export, ignore, is_scripting, unused
 
 __all__ = [
-    "BroadcastingList2",
-    "Final",
-    "_overload",
-    "_overload_method",
-    "boolean_dispatch",
-    "export",
-    "ignore",
-    "is_scripting",
-    "unused",
-    "weak_module",
-]
+    "BroadcastingList2", "Final", "_overload", "_overload_method", "boolean_dispatch", "export", "ignore",
+    "is_scripting", "unused", "weak_module",
+]  # fmt: skip
 
 
 class _Broadcasting:

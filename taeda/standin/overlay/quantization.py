@@ -13,12 +13,5 @@ from .ao.quantization import (
 )
 
 __all__ = [
-    "DeQuantStub",
-    "QuantStub",
-    "convert",
-    "fuse_modules",
-    "prepare",
-    "prepare_qat",
-    "quantize",
-    "quantize_dynamic",
-]
+    "DeQuantStub", "QuantStub", "convert", "fuse_modules", "prepare", "prepare_qat", "quantize", "quantize_dynamic",
+]  # fmt: skip

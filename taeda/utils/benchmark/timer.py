@@ -99,19 +99,10 @@ class Timer:
     """
 
     def __init__(
-        self,
-        stmt: str = "pass",
-        setup: str = "pass",
-        global_setup: str = "",
-        timer: Callable[[], float] = timer,
-        globals: dict[str, Any] | None = None,
-        label: str | None = None,
-        sub_label: str | None = None,
-        description: str | None = None,
-        env: str | None = None,
-        num_threads: int = 1,
-        language: Any = "python",
-    ) -> None:
+        self, stmt: str = "pass", setup: str = "pass", global_setup: str = "", timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None, label: str | None = None, sub_label: str | None = None,
+        description: str | None = None, env: str | None = None, num_threads: int = 1, language: Any = "python",
+    ) -> None:  # fmt: skip
         if str(language).lower().rpartition(".")[2] not in ("python", "py"):
             raise ValueError(f"Timer: only Python statements can be timed, got language={language!r}")
         self._timer = timer
@@ -124,14 +115,9 @@ class Timer:
         exec(f"def _run(_n):\n    for _ in range(_n):\n{body}\n", space)
         self._run = space["_run"]
         self._task = {
-            "stmt": textwrap.dedent(stmt).strip(),
-            "setup": setup,
-            "label": label,
-            "sub_label": sub_label,
-            "description": description,
-            "env": env,
-            "num_threads": num_threads,
-        }
+            "stmt": textwrap.dedent(stmt).strip(), "setup": setup, "label": label, "sub_label": sub_label,
+            "description": description, "env": env, "num_threads": num_threads,
+        }  # fmt: skip
 
     def _time(self, number: int) -> float:
         start = self._timer()
@@ -183,13 +169,9 @@ class Timer:
         return self._with_threads(work)
 
     def adaptive_autorange(
-        self,
-        threshold: float = 0.1,
-        *,
-        min_run_time: float = 0.01,
-        max_run_time: float = 10.0,
+        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0,
         callback: Callable | None = None,
-    ) -> Measurement:
+    ) -> Measurement:  # fmt: skip
         """As :meth:`blocked_autorange`, until the quartiles lie within ``threshold`` of the median."""
 
         def work() -> Measurement:

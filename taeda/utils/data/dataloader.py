@@ -161,26 +161,13 @@ class DataLoader(Generic[T_co]):
     """
 
     def __init__(
-        self,
-        dataset: Dataset[T_co],
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Sampler | Iterable | None = None,
-        batch_sampler: Sampler[list] | Iterable[list] | None = None,
-        num_workers: int = 0,
-        collate_fn: Callable[[list], Any] | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Callable[[int], None] | None = None,
-        multiprocessing_context: Any = None,
-        generator: Generator | None = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
-    ):
+        self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: Sampler | Iterable | None = None, batch_sampler: Sampler[list] | Iterable[list] | None = None,
+        num_workers: int = 0, collate_fn: Callable[[list], Any] | None = None, pin_memory: bool = False,
+        drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None, generator: Generator | None = None, *, prefetch_factor: int | None = None,
+        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
+    ):  # fmt: skip
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers

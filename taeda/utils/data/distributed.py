@@ -27,14 +27,9 @@ class DistributedSampler(Sampler[int]):
     """
 
     def __init__(
-        self,
-        dataset: Sized,
-        num_replicas: int | None = None,
-        rank: int | None = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        drop_last: bool = False,
-    ):
+        self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
+        seed: int = 0, drop_last: bool = False,
+    ):  # fmt: skip
         if num_replicas is None or rank is None:
             group = importlib.import_module("taeda.distributed")
             num_replicas = group.get_world_size() if num_replicas is None else num_replicas

@@ -63,12 +63,9 @@ class RandomSampler(Sampler[int]):
     """
 
     def __init__(
-        self,
-        data_source: Sized,
-        replacement: bool = False,
-        num_samples: int | None = None,
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
         generator: Generator | None = None,
-    ):
+    ):  # fmt: skip
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples

@@ -44,6 +44,24 @@ def _number(x: Any) -> float:
     return float(values.reshape(()))
 
 
+def _floats(values: Any) -> Any:
+    """An array as one of protobuf's tensors."""
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in values.shape])
+    return TensorProto(dtype="DT_FLOAT", tensor_shape=shape, float_val=values.astype("float32").ravel().tolist())
+
+
+def _text(text: bytes, *sizes: int) -> Any:
+    """Text as one of protobuf's tensors."""
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in sizes])
+    return TensorProto(dtype="DT_STRING", string_val=[text], tensor_shape=shape)
+
+
+def _value(tag: str, tensor: Any, plugin: str, content: bytes = b"") -> Any:
+    """What is shown by one of TensorBoard's plugins."""
+    data = summary_pb2.SummaryMetadata.PluginData(plugin_name=plugin, content=content)
+    return Summary.Value(tag=tag, tensor=tensor, metadata=summary_pb2.SummaryMetadata(plugin_data=data))
+
+
 class FileWriter:
     """Event files in ``log_dir``; ``max_queue`` events are kept back at most, ``flush_secs`` seconds at most."""
 
@@ -118,14 +136,9 @@ class SummaryWriter:
     """
 
     def __init__(
-        self,
-        log_dir: Any = None,
-        comment: str = "",
-        purge_step: int | None = None,
-        max_queue: int = 10,
-        flush_secs: int = 120,
-        filename_suffix: str = "",
-    ) -> None:
+        self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, max_queue: int = 10,
+        flush_secs: int = 120, filename_suffix: str = "",
+    ) -> None:  # fmt: skip
         if not log_dir:
             stamp = datetime.now().strftime("%b%d_%H-%M-%S")
             log_dir = os.path.join("runs", f"{stamp}_{socket.gethostname()}{comment}")
@@ -156,34 +169,23 @@ class SummaryWriter:
 
     # ---- numbers
     def add_scalar(
-        self,
-        tag: str,
-        scalar_value: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
-        new_style: bool = False,
-        double_precision: bool = False,
-    ) -> None:
+        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
+        new_style: bool = False, double_precision: bool = False,
+    ) -> None:  # fmt: skip
         """A number at a step."""
         number = _number(scalar_value)
         if new_style:
             tensor = TensorProto(dtype="DT_DOUBLE" if double_precision else "DT_FLOAT")
             (tensor.double_val if double_precision else tensor.float_val).append(number)
-            data = summary_pb2.SummaryMetadata(
-                plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="scalars")
-            )
-            value = Summary.Value(tag=tag, tensor=tensor, metadata=data)
+            value = _value(tag, tensor, "scalars")
         else:
             value = Summary.Value(tag=tag, simple_value=number)
         self._write([value], global_step, walltime)
 
     def add_scalars(
-        self,
-        main_tag: str,
-        tag_scalar_dict: dict[str, Any],
-        global_step: int | None = None,
+        self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None,
         walltime: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Several numbers in one chart: each goes to a folder of its own."""
         self._get_file_writer()
         assert self.all_writers is not None
@@ -196,22 +198,13 @@ class SummaryWriter:
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """The numbers of a tensor."""
-        values = _array(tensor)
-        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in values.shape])
-        proto = TensorProto(dtype="DT_FLOAT", tensor_shape=shape, float_val=values.astype("float32").ravel().tolist())
-        data = summary_pb2.SummaryMetadata(plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="tensor"))
-        self._write([Summary.Value(tag=tag, tensor=proto, metadata=data)], global_step, walltime)
+        self._write([_value(tag, _floats(_array(tensor)), "tensor")], global_step, walltime)
 
     # ---- distributions
     def add_histogram(
-        self,
-        tag: str,
-        values: Any,
-        global_step: int | None = None,
-        bins: Any = "tensorflow",
-        walltime: float | None = None,
-        max_bins: int | None = None,
-    ) -> None:
+        self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
+        walltime: float | None = None, max_bins: int | None = None,
+    ) -> None:  # fmt: skip
         """The distribution of numbers; ``bins``: "tensorflow" (by powers of 1.1), or what ``numpy.histogram`` takes."""
         import numpy as np
 
@@ -221,27 +214,22 @@ class SummaryWriter:
         counts, limits = np.histogram(data, bins=_power_bins() if bins == "tensorflow" else bins)
         n = len(counts)
         if max_bins is not None and n > max_bins:
-            step = -(-n // max_bins)
+            step = n // max_bins  # as PyTorch has it: there may be a few more
             padded = np.concatenate([counts, np.zeros(-n % step, dtype=counts.dtype)])
             counts = padded.reshape(-1, step).sum(1)
             limits = np.concatenate([limits[:-1:step], limits[-1:]])
-        self._histogram(
-            tag, data.min(), data.max(), data.size, data.sum(), data.dot(data), limits, counts, global_step, walltime
-        )
+        # what is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has one
+        filled = counts.nonzero()[0]
+        first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
+        kept = list(counts[first - 1 : last]) if first else [0, *counts[:last]]
+        ends = list(limits[first : last + 1])
+        low, high, total, squares = data.min(), data.max(), data.sum(), data.dot(data)
+        self.add_histogram_raw(tag, low, high, data.size, total, squares, ends, kept, global_step, walltime)
 
     def add_histogram_raw(
-        self,
-        tag: str,
-        min: Any,
-        max: Any,
-        num: Any,
-        sum: Any,
-        sum_squares: Any,
-        bucket_limits: Sequence[Any],
-        bucket_counts: Sequence[Any],
-        global_step: int | None = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares: Any, bucket_limits: Sequence[Any],
+        bucket_counts: Sequence[Any], global_step: int | None = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """A distribution that was counted already: the upper limit of each bucket, and how many are in it."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
@@ -256,67 +244,25 @@ class SummaryWriter:
         )
         self._write([Summary.Value(tag=tag, histo=proto)], global_step, walltime)
 
-    def _histogram(
-        self,
-        tag: str,
-        low: float,
-        high: float,
-        n: int,
-        total: float,
-        squares: float,
-        limits: Any,
-        counts: Any,
-        step: Any,
-        walltime: Any,
-    ) -> None:
-        """What is empty at both ends is left out; a lower limit with a count of 0 stays, so that the first bucket has one."""
-        filled = counts.nonzero()[0]
-        first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
-        if first > 0:
-            kept, ends = counts[first - 1 : last], limits[first : last + 1]
-        else:
-            kept, ends = [0, *counts[:last]], limits[: last + 1]
-        if len(kept) == 0:
-            raise ValueError("The histogram is empty, please file a bug report.")
-        proto = summary_pb2.HistogramProto(
-            min=low, max=high, num=n, sum=total, sum_squares=squares, bucket_limit=list(ends), bucket=list(kept)
-        )
-        self._write([Summary.Value(tag=tag, histo=proto)], step, walltime)
-
     # ---- pictures
     def add_image(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "CHW",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """A picture: uint8, or floating point in [0, 1]; ``dataformats`` names its dimensions."""
         self._write([Summary.Value(tag=tag, image=_image(img_tensor, dataformats))], global_step, walltime)
 
     def add_images(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "NCHW",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Several pictures side by side."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_image_with_boxes(
-        self,
-        tag: str,
-        img_tensor: Any,
-        box_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
-        rescale: float = 1,
-        dataformats: str = "CHW",
-        labels: Any = None,
-    ) -> None:
+        self, tag: str, img_tensor: Any, box_tensor: Any, global_step: int | None = None, walltime: float | None = None,
+        rescale: float = 1, dataformats: str = "CHW", labels: Any = None,
+    ) -> None:  # fmt: skip
         """A picture with boxes ``(n, 4)``: left, top, right, bottom."""
         from PIL import Image, ImageDraw
 
@@ -374,13 +320,9 @@ class SummaryWriter:
 
     # ---- sound and text
     def add_audio(
-        self,
-        tag: str,
-        snd_tensor: Any,
-        global_step: int | None = None,
-        sample_rate: int = 44100,
+        self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100,
         walltime: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Sound in [-1, 1], as a WAV file of 16 bits."""
         import wave
 
@@ -394,40 +336,23 @@ class SummaryWriter:
             file.setframerate(sample_rate)
             file.writeframes((sound.clip(-1, 1) * 32767).astype("<i2").tobytes())
         audio = Summary.Audio(
-            sample_rate=sample_rate,
-            num_channels=1,
-            length_frames=len(sound),
-            encoded_audio_string=buffer.getvalue(),
+            sample_rate=sample_rate, num_channels=1, length_frames=len(sound), encoded_audio_string=buffer.getvalue(),
             content_type="audio/wav",
-        )
+        )  # fmt: skip
         self._write([Summary.Value(tag=tag, audio=audio)], global_step, walltime)
 
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """Text, shown as Markdown."""
-        data = summary_pb2.SummaryMetadata.PluginData(plugin_name="text", content=b"")
-        tensor = TensorProto(
-            dtype="DT_STRING",
-            string_val=[text_string.encode()],
-            tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
-        )
-        value = Summary.Value(
-            tag=f"{tag}/text_summary", metadata=summary_pb2.SummaryMetadata(plugin_data=data), tensor=tensor
-        )
+        value = _value(f"{tag}/text_summary", _text(text_string.encode(), 1), "text")
         self._write([value], global_step, walltime)
 
     # ---- the rest
     def add_pr_curve(
-        self,
-        tag: str,
-        labels: Any,
-        predictions: Any,
-        global_step: int | None = None,
-        num_thresholds: int = 127,
-        weights: Any = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127,
+        weights: Any = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """Precision and recall of a two-class prediction over ``num_thresholds`` thresholds."""
         import numpy as np
 
@@ -445,19 +370,10 @@ class SummaryWriter:
         self.add_pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, global_step, num_thresholds, weights, walltime)
 
     def add_pr_curve_raw(
-        self,
-        tag: str,
-        true_positive_counts: Any,
-        false_positive_counts: Any,
-        true_negative_counts: Any,
-        false_negative_counts: Any,
-        precision: Any,
-        recall: Any,
-        global_step: int | None = None,
-        num_thresholds: int = 127,
-        weights: Any = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, true_positive_counts: Any, false_positive_counts: Any, true_negative_counts: Any,
+        false_negative_counts: Any, precision: Any, recall: Any, global_step: int | None = None,
+        num_thresholds: int = 127, weights: Any = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """:meth:`add_pr_curve` of what was counted already."""
         import numpy as np
         from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
@@ -470,12 +386,8 @@ class SummaryWriter:
             precision,
             recall,
         )
-        data = np.stack([_array(row) for row in rows])
         content = PrCurvePluginData(version=0, num_thresholds=num_thresholds).SerializeToString()
-        plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="pr_curves", content=content)
-        shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in data.shape])
-        tensor = TensorProto(dtype="DT_FLOAT", float_val=data.ravel().tolist(), tensor_shape=shape)
-        value = Summary.Value(tag=tag, metadata=summary_pb2.SummaryMetadata(plugin_data=plugin), tensor=tensor)
+        value = _value(tag, _floats(np.stack([_array(row) for row in rows])), "pr_curves", content)
         self._write([value], global_step, walltime)
 
     def add_custom_scalars(self, layout: dict[str, dict[str, list]]) -> None:
@@ -492,21 +404,13 @@ class SummaryWriter:
                     made.append(layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=tags)))
             categories.append(layout_pb2.Category(title=category, chart=made))
         content = layout_pb2.Layout(category=categories).SerializeToString()
-        plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="custom_scalars")
-        tensor = TensorProto(dtype="DT_STRING", string_val=[content], tensor_shape=TensorShapeProto())
-        value = Summary.Value(
-            tag="custom_scalars__config__", metadata=summary_pb2.SummaryMetadata(plugin_data=plugin), tensor=tensor
-        )
-        self._write([value], None, None)
+        self._write([_value("custom_scalars__config__", _text(content), "custom_scalars")], None, None)
 
     def add_hparams(
-        self,
-        hparam_dict: dict[str, Any],
-        metric_dict: dict[str, Any],
-        hparam_domain_discrete: dict[str, list] | None = None,
-        run_name: str | None = None,
+        self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
+        hparam_domain_discrete: dict[str, list] | None = None, run_name: str | None = None,
         global_step: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Settings of a run and what they led to."""
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for summary in hparams(hparam_dict, metric_dict, hparam_domain_discrete):
@@ -515,14 +419,9 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def add_embedding(
-        self,
-        mat: Any,
-        metadata: Any = None,
-        label_img: Any = None,
-        global_step: int | None = None,
-        tag: str = "default",
-        metadata_header: Any = None,
-    ) -> None:
+        self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None,
+        tag: str = "default", metadata_header: Any = None,
+    ) -> None:  # fmt: skip
         """Vectors ``(n, d)`` for the projector, with a label for each."""
         from tensorboard.plugins.projector.projector_config_pb2 import EmbeddingInfo, ProjectorConfig
 
@@ -574,15 +473,9 @@ class SummaryWriter:
         self._get_file_writer().add_event(event_pb2.Event(graph_def=graph.SerializeToString()))
 
     def add_mesh(
-        self,
-        tag: str,
-        vertices: Any,
-        colors: Any = None,
-        faces: Any = None,
-        config_dict: Any = None,
-        global_step: int | None = None,
-        walltime: float | None = None,
-    ) -> None:
+        self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None,
+        global_step: int | None = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
         """Points ``(n, vertices, 3)``, with colours and faces."""
         from tensorboard.plugins.mesh import metadata as mesh
         from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
@@ -593,10 +486,8 @@ class SummaryWriter:
         components = mesh.get_components_bitmask([kind for _, kind in present])
         values = []
         for data, kind in present:
-            info = mesh.create_summary_metadata(tag, tag, kind, components, data.shape, "", json_config=config)
-            shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in data.shape])
-            proto = TensorProto(dtype="DT_FLOAT", float_val=data.astype("float32").ravel().tolist(), tensor_shape=shape)
-            values.append(Summary.Value(tag=mesh.get_instance_name(tag, kind), tensor=proto, metadata=info))
+            info = mesh.create_summary_metadata(tag, "", kind, components, data.shape, "", json_config=config)
+            values.append(Summary.Value(tag=mesh.get_instance_name(tag, kind), tensor=_floats(data), metadata=info))
         self._write(values, global_step, walltime)
 
     def flush(self) -> None:

@@ -88,18 +88,9 @@ _DisableFuncTorch = _DisableTorchDispatch = _AutoDispatchBelowADInplaceOrView = 
 
 
 __all__ = [
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "DispatchKey",
-    "DispatchKeySet",
-    "Generator",
-    "Size",
-    "TensorBase",
-    "device",
-    "dtype",
-    "layout",
-    "memory_format",
-]
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Size",
+    "TensorBase", "device", "dtype", "layout", "memory_format",
+]  # fmt: skip
 
 #: Libraries PyTorch may be built with.
 has_cuda = has_mps = has_mkl = has_mkldnn = has_openmp = _has_cuda = _has_mps = _has_mkldnn = _has_xpu = False

@@ -8,17 +8,9 @@ from taeda._compiled import OptimizedModule
 from taeda.compiler import allow_in_graph, assume_constant_result, config, disable, is_compiling, nonstrict_trace, reset
 
 __all__ = [
-    "allow_in_graph",
-    "assume_constant_result",
-    "config",
-    "disable",
-    "graph_break",
-    "is_compiling",
-    "mark_dynamic",
-    "mark_static",
-    "nonstrict_trace",
-    "reset",
-]
+    "allow_in_graph", "assume_constant_result", "config", "disable", "graph_break", "is_compiling", "mark_dynamic",
+    "mark_static", "nonstrict_trace", "reset",
+]  # fmt: skip
 
 
 def graph_break(msg: str = "") -> None:

@@ -5,13 +5,5 @@ from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: UP035 - what
 from .._jit_internal import BroadcastingList1, BroadcastingList2, BroadcastingList3
 
 __all__ = [
-    "Any",
-    "BroadcastingList1",
-    "BroadcastingList2",
-    "BroadcastingList3",
-    "Dict",
-    "List",
-    "Optional",
-    "Tuple",
-    "Union",
-]
+    "Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List", "Optional", "Tuple", "Union",
+]  # fmt: skip

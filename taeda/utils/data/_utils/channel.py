@@ -19,11 +19,7 @@ import struct
 from multiprocessing import reduction
 from typing import Any
 
-from ...._core import (
-    Storage,
-    Tensor,
-    shared,
-)
+from ...._core import Storage, Tensor, shared
 from ...._core.exchange import copy_to_storage, share_storage
 from ....nn.parameter import Buffer, Parameter
 

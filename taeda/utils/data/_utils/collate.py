@@ -104,12 +104,8 @@ def collate_str_fn(batch: Sequence, *, collate_fn_map: Any = None) -> Sequence:
 
 #: How samples of a type (or of a class derived from it) are collated; NumPy's types are known besides.
 default_collate_fn_map: dict[type | tuple[type, ...], Callable] = {
-    Tensor: collate_tensor_fn,
-    float: collate_float_fn,
-    int: collate_int_fn,
-    str: collate_str_fn,
-    bytes: collate_str_fn,
-}
+    Tensor: collate_tensor_fn, float: collate_float_fn, int: collate_int_fn, str: collate_str_fn, bytes: collate_str_fn,
+}  # fmt: skip
 
 
 def _numpy_collate(first: Any) -> Callable | None:

@@ -94,16 +94,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         try:
             for i in range(loader.num_workers):
                 job = worker.Job(
-                    loader.dataset,
-                    self._iterable,
-                    loader._auto_collation,
-                    loader.collate_fn,
-                    loader.drop_last,
-                    self._base_seed,
-                    loader.worker_init_fn,
-                    i,
-                    loader.num_workers,
-                )
+                    loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last,
+                    self._base_seed, loader.worker_init_fn, i, loader.num_workers,
+                )  # fmt: skip
                 self._workers.append(_Worker(context, job, self._prefetch + 16))
         except BaseException:
             self._shutdown_workers()

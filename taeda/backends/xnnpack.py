@@ -1,3 +1,0 @@
-"""XNNPACK, which is not used."""
-
-enabled = False

@@ -1,0 +1,397 @@
+"""Distributions of counts and choices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from .. import arange, bernoulli, broadcast_tensors, eye, finfo, full, multinomial, no_grad, ones_like, poisson, xlogy
+from .._core import Tensor
+from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
+from ..ops.variates import binomial
+from . import constraints
+from .distribution import Distribution, ExponentialFamily, ProbsOrLogits, exactly_one
+from .positive import Gamma
+from .utils import broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = [
+    "Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Poisson",
+]  # fmt: skip
+
+
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
+    """1 with a probability, else 0.
+
+    Args:
+        probs: the probability of 1.
+        logits: or its log-odds.
+    """
+
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    mean = formula(lambda self: self.probs)
+    mode = formula(lambda self: (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, math.nan))
+    variance = formula(lambda self: self.probs * (1 - self.probs))
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            return bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._enumerated(arange(2, dtype=self._param.dtype), expand)
+
+    _natural_params = formula(lambda self: (self.probs.logit(),))
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.exp().log1p()
+
+
+class Binomial(ProbsOrLogits):
+    """How often an event happens in ``total_count`` trials.
+
+    Args:
+        total_count: trials; a whole number.
+        probs: the probability of the event.
+        logits: or its log-odds.
+    """
+
+    arg_constraints: ClassVar[dict] = {"total_count": constraints.nonnegative_integer, **ProbsOrLogits.arg_constraints}
+    has_enumerate_support = True
+
+    def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        (count,) = self._take(probs, logits, total_count)
+        self.total_count = count.to(self._param.dtype)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    mean = formula(lambda self: self.total_count * self.probs)
+    mode = formula(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
+    variance = formula(lambda self: self.total_count * self.probs * (1 - self.probs))
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        n, logits = self.total_count, self.logits
+        ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
+        # log(1 + exp(logits)), with one half of the derivative from each side at 0
+        soft = (logits.clamp(min=0) + logits - logits.clamp(max=0)) / 2 + (-logits.abs()).exp().log1p()
+        return ways + value * logits - n * soft
+
+    def _count(self, what: str) -> int:
+        count = int(self.total_count.max())
+        if int(self.total_count.min()) != count:
+            raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
+        return count
+
+    def entropy(self) -> Tensor:
+        self._count("entropy")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(log_prob.exp() * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._enumerated(arange(1 + self._count("enumerate_support"), dtype=self._param.dtype), expand)
+
+
+class Geometric(ProbsOrLogits):
+    """How many failures come before the first success.
+
+    Args:
+        probs: the probability of success, in (0, 1].
+        logits: or its log-odds.
+    """
+
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+            raise ValueError(
+                f"Expected parameter probs (Tensor of shape {tuple(self.probs.shape)}) of distribution {self!r} to be "
+                f"positive but found invalid values:\n{self.probs[self.probs <= 0]}"
+            )
+
+    mean = formula(lambda self: 1.0 / self.probs - 1.0)
+    mode = formula(lambda self: self.probs.new_zeros(self.probs.shape))
+    variance = formula(lambda self: (1.0 / self.probs - 1.0) / self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(finfo(self.probs.dtype).tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        value, probs = broadcast_all(value, self.probs)
+        # 0 failures of probability 0: 0 * log(0) counts as 0
+        failure = probs.masked_fill((probs == 1) & (value == 0), 0)
+        return value * (-failure).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+
+
+class NegativeBinomial(ProbsOrLogits):
+    """How many successes come before ``total_count`` failures.
+
+    Args:
+        total_count: failures; any number that is not negative.
+        probs: the probability of success, in [0, 1).
+        logits: or its log-odds.
+    """
+
+    arg_constraints: ClassVar[dict] = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        (count,) = self._take(probs, logits, total_count)
+        self.total_count = count.to(self._param.dtype)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    mean = formula(lambda self: self.total_count * self.logits.exp())
+    mode = formula(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
+    variance = formula(lambda self: self.mean / (-self.logits).sigmoid())
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        """Of the rates: a Poisson number with such a rate is negative binomial."""
+        return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            return poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        n = self.total_count
+        ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
+        ways = ways.masked_fill(n + value == 0, 0.0)
+        return ways + n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+
+
+class Poisson(ExponentialFamily):
+    """How many events happen, where ``rate`` are expected.
+
+    Args:
+        rate: not negative.
+    """
+
+    arg_constraints: ClassVar[dict] = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    mean = formula(lambda self: self.rate)
+    mode = formula(lambda self: self.rate.floor())
+    variance = formula(lambda self: self.rate)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        rate, value = broadcast_all(self.rate, value)
+        return xlogy(value, rate) - rate - (value + 1).lgamma()
+
+    _natural_params = formula(lambda self: (self.rate.log(),))
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+
+class Categorical(Distribution):
+    """An index from 0 to ``n - 1``.
+
+    Args:
+        probs: (..., n): probabilities, up to a factor.
+        logits: or their logarithms, up to a constant.
+    """
+
+    arg_constraints: ClassVar[dict] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    _batched: ClassVar[dict[str, int]] = {"_param": 1}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        exactly_one(probs, logits)
+        given, name = (logits, "logits") if probs is None else (probs, "probs")
+        if given.dim() < 1:
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+        normal = given - given.logsumexp(-1, True) if probs is None else given / given.sum(-1, True)
+        self._param = normal
+        setattr(self, name, normal)
+        self._num_events = normal.shape[-1]
+        super().__init__(normal.shape[:-1], validate_args=validate_args)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._param.new_empty(*args, **kwargs)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Logarithms of the probabilities."""
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits)
+
+    param_shape = formula(lambda self: self._param.shape, "(..., n).")
+    mean = formula(lambda self: full(self._extended_shape(), math.nan, dtype=self.probs.dtype))
+    mode = formula(lambda self: self.probs.argmax(-1))
+    variance = formula(lambda self: self.mean)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        rows = self.probs.detach().reshape(-1, self._num_events)
+        return multinomial(rows, math.prod(sample_shape), True).t().reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        index, log_probs = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        return log_probs.gather(-1, index[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._enumerated(arange(self._num_events), expand)
+
+
+class OfCategorical(Distribution):
+    """A distribution of vectors that has the parameters of a :class:`Categorical`."""
+
+    arg_constraints: ClassVar[dict] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        self._categorical = Categorical(probs, logits)
+        shape = self.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._categorical._new(*args, **kwargs)
+
+    _param = formula(lambda self: self._categorical._param)
+    probs = formula(lambda self: self._categorical.probs, "The probabilities.")
+    logits = formula(lambda self: self._categorical.logits, "Logarithms of the probabilities.")
+    param_shape = formula(lambda self: self._categorical.param_shape, "(..., n).")
+
+
+class OneHotCategorical(OfCategorical):
+    """A unit vector of ``n`` elements.
+
+    Args:
+        probs: (..., n): probabilities, up to a factor.
+        logits: or their logarithms, up to a constant.
+    """
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    mean = formula(lambda self: self.probs)
+    mode = formula(lambda self: self._unit(self.probs.argmax(-1)))
+    variance = formula(lambda self: self.probs * (1 - self.probs))
+
+    def _unit(self, index: Tensor) -> Tensor:
+        return one_hot(index, self._event_shape[0]).to(self.probs.dtype)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        return self._unit(self._categorical.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Tensor:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n, batch = self._event_shape[0], self._batch_shape
+        values = eye(n, dtype=self._param.dtype).reshape((n, *[1] * len(batch), n))
+        return values.expand((n, *batch, n)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """As :class:`OneHotCategorical`; the gradient of a sample is that of the probabilities (Bengio et al. 2013)."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+class Multinomial(OfCategorical):
+    """How often each of ``n`` events happens in ``total_count`` draws.
+
+    Args:
+        total_count: draws, an int.
+        probs: (..., n): probabilities, up to a factor.
+        logits: or their logarithms, up to a constant.
+    """
+
+    def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        if not isinstance(total_count, int):
+            raise NotImplementedError(
+                f"inhomogeneous total_count is not supported: expected an int, got {type(total_count).__name__}"
+            )
+        self.total_count = total_count
+        super().__init__(probs, logits, validate_args)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    mean = formula(lambda self: self.probs * self.total_count)
+    variance = formula(lambda self: self.total_count * self.probs * (1 - self.probs))
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        draws = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
+        counts = draws.new_zeros(self._extended_shape(sample_shape))
+        return counts.scatter_add(-1, draws, ones_like(draws)).to(self.probs.dtype)
+
+    def entropy(self) -> Tensor:
+        """From the binomial entropies of the counts: ``n H - log n! + sum E[log count!]``."""
+        n = self.total_count
+        counts = self._binomial.enumerate_support(expand=False)[1:]
+        probs = self._binomial.log_prob(counts).exp()
+        each = (probs * (counts + 1).lgamma()).sum((0, -1))
+        return n * self._categorical.entropy() - math.lgamma(n + 1) + each
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        logits, value = broadcast_all(self.logits, value)
+        logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)  # no draw of probability 0 is certain
+        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
+        return ways + (logits * value).sum(-1)
