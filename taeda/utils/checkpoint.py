@@ -14,9 +14,9 @@ from .._core import Tensor
 from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, backward, enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
-from ..func._tree import map_leaves
 from ..func.vmap import modes, renewed, vmap_modes
 from ..random import default_generator
+from ._pytree import tree_map
 from ._selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -113,7 +113,7 @@ class _Arguments:
         self.anchor = _SaveInputs.apply(anchor, *[flat[i] for i in self.places])
 
     def get(self) -> tuple[list, dict]:
-        flat = map_leaves(renewed, list(self.others)) if self.modes else list(self.others)
+        flat = tree_map(renewed, list(self.others)) if self.modes else list(self.others)
         for i, t in zip(self.places, self.anchor.grad_fn.saved_tensors, strict=True):
             flat[i] = t
         return flat[: self.count], dict(zip(self.names, flat[self.count :], strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .exceptions import TRANSFORMS
+from .exceptions import META
 
 
 def unexpected(result: dict, meant: dict) -> dict:
@@ -39,11 +39,16 @@ A name at the end is the variant's. "the same" repeats the reason above.
 
 `pytest tests/conformance/test_transforms.py` (`-m sweep`: all samples) compares `vmap` (mixtures of mapped and other arguments, nested),
 `vmap(grad)`, several cotangents (`jacrev`), several tangents (`jacfwd`, "push") and `jvp` of `vjp` (`hessian`, "second") of every entry
-and of every layer in PyTorch's database of modules with a loop. What differs:
+and of every layer in PyTorch's database of modules with a loop. Nothing differs.
 
-| entry | check | difference |
-|---|---|---|
-{transforms}"""
+## Device meta
+
+`pytest tests/conformance/test_meta.py` compares sizes, strides and dtypes of results and gradients on device meta with those that
+PyTorch has there, or on the CPU where it has none. What differs:
+
+| entry | difference |
+|---|---|
+{meta}"""
 
 
 def page(results: list[dict], meant: dict, samples: int) -> str:
@@ -60,13 +65,8 @@ def page(results: list[dict], meant: dict, samples: int) -> str:
         listed=len(meant),
         table=table(results, meant),
         rows="".join(rows),
-        transforms=transforms(),
+        meta="".join(f"| `{name}` | {why} |\n" for name, why in META.items()),
     )
-
-
-def transforms() -> str:
-    """The rows of the transformations that differ."""
-    return "".join(f"| `{name}` | {', '.join(kinds)} | {why} |\n" for name, (kinds, why) in TRANSFORMS.items())
 
 
 def table(results: list[dict], meant: dict) -> str:
