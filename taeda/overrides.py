@@ -342,11 +342,7 @@ def _wrappers() -> dict[str, Any]:
     made = {}
     operators = {f"__{side}{name}__" for name in _OPERATORS for side in ("", "r", "i")}
     for name, value in vars(Tensor).items():
-        if (
-            name in _PLAIN
-            or name in operators
-            or isinstance(value, (_core.Op, _core.Composite, staticmethod, classmethod))
-        ):
+        if name in _PLAIN or name in operators or isinstance(value, (_core.Method, staticmethod, classmethod)):
             continue
         if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
             made[name] = _attribute(name, value)

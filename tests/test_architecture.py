@@ -183,7 +183,7 @@ except ImportError as error:
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
     "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6, "shared.pyx": 1,
-    "tensor.pxd": 2, "tensor.pxi": 1, "views.pxi": 5,
+    "tensor.pxd": 2, "tensor.pxi": 2, "views.pxi": 5,
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from .tensor import (
     REQUIRED,
     Composite,
     HookHandle,
+    Method,
     NoCudaError,
     Node,
     Op,

@@ -254,11 +254,6 @@ cdef class Composite:
         if plain is not None and function.__wrapped__ is plain:  # most calls name no `out`: they go there at once
             self.function, self.with_out = plain, function
 
-    def __get__(self, instance, owner):
-        if instance is None:
-            return self
-        return PyMethod_New(self, instance)
-
     def __repr__(self):
         return f"<function {self.name}>"
 
@@ -367,11 +362,6 @@ cdef class Op:
     def __dealloc__(self):
         free(self.table_keys)
         free(self.table_values)
-
-    def __get__(self, instance, owner):
-        if instance is None:
-            return self
-        return PyMethod_New(self, instance)
 
     def __repr__(self):
         return f"<op {self.name}>"
@@ -797,10 +787,58 @@ def is_inference_mode_enabled():
     return INFERENCE[0] != 0
 
 
+METHODS_OWN = frozenset("function __class__ __get__ __reduce__ __reduce_ex__ __eq__ __hash__ __call__".split())
+
+
+cdef class Method:
+    """An op, or a composite, as a method of Tensor, which binds to the tensor that it is looked up on.
+
+    The function itself does not: ``activation = taeda.relu`` in the body of a class is no method. The two are equal.
+    """
+
+    cdef void* vectorcall
+    cdef readonly object function
+
+    def __cinit__(self, function):
+        self.function = function
+        if type(function) is Op:
+            self.vectorcall = <void*>op_method
+        else:
+            self.vectorcall = <void*>composite_method
+
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
+    def __getattribute__(self, name):
+        if name in METHODS_OWN:
+            return object.__getattribute__(self, name)
+        return getattr(self.function, name)
+
+    def __hash__(self):
+        return hash(self.function)
+
+    def __eq__(self, other):
+        return self.function is ((<Method>other).function if type(other) is Method else other)
+
+    def __repr__(self):
+        return f"<method '{self.function.name}' of 'Tensor' objects>"
+
+    def __reduce__(self):
+        return getattr, (Tensor, self.function.name)
+
+
+cdef PyObject* op_method(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
+    return op_entry(<PyObject*>(<Method>self).function, args, nargsf, kwnames)
+
+
+cdef PyObject* composite_method(PyObject* self, PyObject** args, size_t nargsf, PyObject* kwnames) noexcept:
+    return composite_entry(<PyObject*>(<Method>self).function, args, nargsf, kwnames)
+
+
 def install(name, function):
     """Put ``function`` into the Tensor type under ``name``."""
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
-    (<dict>t.tp_dict)[name] = function
+    (<dict>t.tp_dict)[name] = Method(function) if type(function) in (Op, Composite) else function
     PyType_Modified(t)
 
 
@@ -840,12 +878,18 @@ cdef int _prepare_op_type() except -1:
     cdef PyTypeObject* t = <PyTypeObject*>Op
     t.tp_vectorcall_offset = <char*>&probe.vectorcall - <char*><void*>probe
     t.tp_call = PyVectorcall_Call
-    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
     PyType_Modified(t)
     cdef Composite composite = Composite.__new__(Composite)
+    cdef Method method = Method.__new__(Method, probe)
+    t = <PyTypeObject*>Method
+    t.tp_vectorcall_offset = <char*>&method.vectorcall - <char*><void*>method
+    t.tp_call = PyVectorcall_Call
+    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+    PyType_Modified(t)
     t = <PyTypeObject*>Composite
     t.tp_vectorcall_offset = <char*>&composite.vectorcall - <char*><void*>composite
     t.tp_call = PyVectorcall_Call
-    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR
+    t.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
     PyType_Modified(t)
     return 0

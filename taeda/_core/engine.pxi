@@ -14,24 +14,6 @@ cdef inline bint is_wanted(Node node, int i, set needed) except -1:
 
 cdef list apply_node(Node node, list grads, set needed):
     """Gradients of the node's inputs, one per target, for the gradients of its outputs."""
-    cdef bint planned
-    if node.custom is RUN_SELF or not any_on_meta(grads):
-        return node_gradients(node, grads, needed)
-    planned = swap_planning(True)
-    try:
-        return node_gradients(node, grads, needed)
-    finally:
-        swap_planning(planned)
-
-
-cdef inline bint any_on_meta(list grads) noexcept:
-    for g in grads:
-        if isinstance(g, Tensor) and (<Tensor>g).where:
-            return True
-    return False
-
-
-cdef list node_gradients(Node node, list grads, set needed):
     cdef Op op = node.op
     cdef int i, k, n
     cdef list result, values
@@ -412,6 +394,7 @@ cdef class GraphTask:
         return 0
 
     cdef int run_node(self, Node node, bint execute) except -1:
+        cdef bint planned
         cdef list grads = self.buffers.pop(node)
         cdef list made
         cdef int i
@@ -427,11 +410,14 @@ cdef class GraphTask:
         if not execute:
             self.deliver_nothing(node)
             return 0
+        planned = swap_planning(is_planning() or node.custom is not RUN_SELF and any_on_meta(grads))
         try:
             made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
         except Exception as error:
             explain_failure(node, error)
             raise
+        finally:
+            swap_planning(planned)
         if node.post_hooks is not None:
             for hook in list(node.post_hooks.values()):
                 changed = hook(tuple(made), tuple(grads))
@@ -452,6 +438,13 @@ cdef class GraphTask:
                 grad = None
                 self.settle(node.targets[i])
         return 0
+
+
+cdef inline bint any_on_meta(list grads) noexcept:
+    for g in grads:
+        if isinstance(g, Tensor) and (<Tensor>g).where:
+            return True
+    return False
 
 
 cdef object hooked(object hook, object grad):

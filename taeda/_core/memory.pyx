@@ -492,7 +492,8 @@ def memory_stats():
 
     Returns:
         ``allocated`` (in use, rounded up to the size class), ``reserved`` (held from the system), ``cached`` (held and
-        not in use), their peaks, ``planned`` and ``peak_planned`` (of device meta, which uses none), ``allocations``, ``releases``, ``system_allocations``, ``system_releases``,
+        not in use), their peaks, ``planned`` and ``peak_planned`` (of device meta, which uses none),
+        ``allocations``, ``releases``, ``system_allocations``, ``system_releases``,
         ``failures`` and ``cache_limit``.
     """
     if cache_limit < 0:

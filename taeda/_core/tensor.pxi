@@ -23,8 +23,8 @@ cdef char* refuse_address(Tensor t) except NULL with gil:
 
 
 cdef char* refuse_elements(Tensor t) except NULL:
-    raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor on "
-                              "device meta does not have: make it on the CPU")
+    raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor "
+                              "on device meta does not have: make it on the CPU")
 
 
 cdef object resolved(object t):
