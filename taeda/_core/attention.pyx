@@ -94,9 +94,9 @@ cdef Tensor along(Tensor t, int code):
 cdef Tensor positions_first(int code, int64_t b, int64_t h, int64_t n, int64_t e):
     """A new ``[b, h, n, e]`` whose memory is ``[b, n, h, e]``: heads are joined again without a copy."""
     cdef int64_t* sizes = [b, n, h, e]
-    cdef int64_t* turned = [b, h, n, e]
+    cdef int64_t* transposed = [b, h, n, e]
     cdef int64_t* strides = [n * h * e, e, h * e, 1]
-    return alias_tensor(empty_tensor(code, 4, sizes), 4, turned, strides, 0)
+    return alias_tensor(empty_tensor(code, 4, sizes), 4, transposed, strides, 0)
 
 
 cdef void put_strides(int64_t* arg, Tensor t) noexcept:

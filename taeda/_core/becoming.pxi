@@ -18,12 +18,12 @@ cdef int _set_data(Tensor t, Tensor source) except -1:
         t.strides[i] = source.strides[i]
     t.count = source.count
     t.code = source.code
-    t.where = source.where
+    t.device_type = source.device_type
     t.contiguous = source.contiguous
     t.storage = source.storage
     t.raw = source.raw
     t.inference = source.inference
-    if t.holds != NOTHING or source.where:
+    if t.holds != NOTHING or source.device_type:
         t.holds = source.holds
     return 0
 

@@ -22,7 +22,7 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     cdef int i
     if wants_grad(t):
         raise BufferError("cannot export the memory of a tensor that requires grad; use tensor.detach()")
-    if is_flipped(t):
+    if is_conjugate_view(t):
         raise BufferError("cannot export the memory of a conjugated or negated view, which is not what it shows; use "
                           "tensor.resolve_conj() or tensor.resolve_neg()")
     cdef char* start = elements_of(t)

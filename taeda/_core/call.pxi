@@ -134,17 +134,17 @@ cdef object call_outer_mode(object function, PyObject** args, Py_ssize_t n, PyOb
         set_mode_stack(before)
 
 
-cdef bint any_flipped(PyObject** args, Py_ssize_t n, int depth) except -1:
-    """Whether a flipped view is among ``args``, or in a list or tuple of them."""
+cdef bint any_conjugate_view(PyObject** args, Py_ssize_t n, int depth) except -1:
+    """Whether a conjugate view is among ``args``, or in a list or tuple of them."""
     cdef Py_ssize_t i
     cdef object x
     for i in range(n):
         x = <object>args[i]
         if isinstance(x, Tensor):
-            if is_flipped(<Tensor>x):
+            if is_conjugate_view(<Tensor>x):
                 return True
         elif depth and (PyTuple_Check(x) or PyList_Check(x)):
-            if any_flipped(PySequence_Fast_ITEMS(x), len(x), depth - 1):
+            if any_conjugate_view(PySequence_Fast_ITEMS(x), len(x), depth - 1):
                 return True
     return False
 
@@ -155,17 +155,17 @@ cdef object call_conjugated(Op op, PyObject** args, Py_ssize_t n, PyObject* kwna
     cdef list values
     if op.kind != VIEW and not op.inplace and (kwnames == NULL or "out" not in <tuple>kwnames):
         values = [resolved(<object>args[i]) for i in range(n + m)]
-        if not any_flipped(PySequence_Fast_ITEMS(values), n + m, 2):  # in lists there may be others
+        if not any_conjugate_view(PySequence_Fast_ITEMS(values), n + m, 2):  # in lists there may be others
             return PyObject_Vectorcall(op, PySequence_Fast_ITEMS(values), n, kwnames)
     kwargs = {}
     positional = tuple([<object>args[i] for i in range(n)])
     for i in range(m):
         kwargs[(<tuple>kwnames)[i]] = <object>args[n + i]
-    return HELPERS["flipped"](op, positional, kwargs)
+    return HELPERS["conjugated"](op, positional, kwargs)
 
 
 def run_as_it_is(Op op, tuple args, dict kwargs):
-    """The op on these very arguments: no mode sees it, and flipped views are not resolved."""
+    """The op on these very arguments: no mode sees it, and conjugate views are not resolved."""
     cdef PyObject* bound[MAXARGS]
     cdef PyObject* out = NULL
     cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())

@@ -3,8 +3,8 @@
 ``forward``, ``input_gradient`` and ``weight_gradient`` take tensors of any strides. The gradient of the input with a
 stride above one is done phase by phase: the input positions that meet the same taps form a convolution of stride one.
 
-What is chosen from sizes, strides and dtypes is a ``Plan``, what is cast to what, and a ``Way`` for each convolution
-that is then done; ``convolve`` goes that way, forward and for the phases of a gradient.
+What is chosen from sizes, strides and dtypes is a ``Plan``, what is cast to what, and an ``Algorithm`` of each
+convolution that is then done; ``convolve`` does that, forward and for the phases of a gradient.
 """
 
 from cpython.long cimport PyLong_CheckExact
@@ -52,7 +52,7 @@ cdef struct Phase:       # of a gradient with a stride: input positions at, at +
     int64_t first[3]     # of the taps, -1 if none
     int64_t every[3]
 
-cdef enum Way:           # how a convolution, or a phase of its input's gradient, is done
+cdef enum Algorithm:           # how a convolution, or a phase of its input's gradient, is done
     NOTHING              # no output
     NO_TAPS              # sums of nothing
     WHOLE                # a kernel as large as the image: images by weights
@@ -120,7 +120,7 @@ include "depthwise.pxi"
 include "slots.pxi"
 include "winograd.pxi"
 include "windows.pxi"
-include "words.pxi"
+include "bfloat16_pairs.pxi"
 include "conv_products.pxi"
 include "unfolded.pxi"
 
@@ -153,7 +153,7 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
 
 
 cdef bint turns_groups(Plan* p, int64_t c, int64_t m) noexcept:
-    """Whether 16-bit images with channels first are turned for the kernels of small groups, which know the other
+    """Whether 16-bit images with channels first are transposed for the kernels of small groups, which know the other
     format."""
     return p.images != p.weights and c == m > 1
 
@@ -165,7 +165,7 @@ cdef Tensor brought(Tensor t, Plan* p, int64_t groups):
     return spatial(cast_image(t, p.images), 2)
 
 
-cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alone) except *:
+cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alone) except *:
     """How to do a convolution of ``x`` into ``out``, which is of a phase unless ``alone``."""
     cdef int64_t images = x.sizes[0], groups = w.groups, c = w.inputs, m = w.outputs
     cdef bint fits, product = p.images == p.weights
@@ -194,43 +194,43 @@ cdef Way way_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alon
     return SIDE_BY_SIDE if goes_side_by_side(g, x.code, images, c, m) else UNFOLDED
 
 
-cdef int convolve(Way way, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
+cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
                   int number) except -1:
     """``out[n, g * m + i, pixel]`` from ``x`` and ``w``, and ``bias[g * m]``; ``phase`` of that ``number`` for a
     gradient."""
     cdef Tensor to = out
-    if way > LAST_OF_EITHER:
+    if algorithm > LAST_OF_EITHER:
         if channels_last(x):
             x = contiguous_tensor(x)
         if channels_last(out):
             to = empty_tensor(out.code, 5, out.sizes)
-    if way == NO_TAPS:
+    if algorithm == NO_TAPS:
         fill(out, bias)
-    elif way == WHOLE:
+    elif algorithm == WHOLE:
         whole_product(x, w.given, bias, out, w.groups)
-    elif way == WINDOWS:
+    elif algorithm == WINDOWS:
         convolve_windows(g, x, w.panels(number, is_planar(x, x.sizes[1] // w.groups)), w.places.group, bias, out,
                          w.groups)
-    elif way == WINOGRAD:
+    elif algorithm == WINOGRAD:
         winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
-    elif way == POINTS and w.whole.taps == 1:
+    elif algorithm == POINTS and w.whole.taps == 1:
         points_product(g, x, w.given, bias, out, w.groups, w.turn)
-    elif way != NOTHING:
-        convolve_in_order(way, g, x, w.in_order(phase).given, bias, to)
+    elif algorithm != NOTHING:
+        convolve_in_order(algorithm, g, x, w.in_order(phase).given, bias, to)
     if to is not out:
         copy_into(out, to)
     return 0
 
 
-cdef int convolve_in_order(Way way, Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """The ways whose kernels take weights ``[g, m, channels, taps]`` as they lie."""
-    if way == POINTS:
+cdef int convolve_in_order(Algorithm algorithm, Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
+    """The algorithms whose kernels take weights ``[g, m, channels, taps]`` as they lie."""
+    if algorithm == POINTS:
         return points_product(g, x, w, bias, out, w.sizes[0], False)
-    if way == LAST_CHANNELS:
+    if algorithm == LAST_CHANNELS:
         return depthwise_last(g, x if x.strides[1] == 1 else to_last(x), w, bias, out)
-    if way == FIRST_CHANNELS:
+    if algorithm == FIRST_CHANNELS:
         return depthwise(g, x, w, bias, out)
-    if way == SIDE_BY_SIDE:
+    if algorithm == SIDE_BY_SIDE:
         return side_by_side(g, x, w, bias, out)
     return unfolded(g, x, w, bias, out)
 
@@ -336,7 +336,7 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
     cdef Plan p
     cdef Tensor x, out
     cdef Weights w
-    cdef bint last, turned
+    cdef bint last, transposed
     g.taps = g.pixels = 1
     for n in range(3):
         g.taps *= g.k[n]
@@ -350,12 +350,12 @@ cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bia
         bias = contiguous_tensor(cast(bias, p.bias))
     sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
     last = is_last(input) or is_last(weight)
-    turned = not last and turns_groups(&p, c, m)
-    out = empty_last(p.result, 5, sizes) if last or turned else empty_tensor(p.result, 5, sizes)
+    transposed = not last and turns_groups(&p, c, m)
+    out = empty_last(p.result, 5, sizes) if last or transposed else empty_tensor(p.result, 5, sizes)
     if p.images == BF16 and p.bias == BF16 and g.taps == 1 and not pointwise(g, x, out, c):
         x = contiguous_tensor(x)
-    convolve(way_of(g, &p, x, out, w, True), g, x, w, bias, out, NULL, 0)
-    return back(contiguous_tensor(out) if turned else out, p.back, nd)
+    convolve(algorithm_of(g, &p, x, out, w, True), g, x, w, bias, out, NULL, 0)
+    return back(contiguous_tensor(out) if transposed else out, p.back, nd)
 
 
 def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
@@ -423,10 +423,10 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     cdef Geometry whole
     cdef Phase phase
     cdef Plan p
-    cdef Way way
+    cdef Algorithm algorithm
     cdef Weights w
     cdef Tensor x = spatial(grad, 2), w5 = spatial(weight, 2), out, part, columns = None
-    cdef bint paired, direct, last = is_last(grad) or is_last(weight), turned
+    cdef bint paired, direct, last = is_last(grad) or is_last(weight), transposed
     take(size, whole.i, nd, 1)
     take(stride, whole.s, nd, 1)
     take(padding, whole.p, nd, 0)
@@ -442,8 +442,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     x = brought(grad, &p, groups)
     if bias is not None:
         bias = contiguous_tensor(cast(bias, p.bias))
-    turned = not last and turns_groups(&p, c, m)
-    last = last or turned
+    transposed = not last and turns_groups(&p, c, m)
+    last = last or transposed
     out = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
     if out.count == 0:
         return back(out, p.back, nd)
@@ -486,18 +486,18 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             for n in range(3):
                 sizes[2 + n] = phase.g.o[n]
             part = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
-        way = way_of(&phase.g, &p, x, part, w, phases == 1)
+        algorithm = algorithm_of(&phase.g, &p, x, part, w, phases == 1)
         if phases > PHASES:
-            convolve(way, &phase.g, x, w.in_order(&phase), bias, part, NULL, 0)
+            convolve(algorithm, &phase.g, x, w.in_order(&phase), bias, part, NULL, 0)
         else:
-            convolve(way, &phase.g, x, w, bias, part, &phase, index)
+            convolve(algorithm, &phase.g, x, w, bias, part, &phase, index)
         if paired and phase.at[2] == 0:
             columns = part
         elif paired:
             interleave(positions(out, &whole, &phase, whole.i[2]), columns, part)
         elif not direct:
             copy_into(positions(out, &whole, &phase, 0), part)
-    return back(contiguous_tensor(out) if turned else out, p.back, nd)
+    return back(contiguous_tensor(out) if transposed else out, p.back, nd)
 
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
@@ -526,7 +526,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         out = empty_tensor(p.images, 4, sizes)
         if not is_planning():
             memset(address_of(out), 0, out.count * ITEMSIZE[out.code])
-        return turned_back(out)
+        return transposed_back(out)
     if whole_kernel(&g, c, m):
         return whole_weights(x, y, groups)
     if strided_points(&g, c, m):

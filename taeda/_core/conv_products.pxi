@@ -103,7 +103,7 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
 
 
 cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups, bint turn) except -1:
-    """:func:`as_product`; bfloat16 images of few pixels are turned to channels last, where all of them are one
+    """:func:`as_product`; bfloat16 images of few pixels are transposed to channels last, where all of them are one
     product."""
     cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
     cdef Tensor whole
@@ -139,7 +139,7 @@ cdef Matrix as_rows(Tensor x, int64_t groups) except *:
     return rows
 
 
-cdef Matrix turned_matrix(Matrix a) noexcept:
+cdef Matrix transposed_matrix(Matrix a) noexcept:
     cdef Matrix b = a
     b.rows, b.columns = a.columns, a.rows
     return b
@@ -191,7 +191,7 @@ cdef Tensor whole_weights(Tensor x, Tensor y, int64_t groups):
     sizes[0], sizes[1], sizes[2] = 1, y.sizes[1], x.count // x.sizes[0] // groups
     cdef Tensor out = empty_tensor(x.code, 3, sizes)
     p.m, p.n, p.k = y.sizes[1] // groups, sizes[2], x.sizes[0]
-    p.a = turned_matrix(as_rows(y, groups))
+    p.a = transposed_matrix(as_rows(y, groups))
     p.b = as_rows(x, groups)
     p.c.ptr, p.c.rows, p.c.columns = address_of(out), sizes[2] * ITEMSIZE[x.code], ITEMSIZE[x.code]
     p.c.inner = p.m * p.c.rows

@@ -133,23 +133,23 @@ cdef class Weights:
         """Those of a phase as the weights of a convolution: ``[g, outputs, inputs, its taps]``."""
         if not self.turn:
             return self
-        cdef Tensor w = self.given, turned
+        cdef Tensor w = self.given, transposed
         cdef int64_t sizes[4]
         cdef int64_t i, size = w.count // self.groups, kept
         sizes[0], sizes[1], sizes[2], sizes[3] = self.groups, self.outputs, self.inputs, phase.g.taps
-        turned = empty_tensor(w.code, 4, sizes)
-        kept = turned.count // self.groups
+        transposed = empty_tensor(w.code, 4, sizes)
+        kept = transposed.count // self.groups
         with nogil:
             for i in range(0 if is_planning() else self.groups):
                 if ITEMSIZE[w.code] == 4:
-                    turn_weights(<int32_t*>address_of(turned) + i * kept, <int32_t*>address_of(w) + i * size,
+                    turn_weights(<int32_t*>address_of(transposed) + i * kept, <int32_t*>address_of(w) + i * size,
                                  w.sizes[1], w.sizes[2],
                                  self.whole.k, phase.first, phase.every, phase.g.k)
                 else:
-                    turn_weights(<int64_t*>address_of(turned) + i * kept, <int64_t*>address_of(w) + i * size,
+                    turn_weights(<int64_t*>address_of(transposed) + i * kept, <int64_t*>address_of(w) + i * size,
                                  w.sizes[1], w.sizes[2],
                                  self.whole.k, phase.first, phase.every, phase.g.k)
-        return weights_of(turned, &phase.g, False)
+        return weights_of(transposed, &phase.g, False)
 
 
 cdef Weights weights_of(Tensor w, Geometry* g, bint turn):

@@ -11,7 +11,7 @@ def bind_copy(Op op):
     COPY = op
 
 
-def bind_flips(Op conjugate, Op negate):
+def bind_conjugate_views(Op conjugate, Op negate):
     """Name the ops that copy conjugates and negatives."""
     global CONJUGATE, NEGATE
     CONJUGATE, NEGATE = conjugate, negate
@@ -21,8 +21,9 @@ cdef inline bint flips(Tensor target, Tensor source) noexcept:
     """Whether the memory of ``target`` is to hold the conjugates or negatives of what that of ``source`` holds."""
     cdef bint complex_source = KIND[source.code] == 3, complex_target = KIND[target.code] == 3
     if complex_source == complex_target:
-        return is_flipped(target) != is_flipped(source)
-    return is_flipped(target) if complex_source else is_flipped(source)  # a real part has no sign to mind, but its own
+        return is_conjugate_view(target) != is_conjugate_view(source)
+    # a real part has no sign to mind, but its own
+    return is_conjugate_view(target) if complex_source else is_conjugate_view(source)
 
 
 cdef int copy_into(Tensor target, Tensor source) except -1:
@@ -187,7 +188,7 @@ cdef Tensor contiguous_copy(Tensor source):
 
 cdef Tensor contiguous_tensor(Tensor source):
     """``source`` itself if contiguous, else a contiguous copy, outside the graph."""
-    return source if source.contiguous and not is_flipped(source) else contiguous_copy(source)
+    return source if source.contiguous and not is_conjugate_view(source) else contiguous_copy(source)
 
 
 cdef Tensor expand_view(Tensor t, int nd, const int64_t* sizes):

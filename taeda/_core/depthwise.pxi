@@ -281,7 +281,7 @@ cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t*
     arg[0], arg[1] = x.sizes[0], x.sizes[1]
     for n in range(1, 3):
         arg[1 + n], arg[3 + n], arg[5 + n], arg[7 + n], arg[9 + n] = g.i[n], g.o[n], g.k[n], g.s[n], abs(g.d[n])
-        # Where the dilation is negative, the taps are turned round.
+        # Where the dilation is negative, the taps are reversed.
         arg[11 + n] = g.p[n] + ((g.k[n] - 1) * -g.d[n] if g.d[n] < 0 else 0)
         arg[14 + n], arg[17 + n] = x.strides[2 + n] * item, y.strides[2 + n] * item
     arg[14], arg[17] = x.strides[0] * item, y.strides[0] * item
@@ -290,7 +290,7 @@ cdef void last_shape(Geometry* g, Tensor x, Tensor y, int64_t channels, int64_t*
 
 
 cdef Tensor taps_first(Geometry* g, Tensor w):
-    """Weights ``[group, m, c, tap]`` as ``[tap, c, group * m]``, turned round where the dilation is negative."""
+    """Weights ``[group, m, c, tap]`` as ``[tap, c, group * m]``, reversed where the dilation is negative."""
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
     cdef int64_t n, offset = 0, step = 1

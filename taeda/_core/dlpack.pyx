@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from .memory cimport foreign_storage
-from .tensor cimport ITEMSIZE, Tensor, elements_of, check_device, is_flipped
+from .tensor cimport ITEMSIZE, Tensor, elements_of, check_device, is_conjugate_view
 
 from .tensor import ALL_DTYPES, from_storage, install
 
@@ -138,7 +138,7 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
     need_pair("dl_device", dl_device)
     need_pair("max_version", max_version)
-    if is_flipped(t) and not copy:
+    if is_conjugate_view(t) and not copy:
         raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()"
                           if t.is_conj() else
                           "Can't export tensors with the negative bit set, use tensor.resolve_neg()")

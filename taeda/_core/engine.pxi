@@ -442,7 +442,7 @@ cdef class GraphTask:
 
 cdef inline bint any_on_meta(list grads) noexcept:
     for g in grads:
-        if isinstance(g, Tensor) and (<Tensor>g).where:
+        if isinstance(g, Tensor) and (<Tensor>g).device_type:
             return True
     return False
 

@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 from .memory cimport Storage, foreign_storage, new_storage
 from .tensor cimport (
     BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
-    NOTHING, Tensor, address_of, elements_of, is_flipped,
+    NOTHING, Tensor, address_of, elements_of, is_conjugate_view,
     check_device, copy_into, dtype, empty_tensor, read_scalar, scalar_code,
 )
 
@@ -671,13 +671,13 @@ def numpy_(self, *, force=False):
             ``force`` is false.
         TypeError: it is of a dtype that NumPy does not have: bfloat16, complex32, float8.
     """
-    if (<Tensor>self).where:
+    if (<Tensor>self).device_type:
         raise TypeError("can't convert meta device type tensor to numpy: it has no values; make it on the CPU")
     if self.requires_grad:
         if not force and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         self = self.detach()
-    if is_flipped(<Tensor>self):
+    if is_conjugate_view(<Tensor>self):
         if not force:
             kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
             raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use "
@@ -717,7 +717,7 @@ def tolist(Tensor self):
     """The values as nested lists of Python numbers; of a 0-d tensor, its number."""
     if self.nd == 0:
         return self.item()
-    if self.code >= C32 or is_flipped(self):
+    if self.code >= C32 or is_conjugate_view(self):
         self = cast(self, WORK[self.code])
     return listed(self, 0, elements_of(self))
 

@@ -599,26 +599,26 @@ cdef inline int tie_view(Tensor t, Tensor source) noexcept:
 
 
 cdef object geometry(Tensor t, Tensor base):
-    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it is
-    flipped."""
+    """Sizes, strides, offset (in elements from the first of ``base``) and dtype of a view, and whether it
+    shows conjugates."""
     cdef int i
     return (make_size(t.nd, t.sizes), tuple([t.strides[i] for i in range(t.nd)]),
-            (t.raw - base.raw) // ITEMSIZE[t.code], DTYPES[t.code], flipped_against(t, base))
+            (t.raw - base.raw) // ITEMSIZE[t.code], DTYPES[t.code], conjugated_against(t, base))
 
 
-cdef object flipped_against(Tensor t, Tensor base):
+cdef object conjugated_against(Tensor t, Tensor base):
     """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None where it is neither or
     both."""
     cdef int d
-    if KIND[t.code] == KIND[base.code] or not is_flipped(base):
-        return bool(is_flipped(t) != is_flipped(base))
+    if KIND[t.code] == KIND[base.code] or not is_conjugate_view(base):
+        return bool(is_conjugate_view(t) != is_conjugate_view(base))
     if KIND[t.code] == 3:
         return None
     for d in range(t.nd):
         if t.sizes[d] > 1 and t.strides[d] % 2:  # real parts and imaginary ones
             return None
     # of a real part the base's sign is none
-    return bool(is_flipped(t) != <bint>((t.raw - base.raw) // ITEMSIZE[t.code] % 2))
+    return bool(is_conjugate_view(t) != <bint>((t.raw - base.raw) // ITEMSIZE[t.code] % 2))
 
 
 cdef class ViewBackward:

@@ -141,13 +141,13 @@ def zero_ints(*sizes):
 
 
 cdef Tensor empty_by_columns(int code, int nd, const int64_t* sizes):
-    cdef int64_t turned[MAXDIM]
+    cdef int64_t transposed[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int i
     for i in range(nd):
-        turned[i] = sizes[i]
-    turned[nd - 1], turned[nd - 2] = sizes[nd - 2], sizes[nd - 1]
-    cdef Tensor made = empty_tensor(code, nd, turned)
+        transposed[i] = sizes[i]
+    transposed[nd - 1], transposed[nd - 2] = sizes[nd - 2], sizes[nd - 1]
+    cdef Tensor made = empty_tensor(code, nd, transposed)
     for i in range(nd):
         strides[i] = made.strides[i]
     strides[nd - 1], strides[nd - 2] = strides[nd - 2], strides[nd - 1]

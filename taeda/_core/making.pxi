@@ -163,7 +163,7 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes):
     t.storage = new_storage(n * ITEMSIZE[dtype])
     t.raw = t.storage.data
     if t.storage.device:
-        t.where, t.holds = 1, NOTHING
+        t.device_type, t.holds = 1, NOTHING
     if INFERENCE[0]:
         t.inference = True
     return t
@@ -197,7 +197,7 @@ cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const in
     t.contiguous = compute_contiguous(t)
     t.inference = source.inference
     if source.holds != VALUES:
-        t.holds, t.where = source.holds, source.where
+        t.holds, t.device_type = source.holds, source.device_type
     return t
 
 
@@ -263,7 +263,7 @@ def reinterpret(Tensor t, dtype d, sizes, strides, int64_t byte_offset=0):
     cdef int n = parse_sizes(sizes, shape)
     parse_sizes(strides, steps)
     cdef Tensor r = alias_tensor(t, n, shape, steps, 0)
-    if is_flipped(t):
+    if is_conjugate_view(t):
         raise RuntimeError("reinterpret: the bytes of a conjugated or negated view are not those of what it shows")
     r.code = d.code
     r.raw = t.raw + byte_offset
@@ -289,6 +289,6 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
     t.storage = storage
     t.raw = storage.data + offset * d.itemsize
     if storage.device:
-        t.where, t.holds = 1, NOTHING
+        t.device_type, t.holds = 1, NOTHING
     refresh(t)
     return t

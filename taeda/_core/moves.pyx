@@ -478,25 +478,25 @@ def flip(Tensor input, dims):
     cdef int64_t arg[3]
     cdef char* ptr[2]
     cdef int64_t offset = 0, length = 1, row, piece, rest
-    cdef unsigned long long turned = 0
+    cdef unsigned long long rolled = 0
     cdef int d, tail = input.nd, item = ITEMSIZE[input.code], k = log2_item(item)
     cdef Tensor source, out
     for x in dims if PyTuple_Check(dims) or PyList_Check(dims) else (dims,):
         d = wrap_dim(x, input.nd, "flip")
-        if turned >> d & 1:
+        if rolled >> d & 1:
             raise RuntimeError(f"flip: dim {d} appears multiple times in the list of dims {dims}")
-        turned |= <unsigned long long>1 << d
+        rolled |= <unsigned long long>1 << d
     cdef bint last = is_last(input)
     out = empty_last(input.code, input.nd, input.sizes) if last else empty_tensor(input.code, input.nd, input.sizes)
     if out.count == 0:
         return out
-    while tail and turned >> (tail - 1) & 1:
+    while tail and rolled >> (tail - 1) & 1:
         tail -= 1
         length *= input.sizes[tail]
-    if last or turned == 0 or input.nd == 0 or tail == input.nd or turned & ((<unsigned long long>1 << tail) - 1):
+    if last or rolled == 0 or input.nd == 0 or tail == input.nd or rolled & ((<unsigned long long>1 << tail) - 1):
         for d in range(input.nd):
             strides[d] = input.strides[d]
-            if turned >> d & 1:
+            if rolled >> d & 1:
                 offset += (input.sizes[d] - 1) * strides[d]
                 strides[d] = -strides[d]
         copy_into(out, alias_tensor(input, input.nd, input.sizes, strides, offset))

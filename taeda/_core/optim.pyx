@@ -69,7 +69,7 @@ cdef class Plan:
         self.params, self.states, self.names, self.counters = params, states, names, counters
         self.n, self.nstates, self.nscalars, self.ncounters = len(params), len(names), nscalars, len(counters)
         self.width = 2 + self.nstates + nscalars
-        self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).where != 0
+        self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).device_type != 0
         self.table = <int64_t*>calloc(self.n * self.width, 8)
         for p in params:
             c += (self.elements(p) + chunk - 1) // chunk
@@ -96,7 +96,7 @@ cdef class Plan:
 
     cdef inline bint takes(self, Tensor t):
         """Whether ``t`` is on the device of the plan, in memory as it is shown."""
-        return t.where != 0 if self.on_meta else t.holds == VALUES
+        return t.device_type != 0 if self.on_meta else t.holds == VALUES
 
     cdef inline int64_t elements(self, Tensor p):
         return p.count * 2 if KIND[p.code] == 3 else p.count

@@ -83,9 +83,9 @@ cdef int unusual_kind(object x, int depth) except -1:
     if isinstance(x, Tensor):
         if (<Tensor>x).overrides and not DOOR[0] & (NO_SUBCLASSES | NO_OVERRIDES):
             return FOREIGN
-        if (<Tensor>x).where:
+        if (<Tensor>x).device_type:
             return ON_META
-        return CONJUGATED if is_flipped(<Tensor>x) else USUAL
+        return CONJUGATED if is_conjugate_view(<Tensor>x) else USUAL
     if PyUnicode_Check(x) or isinstance(x, dtype):
         return USUAL
     if isinstance(x, device):
@@ -135,7 +135,7 @@ cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* 
         raise NotImplementedError(f"{function.name}(): depends on values, and tensors on device meta have none; make "
                                   "them on the CPU")
     if is_planning():
-        if type(function) is Op and any_flipped(args, n, 2):
+        if type(function) is Op and any_conjugate_view(args, n, 2):
             return call_conjugated(<Op>function, args, n, kwnames)
         return NotImplemented
     result = hand_over(function, args, n, kwnames, "check_meta")

@@ -409,7 +409,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef char classes[MAXOPERANDS + 1]
     cdef Tensor first = None, t, out
     cdef list outs = None
-    cdef list turned = None       # keeps copies alive
+    cdef list transposed = None       # keeps copies alive
     cdef int i, k, d, nt = 0, nd = 0, nout = op.nouts, nslots
     cdef bint flat = True
     cdef int64_t shape[MAXDIM]
@@ -491,7 +491,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         count = out.count
         nd = out.nd
         if count >= TURN_ELEMENTS and nd > 1 and is_dense(out):
-            turned = turn_crossing(inputs, nin, out)
+            transposed = turn_crossing(inputs, nin, out)
         L.nmem = nout
         for k in range(nout):
             t = out if k == 0 else <Tensor>outs[k]

@@ -58,7 +58,7 @@ cdef class Tensor:
     cdef object heap_dims        # bytes that hold them above INLINE dimensions
     cdef int nd                  # dimensions
     cdef int8_t code             # dtype, a Code
-    cdef int8_t where            # device; 0: CPU, 1: meta
+    cdef int8_t device_type      # 0: CPU, 1: meta
     cdef int8_t creation         # of a view: where it was made, a Creation
     cdef int8_t holds            # what the memory holds, a Holding
     cdef bint overrides          # of a class whose __torch_function__ is asked about calls
@@ -196,14 +196,14 @@ cdef inline char* address_of(Tensor t) except? NULL nogil:
 
 cdef inline char* elements_of(Tensor t) except? NULL:
     """`address_of` for the processor to read at once: a thread that plans has no elements either."""
-    return address_of(t) if t.where == 0 else refuse_elements(t)
+    return address_of(t) if t.device_type == 0 else refuse_elements(t)
 
 
-cdef inline bint is_flipped(Tensor t) noexcept:
+cdef inline bint is_conjugate_view(Tensor t) noexcept:
     """Whether ``t`` shows the conjugates, or of a real dtype the negatives, of what its memory holds."""
     return t.holds == CONJUGATES
 
 
 cdef inline char* stored_at(Tensor t) except? NULL nogil:
     """Where the elements of ``t`` lie, or their conjugates (negatives), which the caller minds."""
-    return t.raw if t.holds != NOTHING and t.where == 0 else refuse_address(t)
+    return t.raw if t.holds != NOTHING and t.device_type == 0 else refuse_address(t)

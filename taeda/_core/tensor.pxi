@@ -1,17 +1,17 @@
 # Tensor: one Python object over a Storage.
 
-# ---- flipped views ---------------------------------------------------------------------------------------------------
+# ---- conjugate views -------------------------------------------------------------------------------------------------
 #
 # A complex tensor that holds CONJUGATES shows the conjugates of what its memory holds; a real one, the imaginary part
 # of such, the negatives. Views of it are such views again, and `copy_into` minds the sign between two tensors. Nothing
-# else in the core looks: an op that has one among its arguments is handed to `HELPERS["flipped"]` first, and runs on
+# else in the core looks: an op that has one among its arguments is handed to `HELPERS["conjugated"]` first, and runs on
 # copies.
 
 cdef char* refuse_address(Tensor t) except NULL with gil:
     """The address that a launch of this thread, which plans, is given of ``t`` on device meta; else an error."""
-    if t.where and is_planning():
+    if t.device_type and is_planning():
         return t.raw
-    if t.where:
+    if t.device_type:
         refuse_elements(t)
     if t.holds == CONJUGATES:
         raise RuntimeError(f"this needs elements as they lie in memory, and a conjugated or negated view shows others; "
@@ -28,9 +28,9 @@ cdef char* refuse_elements(Tensor t) except NULL:
 
 
 cdef object resolved(object t):
-    """``t``; of a flipped view, a copy that holds what it shows."""
+    """``t``; of a conjugate view, a copy that holds what it shows."""
     cdef Tensor copied
-    if not isinstance(t, Tensor) or not is_flipped(<Tensor>t):
+    if not isinstance(t, Tensor) or not is_conjugate_view(<Tensor>t):
         return t
     if not NO_GRAD[0] and wants_grad(<Tensor>t):
         return HELPERS["resolve"](t)
@@ -141,7 +141,7 @@ cdef class Tensor:
 
     @property
     def device(self):
-        return META if self.where else CPU
+        return META if self.device_type else CPU
 
     @property
     def layout(self):
@@ -165,7 +165,7 @@ cdef class Tensor:
 
     def data_ptr(self):
         """The address of the first element."""
-        return <size_t>stored_at(self) if self.count and not self.where else 0
+        return <size_t>stored_at(self) if self.count and not self.device_type else 0
 
     def untyped_storage(self):
         """The memory that this tensor and its views share."""
@@ -195,12 +195,12 @@ cdef class Tensor:
 
     def is_conj(self):
         """Whether this is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them."""
-        return bool(is_flipped(self)) and KIND[self.code] == 3
+        return bool(is_conjugate_view(self)) and KIND[self.code] == 3
 
     def is_neg(self):
         """Whether this is a view that shows the negatives of what its memory holds, as the ``imag`` of a conjugated
         one."""
-        return bool(is_flipped(self)) and KIND[self.code] != 3
+        return bool(is_conjugate_view(self)) and KIND[self.code] != 3
 
     @property
     def is_sparse(self):
@@ -216,11 +216,11 @@ cdef class Tensor:
 
     @property
     def is_cpu(self):
-        return self.where == 0
+        return self.device_type == 0
 
     @property
     def is_meta(self):
-        return self.where != 0
+        return self.device_type != 0
 
     @property
     def is_mps(self):
@@ -421,9 +421,9 @@ cdef class Tensor:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar")
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
-        if self.where:
+        if self.device_type:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-        if is_flipped(self):
+        if is_conjugate_view(self):
             number = read_scalar(stored_at(self), self.code)
             return number.conjugate() if KIND[self.code] == 3 else -number
         return read_scalar(address_of(self), self.code)

@@ -165,10 +165,10 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     arg[34], arg[35], arg[36], arg[37], arg[38] = parts, part_run, nc, cc, tt
     arg[39] = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
     run(fn, ptr, arg, tasks, grain_of(work, tasks), work)
-    return turned_back(out)
+    return transposed_back(out)
 
 
-cdef Tensor turned_back(Tensor sums):
+cdef Tensor transposed_back(Tensor sums):
     """``[part, group, (c, tap), m]`` with ``m`` before ``(c, tap)``: a view."""
     cdef int64_t sizes[4]
     cdef int64_t strides[4]

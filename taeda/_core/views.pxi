@@ -175,7 +175,7 @@ cdef Tensor alias_contiguous(Tensor t, int n, int64_t* sizes):
 def view_dtype(Tensor input, dtype d):
     """The same bytes as another dtype; the last dimension scales with the item size. It has no derivative."""
     cdef int old = ITEMSIZE[input.code], new = d.itemsize, i
-    if is_flipped(input) and input.code != d.code:
+    if is_conjugate_view(input) and input.code != d.code:
         how = "conj" if KIND[input.code] == 3 else "neg"
         raise RuntimeError(f"torch.Tensor.view is not supported for tensors of which is_{how}() is true when "
                            f"converting to a different dtype; resolve_{how}() gives a copy that can be")
@@ -422,16 +422,16 @@ cdef Tensor complex_part(Tensor input, int part):
     for d in range(t.nd):
         t.strides[d] *= 2
     t.raw = input.raw + part * ITEMSIZE[t.code]
-    if is_flipped(input) and part == 0:
+    if is_conjugate_view(input) and part == 0:
         t.holds = VALUES  # the real part is the conjugate's too
     refresh(t)
     return t
 
 
-def view_flipped(Tensor input):
+def view_conjugated(Tensor input):
     """The conjugates of what ``input`` shows, or if it is real the negatives, on the same memory."""
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
-    if is_flipped(input):
+    if is_conjugate_view(input):
         t.holds = VALUES
     elif t.holds == VALUES:
         t.holds = CONJUGATES
@@ -444,7 +444,7 @@ def view_as_real_body(Tensor input):
     cdef int d
     if KIND[input.code] != 3:
         raise RuntimeError(f"view_as_real is only supported for complex tensors, got {DTYPES[input.code]}")
-    if is_flipped(input):
+    if is_conjugate_view(input):
         raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors. To resolve the conjugate "
                            "tensor so "
                            "you can view it as real, use self.resolve_conj(); the resulting tensor will not alias the "
@@ -465,7 +465,7 @@ def view_as_complex_body(Tensor input):
     if input.code != F16 and input.code != F32 and input.code != F64:
         raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {DTYPES[input.code]}")
-    if is_flipped(input):
+    if is_conjugate_view(input):
         raise RuntimeError("view_as_complex doesn't work on unresolved negated tensors; resolve_neg() gives a copy "
                            "that it can "
                            "view")

@@ -40,7 +40,7 @@ cdef struct Windows:           # how the output falls into blocks: images, depth
     int64_t rows, spare        # of the sums, whole tiles; the first that belongs to no position
     int64_t result[3]          # positions of a block's result, and how many there are for one of the block
     int64_t scale[3]
-    int64_t bytes, turned      # of the volume, and of what is turned for it
+    int64_t bytes, transposed      # of the volume, and of what is transposed for it
     bint planar                # channels lie one after the other, each with all its pixels
     Volume volume[2]           # of a whole panel of channels, and of the last
     int64_t channels[2]
@@ -104,7 +104,7 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
         left = max(pixels, <int64_t>1)
         for n in range(3, -1, -1):
             whole = size_of(g, images, n)
-            if n == 3 and g.k[1] > 1 and whole <= LONG_ROW:  # what is cut is turned more than once
+            if n == 3 and g.k[1] > 1 and whole <= LONG_ROW:  # what is cut is transposed more than once
                 left = max(left, whole)
             w.b[n] = even(whole, left)
             w.n[n] = ceil_div(whole, w.b[n])
@@ -120,7 +120,7 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
             w.volume[i].plane = w.extent[1] * w.volume[i].slice
             w.volume[i].image = w.volume[i].plane * (w.channels[i] if planar else 1)
             w.volume[i].length = w.volume[i].pitch // item * run_taps(g)
-        # What is turned into place ends with a whole square.
+        # What is transposed into place ends with a whole square.
         w.bytes = 0 if direct else w.b[0] * w.volume[0].image + 64 + 16 * 64
         if w.bytes <= MOST_VOLUME or pixels <= 24:
             break
@@ -129,7 +129,7 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
     w.pixel_rows = w.b[0] * w.b[1] * w.b[2]
     w.pixels = w.pixel_rows * w.b[3]
     whole = min(w.extent[2], g.i[1]) * (g.i[2] if w.n[3] == 1 or w.extent[2] > 1 else w.extent[3])
-    w.turned = 0 if planar or direct else (whole + 16) * panel * item
+    w.transposed = 0 if planar or direct else (whole + 16) * panel * item
     return w
 
 
@@ -256,7 +256,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
         own[4 + n], own[7 + n] = scale[n], out.sizes[2 + n]
     own[11] = w.result[1] * w.result[2]
     own[10], own[12] = w.result[0] * own[11], w.result[2]
-    memory = make_slots(&slots, arg[41] + w.turned, tasks)
+    memory = make_slots(&slots, arg[41] + w.transposed, tasks)
     ptr[0], ptr[1], ptr[2], ptr[4] = address_of(out), address_of(x), packed, address_of(tables)
     ptr[3] = address_of(out) if bias is None else address_of(bias)
     run_in_slots(&slots, find_windows(_conv_windows, out.code, "conv_windows"), ptr, 5, arg, WINDOWS_ARGS, tasks, work)
@@ -396,7 +396,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     arg[39], arg[40] = each, ceil_div(w.bytes, 64) * 64
     arg[41] = arg[40] + (each * w.rows + 16) * b.panel * item
     own = arg + AT_OWN
-    own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.turned, out.strides[0] * item, direct
+    own[0], own[1], own[2], own[3], own[4] = w.blocks, step, arg[41] + w.transposed, out.strides[0] * item, direct
     memory = make_slots(&slots, own[2] + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(tables)
     run_in_slots(&slots, find_windows(_windows_gradient, BF16 if words else code, "windows_gradient"), ptr, 4, arg,

@@ -56,7 +56,7 @@ cdef Tiles tiles_of(Geometry* g, int64_t images, int64_t channels, int64_t most,
     t.v_t = (ceil_div(channels, 16) * 16 + 16) * 4  # a line more: rows of a power of two share cache sets
     t.v_x = t.block * t.across * t.v_t
     t.v_b = POSITIONS * t.v_x
-    # The turned rows of pixels of one image, and the register that a square may write past them.
+    # The transposed rows of pixels of one image, and the register that a square may write past them.
     t.pixels = ((2 * min(t.block, t.down) + 2) * max(g.i[2], g.o[2]) + 16) * panel * 4
     return t
 

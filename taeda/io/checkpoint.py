@@ -115,7 +115,7 @@ def _finish(t: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
         if metadata.get("neg") and t.is_complex():
             t = -t
         if metadata.get("neg" if not t.is_complex() else "conj"):
-            t = _core.tensor.view_flipped(t)
+            t = _core.tensor.view_conjugated(t)
     if requires_grad:
         t.requires_grad = True
     return t

@@ -62,7 +62,7 @@ class _Tiles:
         row = -(-KEYS // self.width) * self.width * self.t.bytes
         return self.f.select(depth > MAX_HEAD, (depth + self.lanes) * row, 0)
 
-    def pack_turned(self, to: Value, source: Value, stride: Value, depth: Value, columns: Value) -> None:
+    def pack_transposed(self, to: Value, source: Value, stride: Value, depth: Value, columns: Value) -> None:
         """Pack the transpose of ``columns`` rows of ``depth`` numbers."""
         f = self.f
         with f.loop(0, columns, self.width) as P:
@@ -73,7 +73,7 @@ class _Tiles:
     def times_packed(
         self, c: Value, c_m: Value, a: Value, a_m: Value, m: Value, depth: Value, b: Value, n: Value
     ) -> None:
-        """``c = a @ b`` for rows of ``a`` along memory and ``b`` from :meth:`pack_turned`."""
+        """``c = a @ b`` for rows of ``a`` along memory and ``b`` from :meth:`pack_transposed`."""
         f = self.f
         self.block.context.set(k=depth, a_m=a_m, a_k=self.item, a_tile=a_m * self.block.shape.rows)
         self.block.context.set(b_k=f.i64(self.width * self.t.bytes))
@@ -264,7 +264,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
     softmax = _softmax(f, t, kind, dropped)
     dropout = _Dropout(f, g, f.data(7), f.data(8)) if dropped else None
     item, lanes = t.bytes, tiles.lanes
-    scores, keys_turned = tiles.scratch(QUERIES, KEYS), tiles.panel(g["e"], f.data(8))
+    scores, keys_transposed = tiles.scratch(QUERIES, KEYS), tiles.panel(g["e"], f.data(8))
     room = tiles.scratch(KEYS, tiles.width)
     sums = tiles.scratch(QUERIES, 2)
     factors = _factors(f, t)
@@ -296,7 +296,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
             block = f.offset(k, K.index * g["k_s"])
             values, mask_at = f.offset(v, K.index * g["v_s"]), f.offset(mask, K.index * (1 if kind == "bool" else item))
             with f.when(rows > FEW_QUERIES):
-                tiles.pack_turned(keys_turned, block, g["k_s"], g["e"], keys)
+                tiles.pack_transposed(keys_transposed, block, g["k_s"], g["e"], keys)
             last = K.index + KEYS >= end
             coming = [
                 (f.select(last, k_after, f.offset(block, g["k_s"] * KEYS)), g["k_s"], g["e"]),
@@ -311,7 +311,7 @@ def attention(f: Function, dtype: str, kind: str, dropped: bool) -> None:
                 with f.branch(rows <= FEW_QUERIES) as B:
                     tiles.times_rows(scores, tiles.row, mine, g["q_l"], count, g["e"], block, g["k_s"], seen)
                     B.otherwise()
-                    tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_turned, seen)
+                    tiles.times_packed(scores, tiles.row, mine, g["q_l"], count, g["e"], keys_transposed, seen)
                 with f.loop(0, count) as R:
                     row = P.index + R.index
                     _ask(f, t, coming, row)
@@ -381,8 +381,8 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
     dropout = _Dropout(f, g, f.data(12), f.data(13)) if dropped else None
     item = t.bytes
     scores, grads = tiles.scratch(QUERIES, KEYS), tiles.scratch(QUERIES, KEYS)
-    keys_turned = tiles.panel(g["e"], f.data(13))
-    values_turned = tiles.panel(g["ev"], f.offset(f.data(13), tiles.beyond_stack(g["e"])))
+    keys_transposed = tiles.panel(g["e"], f.data(13))
+    values_transposed = tiles.panel(g["ev"], f.offset(f.data(13), tiles.beyond_stack(g["e"])))
     room = tiles.scratch(QUERIES, tiles.width)
     factors = _factors(f, t)
     key_heads = g["heads"] / g["shared"]
@@ -414,8 +414,8 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                 keys = smaller(f, g["s"] - K.index, KEYS)
                 k, v = at(5, "k", b, kh, K.index, "s"), at(6, "v", b, kh, K.index, "s")
                 dk, dv = at(1, "dk", b, kh, K.index, "s"), at(2, "dv", b, kh, K.index, "s")
-                tiles.pack_turned(keys_turned, k, g["k_s"], g["e"], keys)
-                tiles.pack_turned(values_turned, v, g["v_s"], g["ev"], keys)
+                tiles.pack_transposed(keys_transposed, k, g["k_s"], g["e"], keys)
+                tiles.pack_transposed(values_transposed, v, g["v_s"], g["ev"], keys)
                 origin = f.select(causal, K.index / QUERIES * QUERIES, zero)  # the first block that sees these keys
                 begin = f.select(origin > B.index, origin, B.index)
                 with f.loop(zero, g["together"]) as H, f.loop(begin, stop, QUERIES) as Q:
@@ -448,8 +448,8 @@ def attention_backward(f: Function, dtype: str, kind: str, dropped: bool) -> Non
                         count = smaller(f, rows - top, step)
                         seen = f.select(fresh, keys, _seen(f, g, start + top + count, K.index, keys))
                         q, grad, dq = (at(i, name, b, h, start + top) for i, name in ((4, "q"), (9, "g"), (0, "dq")))
-                        tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_turned, seen)
-                        tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_turned, seen)
+                        tiles.times_packed(scores, tiles.row, q, g["q_l"], count, g["e"], keys_transposed, seen)
+                        tiles.times_packed(grads, tiles.row, grad, g["g_l"], count, g["ev"], values_transposed, seen)
                         with f.loop(0, count) as R:
                             row = top + R.index
                             _ask(f, t, coming, row)

@@ -5,7 +5,7 @@ of input channels at a time. The window of an output position is then the same f
 few *runs* of items that follow each other. So nothing is unfolded: the tile takes its rows from a table of where windows
 begin, and its sum from a table of where runs begin. The forward product is positions by (tap, c) times (tap, c) by output
 channels; the gradient of the weights is (c, tap) by positions times positions by output channels, on the same volume with
-the tables' parts exchanged. Images may have channels last in memory, or first: these are turned in squares, or laid
+the tables' parts exchanged. Images may have channels last in memory, or first: these are transposed in squares, or laid
 out as they are where there are few channels (*planar*: runs are then taps of one channel).
 
 What a tile meets in the padding alone it leaves out: whole runs, and the beginning and end of each. So positions are sorted,
@@ -35,7 +35,7 @@ from .target import host
 #: negative) and ``f``, the distance from the first tap to the last, by dimension (z, y, x). A block has at most ``b``
 #: output positions along each dimension (``bn`` images), of which there are ``n`` blocks; if a dimension is cut, all before
 #: it are done one at a time. Input channels are done ``cc`` at a time, of ``units`` rounded up. Byte strides of image, channel, depth and pixel; whether
-#: channels are last in memory. A task does ``panels`` panels of output channels; where its sums and turned pixels lie in
+#: channels are last in memory. A task does ``panels`` panels of output channels; where its sums and transposed pixels lie in
 #: the slot, which the volume begins. ``rows`` are those that the sums have room for.
 SHAPE = tuple(
     "m c groups images id ih iw od oh ow sz sy sx pz py px fz fy fx bn bz by bx nz ny nx cc unit "
@@ -63,7 +63,7 @@ VOLUME = tuple("pitch row slice image length plane".split())
 #: to slice and from row to row.
 WINDOWS_ARGS = (*SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME),
                 *"w_g bias phases phases_at uz uy ux dz dy dx sum_n sum_z sum_y".split())  # fmt: skip
-#: The blocks are summed in ``parts`` of ``run``; the place of the turned gradient; items from part to part of the result;
+#: The blocks are summed in ``parts`` of ``run``; the place of the transposed gradient; items from part to part of the result;
 #: whether the input is read in place: windows without padding.
 WEIGHT_ARGS = (
     *SHAPE, *(f"{x}{i}" for i in range(2) for x in VOLUME), "blocks", "run", "at_g", "c_p", "direct", *TABLES,
@@ -269,7 +269,7 @@ class _Volume:
         return h
 
     def _narrow(self) -> Helper:
-        """``narrow(to, row, source, x_c, line, rows, low, high, size, first, count, channels, step)``: turned straight into place.
+        """``narrow(to, row, source, x_c, line, rows, low, high, size, first, count, channels, step)``: transposed straight into place.
 
         Of at most a register of ``channels``, whose pixels are ``step`` bytes: each is written as a whole register and ends
         where the next one is written. As for ``copy``, but the source is the first of ``count`` columns that exist.
@@ -298,7 +298,7 @@ class _Volume:
         return h
 
     def lay(self, a: Value, pixels: Value, p: _Place, x: Value, channels: Value, v: dict[str, Value]) -> None:
-        """The volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` takes what is turned."""
+        """The volume of ``channels`` from ``x`` on, for the block at ``p``; ``pixels`` takes what is transposed."""
         f, g, t = self.f, self.g, self.t
         zero = f.i64(0)
         extent = [(p.count[i] - 1) * g["s" + n] + g["f" + n] + 1 for i, n in enumerate("zyx", 1)]
@@ -309,8 +309,8 @@ class _Volume:
         begin = smaller(f, larger(f, top, zero), g["ih"])
         end = larger(f, smaller(f, top + extent[1], g["ih"]), begin)
         planar = g["planar"] != 0
-        turned = (g["x_last"] == 0) & ~planar
-        pitch = f.select(turned, f.i64(row_bytes(f)), g["x_p"])
+        transposed = (g["x_last"] == 0) & ~planar
+        pitch = f.select(transposed, f.i64(row_bytes(f)), g["x_p"])
         first, last = larger(f, from_x - left, zero), smaller(f, to_x - left, extent[2])
         with (
             f.loop(0, p.count[0]) as N,
@@ -321,13 +321,13 @@ class _Volume:
             stop = f.select((depth >= 0) & (depth < g["id"]), end, begin)
             image = f.offset(x, (p.first[0] + N.index) * g["x_n"] + C.index * g["x_c"])
             source = f.offset(image, depth * g["x_z"] + (begin * g["iw"] + from_x) * g["x_p"])
-            narrow = turned & (v["pitch"] <= f.vector_bytes) & (last - first >= f.lanes(t) // 2)
-            with f.when(turned & ~narrow & (stop > begin)):
+            narrow = transposed & (v["pitch"] <= f.vector_bytes) & (last - first >= f.lanes(t) // 2)
+            with f.when(transposed & ~narrow & (stop > begin)):
                 count = (stop - begin - 1) * g["iw"] + (to_x - from_x)
                 f.call(self.turn, pixels, source, g["x_c"], count, channels)
-            start = f.offset(f.select(turned, pixels, source), (left - from_x) * pitch)
+            start = f.offset(f.select(transposed, pixels, source), (left - from_x) * pitch)
             # Whole pixels are copied where all their channels are: turning writes up to the end of a register.
-            there = f.select(turned, _whole(channels, f.i64(f.lanes(t))), channels) * t.bytes
+            there = f.select(transposed, _whole(channels, f.i64(f.lanes(t))), channels) * t.bytes
             together = planar | (pitch == v["pitch"]) & (there == pitch)
             target = f.offset(a, N.index * v["image"] + C.index * v["plane"] + Z.index * v["slice"])
             with f.branch(narrow) as B:

@@ -65,11 +65,11 @@ def transpose_registers(rows: list[Value]) -> list[Value]:
     low = [x for i in range(n // 2) for x in (i, n + i)]
     high = [x for i in range(n // 2, n) for x in (i, n + i)]
     for _ in range(n.bit_length() - 1):
-        turned = []
+        transposed = []
         for i in range(n // 2):
-            turned.append(rows[i].shuffle(low, rows[i + n // 2]))
-            turned.append(rows[i].shuffle(high, rows[i + n // 2]))
-        rows = turned
+            transposed.append(rows[i].shuffle(low, rows[i + n // 2]))
+            transposed.append(rows[i].shuffle(high, rows[i + n // 2]))
+        rows = transposed
     return rows
 
 
@@ -259,7 +259,7 @@ def transpose_large(f: Function, item: int) -> None:
     """:func:`transpose` past the cache, for results of which nothing would stay there.
 
     ``[begin, end)`` are square blocks of :data:`BLOCK` items, row by row, for each batch. What counts is that memory is
-    read and written in long runs: while one block is turned the next is asked for along its rows (4096 x 4096 float32, Zen 4,
+    read and written in long runs: while one block is transposed the next is asked for along its rows (4096 x 4096 float32, Zen 4,
     one thread: 5.4 ms so and 10.2 reading lines of 64 rows in turn). Where rows of the result do not begin at cache lines,
     some at a time are put together in the first-level cache and leave it by whole lines (3001 x 3008: 4.2 and 9.3 ms); a
     row's part of a block then begins and ends where a line does, and the block reads a few columns more.

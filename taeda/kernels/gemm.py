@@ -286,7 +286,7 @@ def _pack_copy(f: Function, t: Type, vectors: int) -> Helper:
 
 
 def _pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
-    """``transpose(to, b, b_n, k, columns)``: columns of B, each contiguous along k, turned into the panel's rows.
+    """``transpose(to, b, b_n, k, columns)``: columns of B, each contiguous along k, transposed into the panel's rows.
 
     Squares of ``lanes x lanes``: the last ones write up to ``lanes - 1`` rows past ``k``, which the panel has room for.
     """
@@ -333,8 +333,8 @@ def _turn_out(f: Function, t: Type, to_type: Type) -> Helper:
         none = h.const(short.type, 0, lanes)
         source = h.offset(block, row * pitch + column * t.bytes)
         target = h.offset(to, column * step + row * to_type.bytes)
-        turned = transpose([h.load(h.offset(source, pitch * i), t, lanes) for i in range(lanes)])
-        for i, line in enumerate(turned):
+        transposed = transpose([h.load(h.offset(source, pitch * i), t, lanes) for i in range(lanes)])
+        for i, line in enumerate(transposed):
             place = h.offset(target, step * i)
             if not rows_whole:
                 h.store(place, line.to(to_type), h.select(left > i, short, none))
@@ -442,7 +442,7 @@ def matmul(f: Function, dtype: str) -> None:
     slab = f.scratch((A_TILES * K_BLOCK + lanes) * packing.step + A_TILES * A_GAP)
     room, turn_out = f.scratch(TURNED_ITEMS * t.bytes), _turn_out(f, t, t)
     flags = PACK_A, PACK_B, PACKED, TURNED, DOWN_FIRST
-    packs_a, packs_b, packed, turned, down_first = ((g["flags"] & flag) != 0 for flag in flags)
+    packs_a, packs_b, packed, transposed, down_first = ((g["flags"] & flag) != 0 for flag in flags)
     fast = (packs_a & (packs_b | packed)).to(I64)
     tiles, panels = (g["m"] + (shape.rows - 1)) / shape.rows, (g["n"] + (width - 1)) / width
     tasks = g["down"] * g["across"]
@@ -461,7 +461,7 @@ def matmul(f: Function, dtype: str) -> None:
         target = f.offset(f.data(0), base["c"] + row * g["c_m"] + column * g["c_n"])
         d = f.offset(f.data(3), base["d"] + row * g["d_m"] + column * d_n)
         pitch = (n + (width - 1)) / width * (width * t.bytes)
-        c, c_m = f.select(turned, room, target), f.select(turned, pitch, g["c_m"])
+        c, c_m = f.select(transposed, room, target), f.select(transposed, pitch, g["c_m"])
         with f.when(g["init"] == 2):
             spread(f, t, c, c_m, d, g["d_m"], m, n)
         with f.loop(0, g["k"], g["kc"]) as K:
@@ -499,7 +499,7 @@ def matmul(f: Function, dtype: str) -> None:
                 following = f.select(deeper, f.offset(at_b, depth * g["b_k"]), f.offset(source, b_n * width))
                 block.comes_next(following, g["b_k"], depth, packed, fast, ~last | deeper)
                 block.multiply(use_a, f.select(packs_b, buffer, source), P.index, columns, m, fast)
-        with f.when(turned):
+        with f.when(transposed):
             f.call(turn_out, target, g["c_n"], room, pitch, m, n)
 
 
@@ -583,13 +583,13 @@ def widen(f: Function, dtype: str) -> None:
     """
     t, n = TYPES[dtype], f.size(0)
     lanes = f.lanes(t)
-    turned = [i - 1 if i % 2 else lanes + i + 1 for i in range(lanes)]
+    transposed = [i - 1 if i % 2 else lanes + i + 1 for i in range(lanes)]
     with f.loop(f.begin, f.end) as R, f.loop(0, n, lanes) as V:
         inside = f.first(n - V.index, lanes)
         x = f.load(f.offset(f.data(1), (R.index * n + V.index) * t.bytes), t, lanes, inside)
         to = f.offset(f.data(0), (R.index * n * 2 + V.index) * t.bytes)
         f.store(to, x, inside)
-        f.store(f.offset(to, n * t.bytes), x.shuffle(turned, x * -1.0), inside)
+        f.store(f.offset(to, n * t.bytes), x.shuffle(transposed, x * -1.0), inside)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Images turned to ``[pixel, channel]`` and back, a panel of channels at a time, within kernels of convolution."""
+"""Images transposed to ``[pixel, channel]`` and back, a panel of channels at a time, within kernels of convolution."""
 
 from __future__ import annotations
 

@@ -129,16 +129,16 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
         first = n - at - lanes
         return first if count is None else f.select(first > 0, first, 0)
 
-    def turned(values: list[Value]) -> list[Value]:
+    def transposed(values: list[Value]) -> list[Value]:
         return [v.shuffle(range(lanes - 1, -1, -1)) for v in values] if backward and lanes > 1 else values
 
     def alone(at: Value, count: Value | None) -> list[Value]:
         """The vector at ``at``, scanned."""
         mask = None if count is None or lanes == 1 else f.first(count, lanes)
         value = row.load(x, place(at, count), lanes, count if lanes > 1 else None, mask)
-        run = turned(_unpack(scan.enter(value, f.splat(at, lanes) + f.iota(I64, lanes))))
+        run = transposed(_unpack(scan.enter(value, f.splat(at, lanes) + f.iota(I64, lanes))))
         if backward and mask is not None:  # what is no element comes first
-            (mask,) = turned([mask])
+            (mask,) = transposed([mask])
             run = [f.select(mask, v, e) for v, e in zip(run, none, strict=True)]
         shift = 1
         while shift < lanes:  # lane i gets lanes i - shift and before; the first ones get the identity
@@ -153,7 +153,7 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
 
     def put(at: Value, run: list[Value], count: Value | None) -> None:
         mask = None if count is None or lanes == 1 else f.first(count, lanes)
-        for i, y in zip(outs, scan.leave(f, _pack(init, turned(run))), strict=True):
+        for i, y in zip(outs, scan.leave(f, _pack(init, transposed(run))), strict=True):
             row.store(i, place(at, count), y, count if lanes > 1 else None, mask)
 
     def several(first: Value, carried: list[Value], vectors: int, whole: bool) -> list[Value]:

@@ -1,7 +1,7 @@
 """Sorting rows, the k largest or smallest of a row, the k-th, and what follows from sorted order.
 
 Everything works on unsigned *keys* that are ordered as the values are: the bits of an integer with its sign flipped,
-the bits of a float turned so that they count upwards; both zeros share a key and so do all NaN, the largest of all. A
+the bits of a float changed so that they count upwards; both zeros share a key and so do all NaN, the largest of all. A
 key of up to 32 bits travels in one word with the position it came from (``key << 32 | position``); a 64-bit key and
 its position travel in two arrays. All orders are stable: of equal items the earlier comes first, so results depend on
 nothing but the input.
@@ -48,8 +48,8 @@ def key(f: Function, x: Value, descending: bool) -> Value:
         zero = (bits & (sign - 1)) == 0
         infinity = {16: 0x7C00 if t is F16 else 0x7F80, 32: 0x7F800000, 64: 0x7FF0000000000000}[t.bits]
         nan = (bits & (sign - 1)) > infinity
-        turned = f.select((bits & sign) != 0, ~bits, bits | sign)
-        k = f.select(nan, f.const(u, ones, x.lanes), f.select(zero, f.const(u, sign, x.lanes), turned))
+        ordered = f.select((bits & sign) != 0, ~bits, bits | sign)
+        k = f.select(nan, f.const(u, ones, x.lanes), f.select(zero, f.const(u, sign, x.lanes), ordered))
     return ~k if descending else k
 
 

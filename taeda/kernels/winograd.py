@@ -5,8 +5,8 @@ Four outputs, a *tile* of 2x2, come from a 4x4 window of the input: both the win
 and transformed back (``A' m A``). The sums over channels are 16 products of matrices on the tiles of
 :mod:`taeda.kernels.gemm`: tiles by input channels times input channels by output channels.
 
-Channels lie along the registers. An image is turned to ``[pixel, channel]`` in squares as in any other product, so that
-its width does not matter, the transforms are additions of whole registers, and the result is turned back. What a task
+Channels lie along the registers. An image is transposed to ``[pixel, channel]`` in squares as in any other product, so that
+its width does not matter, the transforms are additions of whole registers, and the result is transposed back. What a task
 works on is laid out in a *slot*, memory that the launcher lends to a thread for the time of a call.
 
 The weights of a 3x3 kernel take only halves and sums, so that the result is about as exact as the plain sum's.
@@ -76,7 +76,7 @@ def _windows(f: Function, t: Type, turn: Helper, name: str, window: int, fn: Cal
     """Transform the windows of some rows of tiles of one image, for one panel of channels.
 
     ``to`` is where the first tile's first position goes. ``window`` is 4 for inputs, whose windows overlap, and 2 for
-    gradients; pixels outside of the image are 0. ``pixels`` takes the turned rows.
+    gradients; pixels outside of the image are 0. ``pixels`` takes the transposed rows.
     """
     h = f.helper(name, PTR, I64, I64, PTR, I64, I64, I64, I64, I64, I64, I64, I64, I64, PTR, PTR)
     to, v_x, v_t, x, x_c, channels, first, rows, height, width, ph, pw, across, pixels, zeros = h.params
@@ -123,7 +123,7 @@ def _weights(f: Function, t: Type) -> Helper:
     h = f.helper("weights", PTR, I64, PTR, I64, I64, I64, I64, I64)
     to, u_x, w, w_m, w_c, m, c, flip = h.params
     lanes, pitch = h.lanes(t), row_bytes(h)
-    # A kernel turned round has the outer ones of its four positions exchanged.
+    # A kernel reversed has the outer ones of its four positions exchanged.
     order = [h.select(flip != 0, h.i64(3 - i if i % 3 == 0 else i), h.i64(i)) for i in range(4)]
     # Along what is nearer in memory first: channels apart are pages apart.
     near = w_m < w_c
@@ -214,7 +214,7 @@ class _Transform:
             self.n, self.c, self.sizes = g["x_n"], g["x_c"], (g["ih"], g["iw"], g["ph"], g["pw"])
 
     def block(self, to, v_x, v_t, source, channels, first, rows, pixels) -> None:
-        """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` takes a turned image."""
+        """``channels`` from ``source`` on, for some rows of tiles, panel by panel; ``pixels`` takes a transposed image."""
         f, g, width = self.f, self.g, row_bytes(self.f) // self.t.bytes
         with f.loop(0, channels, width) as C:
             some = smaller(f, channels - C.index, width)

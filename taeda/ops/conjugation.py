@@ -1,7 +1,7 @@
 """Conjugated views: ``conj`` of a complex tensor shares its memory, and the sign is minded where elements are read or written.
 
 A tensor remembers that it shows the conjugates of what its memory holds (the imaginary part of such a view: the negatives),
-and views of it do too. Kernels know nothing of that: the call path looks for such *flipped* views among the arguments of ops.
+and views of it do too. Kernels know nothing of that: the call path looks for such *conjugate views* among the arguments of ops.
 Views run as they are; other ops run on copies that hold what is shown, and what one writes in place or into ``out`` is
 copied back into the shared memory. ``docs/notes/0010`` says why it is made so.
 """
@@ -18,7 +18,7 @@ from .pointwise import conj_physical, conjugated, neg
 from .table import composite, primitive, view
 
 
-@view(core.view_flipped, method=False, node="Conj")
+@view(core.view_conjugated, method=False, node="Conj")
 def conjugated_view(input):
     """The conjugates of what ``input`` shows, on the same memory."""
 
@@ -28,7 +28,7 @@ conjugated_view.vjp(input=lambda g: conj_physical(g))
 
 @primitive(method=False, out=False, node="Clone")
 def resolved(input):
-    """A copy of a flipped view that holds what the view shows."""
+    """A copy of a conjugate view that holds what the view shows."""
     result = _core.empty_like(input)
     _core.copy_tensor(result, input)
     return result
@@ -60,21 +60,21 @@ def resolve_neg(input):
     return _resolve(input) if input.is_neg() else input
 
 
-def _is_flipped(x: Tensor) -> bool:
+def _is_conjugate_view(x: Tensor) -> bool:
     return x.is_conj() or x.is_neg()
 
 
 def _resolve(x: Any) -> Any:
-    """``x`` with copies in place of flipped views, in lists and tuples too."""
+    """``x`` with copies in place of conjugate views, in lists and tuples too."""
     if isinstance(x, Tensor):
-        return core.run_as_it_is(resolved, (x,), {}) if _is_flipped(x) else x
+        return core.run_as_it_is(resolved, (x,), {}) if _is_conjugate_view(x) else x
     if type(x) in (list, tuple):
         return type(x)(_resolve(item) for item in x)
     return x
 
 
 def _call(op: Op, args: tuple, kwargs: dict) -> Any:
-    """A call of an op with flipped views among its arguments."""
+    """A call of an op with conjugate views among its arguments."""
     if op.kind == "view" and not _core.is_mode_active():
         return core.run_as_it_is(op, args, kwargs)
     if op.writes:
@@ -96,7 +96,7 @@ def _write_in_place(op: Op, args: tuple, kwargs: dict) -> Tensor:
         name = name if name in kwargs else "self"
         target = kwargs[name]
     others = {key: _resolve(x) for key, x in kwargs.items() if key != name}
-    if not _is_flipped(target):
+    if not _is_conjugate_view(target):
         return op(target, *_resolve(args), **others)
     _write_back(target, op(_resolve(target), *_resolve(args), **others))
     return target
@@ -118,5 +118,5 @@ def _write_out(op: Op, args: tuple, kwargs: dict) -> Any:
     return type(made)(*out) if hasattr(made, "_fields") else type(made)(out)
 
 
-core.bind_flips(conjugated, neg)
-HELPERS.update(flipped=_call, resolve=_resolve)
+core.bind_conjugate_views(conjugated, neg)
+HELPERS.update(conjugated=_call, resolve=_resolve)

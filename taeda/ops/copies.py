@@ -127,13 +127,13 @@ def _block_like(base, dtype, g):
 
 def _window(block, shift, base, view_, name):
     """The part of ``block``, laid out as ``base``, that a view of geometry ``view_`` shows."""
-    sizes, strides, offset, dtype, flipped = view_
-    if flipped is None:
+    sizes, strides, offset, dtype, conjugated = view_
+    if conjugated is None:
         raise RuntimeError(
             f"{name}: the derivative of a view that shows the memory of a conjugated view as it is, as {dtype}, is not defined"
         )
-    if flipped:
-        return core.view_flipped(_window(block, shift, base, (*view_[:4], False), name))
+    if conjugated:
+        return core.view_conjugated(_window(block, shift, base, (*view_[:4], False), name))
     if dtype is base[3]:
         return as_strided(block, sizes, strides, offset + shift)
     if dtype.is_complex and not base[3].is_complex and dtype.itemsize == 2 * base[3].itemsize:
@@ -158,9 +158,9 @@ def _view_backward_geometry(g, base, view_):
 
 def _overlapping_view_backward(g, base, view_):
     """The same for a view whose elements share memory, where gradients add up; complex and real as pairs of reals."""
-    sizes, strides, offset, dtype, flipped = view_
+    sizes, strides, offset, dtype, conjugated = view_
     base_sizes, base_strides, _, base_dtype, _ = base
-    if flipped:
+    if conjugated:
         g = g.conj_physical() if dtype.is_complex else -g
     if dtype.is_complex and not base_dtype.is_complex:
         g, sizes, strides, offset = view_as_real(g), (*sizes, 2), (*(2 * st for st in strides), 1), 2 * offset

@@ -69,12 +69,12 @@ def rebuild(
     offset: int,
     requires_grad: bool,
     state: dict | None,
-    flipped: bool = False,
+    conjugated: bool = False,
 ) -> Tensor:
     """The tensor of a pickle: ``cls`` over a window of ``storage``."""
     t = _core.from_storage(storage, dtype, sizes, strides, offset)
-    if flipped:
-        t = core.view_flipped(t)
+    if conjugated:
+        t = core.view_conjugated(t)
     if cls is not Tensor:
         t = Tensor._make_subclass(cls, t)
     if requires_grad:

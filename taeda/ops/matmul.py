@@ -16,7 +16,7 @@ def _conj(x: Tensor) -> Tensor:
     return x.conj_physical() if x.is_complex() else x
 
 
-def _turned(x: Tensor) -> Tensor:
+def _transposed(x: Tensor) -> Tensor:
     """The conjugate transpose of the last two dimensions."""
     return transpose(x.conj_physical() if x.is_complex() else x, -2, -1)
 
@@ -69,7 +69,7 @@ def rmatmul(input: Any, other):
 
 def _matmul_input(g, input_shape, other):
     if other.dim() == 2 and g.dim() > 1:
-        return matmul(g, _turned(other))
+        return matmul(g, _transposed(other))
     if other.dim() == 1:
         if len(input_shape) == 1:
             return g * _conj(other)
@@ -77,12 +77,12 @@ def _matmul_input(g, input_shape, other):
     if len(input_shape) == 1:
         r = reshape(matmul(_conj(other), unsqueeze(g, -1)), (*other.shape[:-2], *input_shape))
         return sum_to(r, input_shape)
-    return sum_to(matmul(g, _turned(other)), input_shape)
+    return sum_to(matmul(g, _transposed(other)), input_shape)
 
 
 def _matmul_other(g, input, other_shape):
     if len(other_shape) == 2 and input.dim() == 2:
-        return matmul(_turned(input), g)
+        return matmul(_transposed(input), g)
     if len(other_shape) == 1:
         if input.dim() == 1:
             return g * _conj(input)
@@ -90,8 +90,8 @@ def _matmul_other(g, input, other_shape):
     if input.dim() == 1:
         return sum_to(unsqueeze(_conj(input), -1) * unsqueeze(g, -2), other_shape)
     if len(other_shape) == 2:  # one product over all rows, rather than a sum of products
-        return matmul(_turned(_rows(input)), _rows(g))
-    return sum_to(matmul(_turned(input), g), other_shape)
+        return matmul(_transposed(_rows(input)), _rows(g))
+    return sum_to(matmul(_transposed(input), g), other_shape)
 
 
 matmul.vjp(input=_matmul_input, other=_matmul_other)
@@ -197,7 +197,7 @@ def mm(input, mat2):
     return gemm.matmul(input, mat2)
 
 
-mm.vjp(input=lambda g, mat2: mm(g, _turned(mat2)), mat2=lambda g, input: mm(_turned(input), g))
+mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(_transposed(input), g))
 
 
 @primitive(flops=flops.product, out="same")
@@ -207,7 +207,7 @@ def bmm(input, mat2):
     return gemm.matmul(input, mat2)
 
 
-bmm.vjp(input=lambda g, mat2: bmm(g, _turned(mat2)), mat2=lambda g, input: bmm(_turned(input), g))
+bmm.vjp(input=lambda g, mat2: bmm(g, _transposed(mat2)), mat2=lambda g, input: bmm(_transposed(input), g))
 
 
 @primitive(flops=flops.product, out="same")
@@ -219,7 +219,7 @@ def mv(input, vec):
 
 mv.vjp(
     input=lambda g, vec: unsqueeze(g, -1) * _conj(vec),
-    vec=lambda g, input: mv(_turned(input), g),
+    vec=lambda g, input: mv(_transposed(input), g),
 )
 
 
@@ -415,8 +415,8 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 addmm.vjp(
     input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
-    mat1=lambda g, mat2, alpha: _scaled(mm(g, _turned(mat2)), alpha),
-    mat2=lambda g, mat1, alpha: _scaled(mm(_turned(mat1), g), alpha),
+    mat1=lambda g, mat2, alpha: _scaled(mm(g, _transposed(mat2)), alpha),
+    mat2=lambda g, mat1, alpha: _scaled(mm(_transposed(mat1), g), alpha),
 )
 
 
@@ -434,7 +434,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
 addmv.vjp(
     input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
     mat=lambda g, vec, alpha: _scaled(outer(g, _conj(vec)), alpha),
-    vec=lambda g, mat, alpha: _scaled(mv(_turned(mat), g), alpha),
+    vec=lambda g, mat, alpha: _scaled(mv(_transposed(mat), g), alpha),
 )
 
 
@@ -448,8 +448,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 baddbmm.vjp(
     input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
-    batch1=lambda g, batch2, alpha: _scaled(bmm(g, _turned(batch2)), alpha),
-    batch2=lambda g, batch1, alpha: _scaled(bmm(_turned(batch1), g), alpha),
+    batch1=lambda g, batch2, alpha: _scaled(bmm(g, _transposed(batch2)), alpha),
+    batch2=lambda g, batch1, alpha: _scaled(bmm(_transposed(batch1), g), alpha),
 )
 
 

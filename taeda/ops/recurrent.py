@@ -151,11 +151,13 @@ class _Steps:
         self.block = -(-batch // (parts + parts % 2)) if batch >= _TILE else max(batch, 1)
         self.tasks = -(-batch // self.block)
 
-    def pack(self, w_hh: Tensor, turned: bool) -> Tensor:
-        """The panels of each gate's weights as columns (``turned``), or those of all gates as rows."""
+    def pack(self, w_hh: Tensor, transposed: bool) -> Tensor:
+        """The panels of each gate's weights as columns (``transposed``), or those of all gates as rows."""
         n, item, name = self.hidden, self.dtype.itemsize, self.dtype.name
         w, pack = w_hh.contiguous(), gemm.pack_b(name)
-        depth, parts, strides = (n, self.gates, (n * item, item)) if turned else (n * self.gates, 1, (item, n * item))
+        depth, parts, strides = (
+            (n, self.gates, (n * item, item)) if transposed else (n * self.gates, 1, (item, n * item))
+        )
         packed = empty((parts, self.panels * self.width * depth), self.dtype)
         to, source = packed.data_ptr(), w.data_ptr()
         for k in range(parts):

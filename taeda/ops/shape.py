@@ -62,8 +62,8 @@ def rot90(input, k=1, dims=(0, 1)):
         return input.clone()
     if k == 2:
         return flip(input, (first, second))
-    turned = flip(input, (second if k == 1 else first,))
-    return transpose(turned, first, second)
+    transposed = flip(input, (second if k == 1 else first,))
+    return transpose(transposed, first, second)
 
 
 @primitive(moves.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})])

@@ -73,8 +73,8 @@ def readable(x: Tensor) -> tuple[Tensor, bool]:
         return x, True
     if x.shape[:-2].numel() <= 1 and x.stride(-2) == 1 and x.stride(-1) == max(x.shape[-2], 1):
         return x, False
-    turned = x.transpose(-2, -1)
-    return (x, False) if turned.is_contiguous() else (x.contiguous(), True)
+    transposed = x.transpose(-2, -1)
+    return (x, False) if transposed.is_contiguous() else (x.contiguous(), True)
 
 
 def batch_of(*tensors: Tensor) -> tuple[int, ...]:

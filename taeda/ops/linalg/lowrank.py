@@ -14,9 +14,9 @@ def _range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """An orthonormal basis ``(..., m, q)`` that nearly spans the columns of ``A - M`` (their algorithm 4.4)."""
     from ..random import randn
 
-    def apply(x, turned):
-        y = matmul(H(A) if turned else A, x)
-        return y if M is None else y - matmul(H(M) if turned else M, x)
+    def apply(x, transposed):
+        y = matmul(H(A) if transposed else A, x)
+        return y if M is None else y - matmul(H(M) if transposed else M, x)
 
     start = randn(A.shape[-1], q, dtype=A.dtype)
     Q = linalg_qr(apply(start, False)).Q

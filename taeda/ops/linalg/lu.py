@@ -217,16 +217,16 @@ def substitute(LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint
     n = LU.shape[-1]
     batch = batch_of(LU, B)
     count = count_of(batch)
-    turned = (lambda x: x) if left else H if adjoint else (lambda x: x.transpose(-2, -1))
+    transposed = (lambda x: x) if left else H if adjoint else (lambda x: x.transpose(-2, -1))
     # X A = B is A^T X^T = B^T, and X A^H = B is A X^H = B^H.
     form = "N" if left != adjoint else "T" if not left or not LU.is_complex() else "C"
-    B = turned(B)
+    B = transposed(B)
     shared = count_of(LU.shape[:-2]) == 1
     if not shared and tuple(LU.shape[:-2]) != batch:
         LU, pivots = LU.expand(*batch, n, n), pivots.expand(*batch, n)
     if n <= SMALL:
         B = B if tuple(B.shape[:-2]) == batch else B.expand(*batch, *B.shape[-2:])
-        return turned(small_substitution(LU.contiguous(), pivots.contiguous(), B, "NTC".index(form)))
+        return transposed(small_substitution(LU.contiguous(), pivots.contiguous(), B, "NTC".index(form)))
     X = columns(B, batch)
     if X.numel():
         LU, by_rows = readable(LU)
@@ -236,7 +236,7 @@ def substitute(LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint
         info = ints()
         factors = ((LU,), n, (pivots,)) if shared else (LU, n, pivots)
         call("getrs", X.dtype, count, form, n, X.shape[-1], *factors, X, n, (info,))
-    return turned(X)
+    return transposed(X)
 
 
 @linalg_lu_solve.vjp_all("LU", "B")

@@ -50,8 +50,8 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
     batch = () if A.dim() == B.dim() == 2 else batch_of(A, B)
     if A.shape[-1] <= SMALL:
         if not left:  # X A = B is A^T X^T = B^T
-            turned = substitute_triangular(A.transpose(-2, -1), B.transpose(-2, -1), not upper, True, unitriangular)
-            return turned.transpose(-2, -1)
+            transposed = substitute_triangular(A.transpose(-2, -1), B.transpose(-2, -1), not upper, True, unitriangular)
+            return transposed.transpose(-2, -1)
         if tuple(B.shape[:-2]) != batch:
             B = B.expand(*batch, *B.shape[-2:])
         if tuple(A.shape[:-2]) != batch and count_of(A.shape[:-2]) != 1:
