@@ -131,7 +131,7 @@ def _negative_part(input):
     return sub(input, relu(input))
 
 
-@composite()
+@composite(autocast="lower")
 def prelu(input, weight):
     """``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
     if weight.numel() != 1 and weight.dim() == 1:

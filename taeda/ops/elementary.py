@@ -408,7 +408,7 @@ def complex(real, imag):
     return view_as_complex(stack(broadcast_tensors(real, imag), -1))
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def polar(abs, angle):
     """The complex tensor with these absolute values and arguments (radians)."""
     expect_tensors("polar", abs=abs, angle=angle)

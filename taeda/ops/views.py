@@ -539,7 +539,7 @@ def view_as_real(input):
     """A complex tensor as a real one with a last dimension (real, imaginary)."""
 
 
-@view(core.view_as_complex_body, method=False)
+@view(core.view_as_complex_body, method=False, autocast="float32")
 def view_as_complex(input):
     """A real tensor whose last dimension is (real, imaginary) as a complex one."""
 
