@@ -345,6 +345,7 @@ def _copy_back(function: Callable, name: str) -> None:
     form.__doc__ = f"In-place form of :func:`{name}`."
     form.__module__ = function.__module__
     form.__wrapped__ = inspect.unwrap(function)  # type: ignore[attr-defined]
+    form.pointwise = is_pointwise(function)  # type: ignore[attr-defined]
     _register(name + "_", Composite(form, **checked(form)), True)
 
 
@@ -417,6 +418,11 @@ def traits(**given: Any) -> Callable:
 def trait(function: Any, name: str, default: Any = None) -> Any:
     """What the stanza of ``function``, an op or a composite, says in the trait ``name``."""
     return function.traits.get(name, default) if isinstance(function, Op) else getattr(function, name, default)
+
+
+def is_pointwise(function: Any) -> Any:
+    """Whether ``function`` makes each element of those at the same place; ``"form"`` where of the form alone."""
+    return trait(function, "pointwise") or trait(function, "additive")
 
 
 def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True, **traits: Any) -> Callable:
