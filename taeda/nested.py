@@ -13,20 +13,14 @@ import taeda
 from taeda import Tensor
 from taeda.ops import parts as of_parts
 from taeda.ops.parts import OfParts
+from taeda.ops.table import is_pointwise
 
 __all__ = [
     "NestedTensor", "as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged",
     "to_padded_tensor",
 ]  # fmt: skip
 
-_UNARY = """abs acos asin atan ceil clamp clone contiguous cos cosh detach double erf exp expm1 float floor gelu half bfloat16
-log log1p log2 logical_not neg nan_to_num reciprocal relu round rsqrt sigmoid sign sin sinh sqrt square tan tanh to trunc silu
-elu celu leaky_relu hardtanh softplus mish dropout relu_ dropout_ isnan isinf isfinite bool long int type requires_grad_
-fill_ zero_ zeros_like ones_like rand_like randn_like empty_like full_like cpu""".split()
-_BINARY = """add sub mul div true_divide pow rsub maximum minimum eq ne lt le gt ge where masked_fill add_ sub_ mul_ div_
-logical_and logical_or""".split()
-
-#: What an op does with nested arguments, by the op's name.
+#: What an op that is not pointwise does with nested arguments, by the op's name.
 RULES: dict[str, Callable] = {}
 
 
@@ -40,7 +34,9 @@ class NestedTensor(OfParts):
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         name = getattr(func, "name", None) or getattr(func, "__name__", str(func))
-        rule = None if kwargs and kwargs.get("out") is not None else RULES.get(str(name))
+        rule = None
+        if not kwargs or kwargs.get("out") is None:
+            rule = RULES.get(str(name)) or (_each if is_pointwise(func) else None)
         if rule is None:
             raise NotImplementedError(
                 f"{name}(): not for nested tensors; compute with x.unbind(), or with x.to_padded_tensor(0.0)"
@@ -388,7 +384,7 @@ def _plain(func: Any, *args: Any, **kwargs: Any) -> Any:
     return func(*(x._parts[0] if isinstance(x, NestedTensor) else x for x in args), **kwargs)
 
 
-for _name in (*_UNARY, *_BINARY, "matmul", "bmm"):
+for _name in ("matmul", "bmm", "dropout", "dropout_"):
     RULES[_name] = _each
 for _name in ("linear", "layer_norm", "rms_norm", "embedding"):
     RULES[_name] = _with_weights

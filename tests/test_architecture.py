@@ -300,3 +300,39 @@ def test_a_kernel_outside_an_op_is_found():
         return [launches(x) for x in g]
 
     assert [way.rpartition(" -> ")[2] for way in _kernels_reached(derivative, set())] == ["launch"]
+
+
+# ---- what belongs to an op is in its stanza -------------------------------------------------------------------------------
+
+#: What asks every op something. Rules may have names, a few each; what is said of many ops is a trait (docs/notes/0005).
+ASKING = ("amp", "autograd", "func", "nested.py", "ops/compressed.py", "ops/meta.py", "ops/parts.py", "ops/sparse.py")
+
+
+def _names_of_ops(path: Path) -> list[list[str]]:
+    """Those in each string, sequence and dict that ``path`` writes out."""
+    from taeda.ops.table import OPS
+
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        items = [node] if isinstance(node, ast.Constant) else getattr(node, "elts", getattr(node, "keys", ()))
+        texts = [x.value for x in items if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+        words = " ".join(texts).split()
+        names = [word for word in words if word in OPS]
+        if len(names) > len(words) / 2:
+            found.append(names)
+    return found
+
+
+def test_no_list_of_ops_is_kept_beside_their_stanzas():
+    files = [
+        p for name in ASKING for p in ([SOURCES / name] if name.endswith(".py") else (SOURCES / name).rglob("*.py"))
+    ]
+    assert len(files) > 20
+    assert [(p.name, names) for p in files for names in _names_of_ops(p) if len(names) > 8] == []
+
+
+def test_a_list_of_ops_is_found(tmp_path):
+    names = "abs neg exp log sin cos tan relu sqrt"
+    for text in (f"X = '{names}'.split()", f"X = {names.split()}", f"X = {dict.fromkeys(names.split(), 1)}"):
+        (tmp_path / "bad.py").write_text(text)
+        assert max(map(len, _names_of_ops(tmp_path / "bad.py"))) == 9

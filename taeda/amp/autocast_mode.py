@@ -1,7 +1,7 @@
-"""``autocast``: a mode that gives each op its arguments in the precision that PyTorch's documentation lists for it.
+"""``autocast``: a mode that gives each op its arguments in the precision that its trait ``autocast`` asks for.
 
-On the CPU: products and convolutions in bfloat16 (or float16), losses and what needs range in float32, joins in the widest
-dtype of their arguments; other ops as they come.
+On the CPU: products and convolutions in bfloat16 (or float16, ``"lower"``), losses and what needs range in float32, joins in
+the widest dtype of their arguments (``"widest"``); ops without the trait, and calls with ``out=``, as they come.
 """
 
 from __future__ import annotations
@@ -15,34 +15,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, bfloat16, float16, float32, float64
+from ..ops.table import trait
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
-
-#: Computed in the half precision.
-LOWER = frozenset(
-    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution bmm mm baddbmm addmm "
-    "addbmm linear matmul prelu scaled_dot_product_attention chain_matmul linalg_multi_dot linalg_vecdot vecdot "
-    "multi_dot lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell".split()
-)
-
-#: Computed in float32.
-FLOAT32 = frozenset(
-    "avg_pool3d binary_cross_entropy grid_sample grid_sampler grid_sampler_2d grid_sampler_3d polar prod quantile "
-    "nanquantile stft cdist trace view_as_complex cholesky cholesky_inverse cholesky_solve inverse inv lu_solve orgqr ormqr "
-    "pinverse pinv max_pool3d max_unpool2d max_unpool3d adaptive_avg_pool3d adaptive_max_pool3d fractional_max_pool2d "
-    "fractional_max_pool3d mse_loss cosine_embedding_loss nll_loss hinge_embedding_loss poisson_nll_loss smooth_l1_loss "
-    "cross_entropy l1_loss huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss "
-    "kl_div multilabel_margin_loss binary_cross_entropy_with_logits cond matrix_rank solve svdvals eigvals eigvalsh "
-    "householder_product tensorinv tensorsolve geqrf lstsq qr svd triangular_solve cholesky_ex eig eigh inv_ex "
-    "fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft "
-    "linalg_cond linalg_matrix_rank linalg_solve linalg_cholesky linalg_svdvals linalg_eigvals linalg_eigvalsh linalg_inv "
-    "linalg_householder_product linalg_tensorinv linalg_tensorsolve linalg_qr linalg_cholesky_ex linalg_svd linalg_eig "
-    "linalg_eigh linalg_lstsq linalg_inv_ex fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn fft_ifftn fft_rfft fft_irfft "
-    "fft_rfft2 fft_irfft2 fft_rfftn fft_irfftn fft_hfft fft_ihfft".split()
-)
-
-#: Computed in the widest floating-point dtype among the arguments. Gates come from products, states from the caller.
-WIDEST = frozenset("cat concat concatenate stack index_copy _lstm_cell _gru_cell".split())
 
 _state = threading.local()
 
@@ -66,7 +41,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 class _Autocast:
-    """The mode: ops and composites by name."""
+    """The mode: ops and composites by their trait ``autocast``."""
 
     composites = True
 
@@ -75,20 +50,13 @@ class _Autocast:
         self.cache = cache
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        name = op.name
-        if (
-            name == "_recurrent_layer"
-        ):  # as PyTorch's CPU kernels: LSTM and RNN wholly in half precision, a GRU's state wide
-            name = "stack" if args[0] == "GRU" else "lstm"
-        if name in LOWER:
-            return op(*self._cast(args, self.dtype), **self._cast(kwargs, self.dtype))
-        if name in FLOAT32:
-            return op(*self._cast(args, float32), **self._cast(kwargs, float32))
-        if name in WIDEST:
-            widest = self._widest((args, kwargs), None)
-            if widest is not None:
-                return op(*self._cast(args, widest), **self._cast(kwargs, widest))
-        if type(op) is _core.Composite:  # as it is, and its ops by their own names
+        wanted = None if kwargs.get("out") is not None else trait(op, "autocast")
+        if callable(wanted):
+            wanted = wanted(*args, **kwargs)
+        if wanted is not None:
+            dtype = {"lower": self.dtype, "float32": float32}.get(wanted) or self._widest((args, kwargs), None)
+            return op(*self._cast(args, dtype), **self._cast(kwargs, dtype))
+        if type(op) is _core.Composite:  # as it is, and its ops by their own traits
             _core.push_mode(self)
             try:
                 return op.unwatched(args, kwargs)

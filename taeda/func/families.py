@@ -100,9 +100,16 @@ def _together(call: Call) -> Any:
     """Several tensors of the same rank, along one dimension."""
     tensors = {n: v for n, v in call.values.items() if isinstance(v, Tensor)}
     rank = max(x.dim() for x in tensors.values())
-    if rank == 0 or any(x.dim() != rank for x in tensors.values()):
+    if any(x.dim() != rank for x in tensors.values()):
         return NotImplemented
-    return call(**{n: call.physical(n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
+    made = call(**{n: _with_a_dimension(call, n) for n in tensors}, dim=_shift(call["dim"], rank, call.op.name))
+    return made if rank else call.mode.wrap(made.physical.squeeze(1))
+
+
+def _with_a_dimension(call: Call, name: str) -> Tensor:
+    """The argument ``name``, whose examples get a dimension if they have none."""
+    physical = call.physical(name)
+    return physical if physical.dim() > 1 else physical.unsqueeze(1)
 
 
 # ---- the whole batch as more of the same ---------------------------------------------------------------------------------
@@ -186,13 +193,15 @@ def _check(call: Call) -> Any:
 def _indexed(call: Call) -> Any:
     """The examples' slices along ``dim`` are laid end to end, and each example's index is moved on to its own part."""
     x, index, dim = call["input"], call["index"], call["dim"]
-    size, rank = call.mode.size, x.dim()
-    if rank == 0 or index.dim() > 1 or not isinstance(dim, int):
+    size, rank = call.mode.size, max(x.dim(), 1)
+    if index.dim() > 1 or not isinstance(dim, int):
         return NotImplemented
     dim = _shift(dim, rank, call.op.name)
-    length = x.shape[dim - 1]
-    sources = [n for n in ("source", "value") if isinstance(call.values.get(n), Tensor) and call[n].dim()]
-    if any(call[n].dim() != rank for n in sources) or any(
+    length = x.shape[dim - 1] if x.dim() else 1
+    sources = [
+        n for n in ("source", "value") if isinstance(call.values.get(n), Tensor) and (call[n].dim() or n == "source")
+    ]
+    if any(max(call[n].dim(), 1) != rank for n in sources) or any(
         call.held(n) for n in call.values if n not in ("input", "index", *sources)
     ):
         return NotImplemented
@@ -209,26 +218,28 @@ def _indexed(call: Call) -> Any:
         op = call.op.traits["functional"]
     else:
         values, op = dict(call.values), call.op
-    values |= {n: joined(call.physical(n)) for n in ("input", *sources)}
+    values |= {n: joined(_with_a_dimension(call, n)) for n in ("input", *sources)}
     values |= {"dim": 0, "index": (index + OPS["arange"](size).unsqueeze(1) * length).reshape(-1).to(index.dtype)}
     n = op.npositional
     made = op(*[values[p] for p in op.params[:n]], **{p: values[p] for p in op.params[n:]})
     made = made.reshape(size, made.shape[0] // size, *made.shape[1:]).movedim(1, dim)
+    made = made if x.dim() else made.squeeze(1)
     if op is not call.op:
         x.physical.copy_(made)
     return call.mode.wrap(made)
 
 
-@rule("take")
+@rule("take", "put", "put_")
 def _take(call: Call) -> Any:
     """All examples one after the other as one row of elements."""
-    x, index = call.physical("input"), call.physical("index")
-    count = call["input"].numel()
+    index, count = call.physical("index"), call["input"].numel()
     low, high = OPS["extent"](index) if index.numel() else (0, 0)
     if low < -count or (high >= count and index.numel()):
-        raise IndexError("take(): index out of range")
+        raise IndexError(f"{call.op.name}(): index out of range")
     start = OPS["arange"](call.mode.size).reshape(-1, *[1] * call["index"].dim()) * count
-    return call.mode.wrap(OPS["take"](x, OPS["where"](index < 0, index + count, index) + start))
+    places = OPS["where"](index < 0, index + count, index) + start
+    source = {"source": call.physical("source")} if "source" in call.values else {}
+    return call(input=call.physical("input"), index=places, **source)
 
 
 @rule("embedding")

@@ -9,7 +9,7 @@ from .. import _core
 from .._core import Tensor
 from ..ops.table import OPS
 from .batching import Call, _aligned, _pointwise, rule
-from .families import folded
+from .families import folded, unfolded
 from .vmap import modes
 
 # ---- products -----------------------------------------------------------------------------------------------------------
@@ -76,6 +76,31 @@ def _linear(call: Call) -> Any:
 # ---- layers -------------------------------------------------------------------------------------------------------------
 
 
+@rule("_convolution", "_conv_input", "_conv_weight")
+def _bilinear(call: Call) -> Any:
+    """The maps between image, kernel and result: an image of every example in a row, or every example a group of channels."""
+    first, second = call.op.params[:2]
+    if call.only(first) and second == "weight":
+        return unfolded(call, call.run({**call.values, first: folded(call.physical(first))}))
+
+    def channels(name: str) -> Tensor:
+        merged = call.physical(name)
+        return folded(merged) if name == "weight" else _beside(merged)
+
+    made = call.run(
+        {**call.values, first: channels(first), second: channels(second), "groups": call["groups"] * call.mode.size}
+    )
+    if second == "grad":  # a kernel for each example
+        return unfolded(call, made)
+    return call.mode.wrap(made.reshape(made.shape[0], call.mode.size, -1, *made.shape[2:]).transpose(0, 1))
+
+
+def _beside(x: Tensor) -> Tensor:
+    """The channels of each example beside those of the others."""
+    x = x.transpose(0, 1)
+    return x.reshape(x.shape[0], -1, *x.shape[3:])
+
+
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def _convolution(call: Call) -> Any:
     mode, x, weight, bias = call.mode, call["input"], call["weight"], call["bias"]
@@ -89,11 +114,9 @@ def _convolution(call: Call) -> Any:
     single = x.dim() == space + 1
     physical = mode.physical(x)
     physical = physical.unsqueeze(1) if single else physical
-    merged = physical.transpose(0, 1)
-    merged = merged.reshape(merged.shape[0], -1, *merged.shape[3:])
     bias = None if bias is None else mode.physical(bias).reshape(-1)
     changed = {
-        "input": merged,
+        "input": _beside(physical),
         "weight": folded(mode.physical(weight)),
         "bias": bias,
         "groups": call["groups"] * mode.size,

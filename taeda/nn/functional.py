@@ -16,6 +16,8 @@ from .._core import Composite
 from .._core.conv import is_channels_last as _is_channels_last
 from ..ops import activation as _activation
 from ..ops import random as _random
+from ..ops.table import OPS as _OPS
+from ..ops.table import is_pointwise as _is_pointwise
 from ..ops import softmax as _softmax
 from ..ops.activation import (
     celu_, elu_, gelu, glu, hardshrink, logsigmoid, prelu, selu_, softplus, softshrink, softsign, tanhshrink,
@@ -486,6 +488,7 @@ def _named(function: Callable) -> tuple[tuple[str, ...], tuple]:
 # Functions written in ops are composites: modes (autocast, overrides) may see them before their ops.
 for _name, _function in list(globals().items()):
     if not _name.startswith("_") and inspect.isfunction(_function):
+        _function.pointwise = _is_pointwise(_OPS.get(_name))
         globals()[_name] = Composite(_function, _name, *_named(_function))
 
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (

@@ -131,7 +131,7 @@ def _negative_part(input):
     return sub(input, relu(input))
 
 
-@composite()
+@composite(autocast="lower")
 def prelu(input, weight):
     """``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
     if weight.numel() != 1 and weight.dim() == 1:
@@ -218,7 +218,7 @@ elu_backward.vjp(
 )
 
 
-@composite(method=False)
+@composite(method=False, pointwise=True)
 def elu(input, alpha=1.0):
     """Exponential linear unit (Clevert et al. 2015): ``input`` where positive, else ``alpha * (exp(input) - 1)``."""
     alpha = float(alpha)
@@ -232,7 +232,7 @@ def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
     return elu_kernel.traits["inplace"](input, alpha, scale, input_scale, unit=alpha == scale == input_scale == 1)
 
 
-@composite(method=False)
+@composite(method=False, pointwise=True)
 def celu(input, alpha=1.0):
     """Continuously differentiable :func:`elu` (Barron 2017): below 0, ``alpha * (exp(input / alpha) - 1)``."""
     if alpha == 0:

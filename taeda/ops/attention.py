@@ -171,7 +171,7 @@ def _leading(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dro
     return lead
 
 
-@composite(method=False)
+@composite(method=False, autocast="lower")
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):

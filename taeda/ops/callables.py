@@ -68,7 +68,7 @@ def _is_any_true(input):
     return input.any()
 
 
-@composite(method=False)
+@composite(method=False, additive=True)
 def detach(input):
     """A view of the memory of ``input`` that is not part of the graph."""
     return input.detach()

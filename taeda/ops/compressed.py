@@ -17,18 +17,12 @@ from .creation import arange
 from .exchange import tensor
 from .joining import cat, stack
 from .parts import OfParts, into_out
-from .sparse import RULES, SparseTensor, is_shell, make, of_dense, values_at
+from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors
 from .views import _wrap
 
 sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
-
-#: Methods whose result has the entries of their argument at the same places: they are those of the values.
-_OF_VALUES = frozenset(
-    """neg abs sqrt square sign relu tanh sin asin tan atan sinh expm1 log1p floor ceil round trunc erf conj clone contiguous
-    detach to float double half bfloat16 cpu requires_grad_""".split()
-)
 
 
 class CompressedTensor(OfParts):
@@ -55,15 +49,15 @@ class CompressedTensor(OfParts):
             return of_dense(func, args, kwargs)
         first = args[0] if args else None
         if isinstance(first, CompressedTensor):
-            if name in _OF_VALUES:
-                values = getattr(first._v, name)(*args[1:], **kwargs)
-                return first if values is first._v else first._with(values)
             if name == "t" and len(args) == 1:
                 return first._transposed()
             if name in ("transpose", "swapaxes"):
                 return first._swapped(*args[1:], **kwargs)
             if name in ("mul", "div", "true_divide") and not (isinstance(args[1], Tensor) and args[1].dim()):
                 return first._with(getattr(first._v, name)(args[1], **kwargs))
+            made = by_values(func, name, args, kwargs)
+            if made is not NotImplemented:
+                return made
         result = SparseTensor.__torch_function__(func, types, _coordinates(args), _coordinates(kwargs))
         return compress(result, _by_rows([*args, *kwargs.values()])) if isinstance(result, SparseTensor) else result
 

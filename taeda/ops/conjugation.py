@@ -37,7 +37,7 @@ def resolved(input):
 resolved.vjp(input=lambda g: g)
 
 
-@composite()
+@composite(additive=True)
 def conj(input):
     """The complex conjugate, as a view of the same memory; a real tensor is given back as it is.
 

@@ -257,17 +257,17 @@ _ARGUMENTS = """
     """
 
 
-@primitive(method=False, node="Convolution", flops=flops.convolution)
+@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower")
 def conv1d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False, node="Convolution", flops=flops.convolution)
+@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower")
 def conv2d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False, node="Convolution", flops=flops.convolution)
+@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower")
 def conv3d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
@@ -339,17 +339,17 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     return squeeze(out, 0) if single else out
 
 
-@primitive(method=False, node="Convolution", flops=flops.transposed_convolution)
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower")
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False, node="Convolution", flops=flops.transposed_convolution)
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False, node="Convolution", flops=flops.transposed_convolution)
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower")
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -388,7 +388,7 @@ for _n, _op in ((1, conv_transpose1d), (2, conv_transpose2d), (3, conv_transpose
     )
 
 
-@composite(method=False)
+@composite(method=False, autocast="lower")
 def conv_tbc(input, weight, bias, pad=0):
     """One-dimensional convolution of ``[time, batch, channels]`` with ``weight [taps, in, out]``."""
     out = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)

@@ -20,7 +20,7 @@ def _check_device(where: Any) -> None:
         _core.require_device(where)
 
 
-@composite(method=True, meta="cast mixed")
+@composite(method=True, meta="cast mixed", additive=True)
 def to(input, *args, **kwargs):
     """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
 
@@ -73,7 +73,7 @@ def to(input, *args, **kwargs):
     return clone(input) if copy else input
 
 
-@composite(meta="cast", takes_classes=True)
+@composite(meta="cast", takes_classes=True, additive=True)
 def type(input, dtype=None, non_blocking=False, **kwargs):
     """The type's name (``"torch.FloatTensor"``), or ``input`` converted to ``dtype``."""
     if dtype is None:
@@ -132,7 +132,7 @@ def _caster(name: str, dtype: Any) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"``input`` as {dtype.name}."
-    composite(meta="cast")(cast)
+    composite(meta="cast", additive=True)(cast)
 
 
 for _name, _dtype in {
@@ -153,7 +153,7 @@ for _name, _dtype in {
     _caster(_name, _dtype)
 
 
-@composite()
+@composite(additive=True)
 def cpu(input, memory_format=None):
     """``input`` on the CPU."""
     return to(input, memory_format=memory_format)

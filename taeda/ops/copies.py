@@ -52,7 +52,7 @@ copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
 copy_ = copy.traits["inplace"]
 
 
-@primitive(out=False, meta="cast")
+@primitive(out=False, meta="cast", additive=True)
 def clone(input, *, memory_format=_core.preserve_format):
     """A copy in memory of its own."""
     if memory_format is _core.preserve_format:
@@ -78,7 +78,7 @@ def empty_in_format(shape, dtype, memory_format):
     return _core.empty(shape, dtype)
 
 
-@composite()
+@composite(additive=True)
 def contiguous(input, memory_format=_core.contiguous_format):
     """``input`` itself if its elements lie in memory in the given order, else a copy that does."""
     if input.is_contiguous(memory_format=memory_format):

@@ -113,7 +113,7 @@ def fill(input, value):
 fill.vjp(input=lambda g: g.new_zeros(g.shape), value=lambda g: g)
 
 
-@primitive(mutates=True, method=False, one_value=True)
+@primitive(mutates=True, method=False, one_value=True, additive=True)
 def zero(input):
     """Zero in every element."""
     core.zero(input)
@@ -219,7 +219,7 @@ def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
     return empty_in_format(input.shape, dtype or input.dtype, memory_format)
 
 
-@composite(method=False)
+@composite(method=False, pointwise="form")
 def empty_like(
     input,
     *,
@@ -234,7 +234,7 @@ def empty_like(
     return _finish(_blank(_like(input, dtype, device, memory_format)), None, requires_grad, device)
 
 
-@composite(method=False)
+@composite(method=False, pointwise="form")
 def zeros_like(
     input,
     *,
@@ -251,7 +251,7 @@ def zeros_like(
     return _finish(result, None, requires_grad, device)
 
 
-@composite(method=False)
+@composite(method=False, pointwise="form")
 def ones_like(
     input,
     *,
@@ -268,7 +268,7 @@ def ones_like(
     return _finish(result, None, requires_grad, device)
 
 
-@composite(method=False)
+@composite(method=False, pointwise="form")
 def full_like(
     input,
     fill_value,

@@ -110,7 +110,7 @@ _ctc_loss_backward.vjp(
 )
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Negative log-likelihood of a label sequence, summed over all its alignments with the input (Graves et al. 2006).
 

@@ -408,7 +408,7 @@ def complex(real, imag):
     return view_as_complex(stack(broadcast_tensors(real, imag), -1))
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def polar(abs, angle):
     """The complex tensor with these absolute values and arguments (radians)."""
     expect_tensors("polar", abs=abs, angle=angle)
@@ -534,7 +534,7 @@ def _replacements(input, nan, posinf, neginf):
     )
 
 
-@composite(out="same", out_aligned=("input",))
+@composite(out="same", out_aligned=("input",), pointwise=True)
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
     """``input`` with ``nan`` (0) for NaN, and the largest finite numbers, or those given, for the infinities."""
     if not (input.is_floating_point() or input.is_complex()):
@@ -542,7 +542,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None):
     return replace_nonfinite(input, *_replacements(input, nan, posinf, neginf))
 
 
-@composite()
+@composite(pointwise=True)
 def nan_to_num_(input, nan=None, posinf=None, neginf=None):
     """In-place form of :func:`nan_to_num`."""
     if not (input.is_floating_point() or input.is_complex()):

@@ -218,7 +218,7 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
     return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)
 
 
-@composite(names=("clip",))
+@composite(names=("clip",), pointwise=True)
 def clamp(input, min=None, max=None, *, out=None):
     """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
     if out is None and min.__class__ is float is max.__class__ and input.__class__ is Tensor:  # what is common, at once

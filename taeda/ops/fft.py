@@ -292,7 +292,7 @@ def _many(transform, forward, name, text, default):
 def _named(function, name, text):
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{text} ``norm`` is backward (default), ortho or forward; sizes are cut or zero-padded."
-    return composite(method=False)(function)
+    return composite(method=False, autocast="float32")(function)
 
 
 fft = _one(_complex_transform, True, "fft_fft", "The transform along ``dim``.")

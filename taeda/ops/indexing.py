@@ -228,7 +228,7 @@ where_select.vjp(
 )
 
 
-@composite(method=False)
+@composite(method=False, pointwise=True)
 def where(condition, input=None, other=None, *, out=None):
     """``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true.
 

@@ -13,7 +13,7 @@ from .views import _wrap, reshape, slice_view, unbind, view_as_itself
 HELPERS["copy_transposed"] = moves.copy_transposed
 
 
-@primitive(moves.cat, method=False, out="type", out_apart=("tensors",))
+@primitive(moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest")
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
@@ -45,7 +45,7 @@ cat.vjp(tensors=_cat_backward)
 alias(cat, "concat", "concatenate", method=False)
 
 
-@primitive(moves.stack, method=False, out="type", out_apart=("tensors",))
+@primitive(moves.stack, method=False, out="type", out_apart=("tensors",), autocast="widest")
 def stack(tensors, dim=0):
     """Join tensors of one shape along a new dimension.
 

@@ -183,7 +183,7 @@ def _class_numbers(target):
     return target.to(int64) if target.dtype is uint8 else target
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Negative log-likelihood: ``-weight[target] * input[target]`` of log-probabilities.
 
@@ -204,7 +204,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return _fused_nll_loss(input, _class_numbers(target), weight, ignore_index, reduction)[0]
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def cross_entropy(
     input,
     target,
@@ -360,7 +360,7 @@ _huber_error.vjp(
 )
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Squared difference. ``weight`` multiplies each element; the mean is then over the weights.
 
@@ -374,7 +374,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     )
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Absolute difference; arguments as :func:`mse_loss`."""
     expect_tensors("l1_loss", input=input, target=target)
@@ -394,7 +394,7 @@ def _weighted(loss, weight, size_average, reduce, reduction):
     return loss.sum() if reduction == "sum" else loss.sum() / weight.expand(loss.shape).sum()
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """Squared below ``beta`` and absolute above: ``d ** 2 / (2 beta)`` or ``d - beta / 2``; :func:`l1_loss` for 0."""
     _warn_broadcast("smooth_l1_loss", input, target)
@@ -404,7 +404,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return label_node(_reduced(loss, size_average, reduce, reduction), "SmoothL1LossBackward0")
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Squared below ``delta`` and linear above: ``d ** 2 / 2`` or ``delta (d - delta / 2)`` (Huber 1964)."""
     _warn_broadcast("huber_loss", input, target)
@@ -472,7 +472,7 @@ def _require_same_shape(name, input, target):
         )
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``-(t log p + (1 - t) log(1 - p))``, each logarithm at least -100.
 
@@ -503,7 +503,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     )
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
@@ -527,7 +527,7 @@ def binary_cross_entropy_with_logits(
     )
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """Kullback-Leibler divergence ``t (log t - input)`` of ``target`` from ``exp(input)``.
 
@@ -555,7 +555,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return _reduced(loss, size_average, reduce, reduction)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction="mean"
 ):
@@ -603,7 +603,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-06, reduction="mean
     return _reduced(loss, None, None, reduction)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
     return label_node(
@@ -616,7 +616,7 @@ def _positive(x):
     return x.clamp(min=0)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1; all in the dtype of ``input``."""
     margin = margin if input.dtype.is_floating_point else int(margin)
@@ -624,7 +624,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return _reduced(loss, size_average, reduce, reduction)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``max(0, -target * (input1 - input2) + margin)``."""
     if not input1.dim() == input2.dim() == target.dim():
@@ -635,7 +635,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return _reduced(_positive(-target * (input1 - input2) + float(margin)), size_average, reduce, reduction)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """``1 - cos`` of the angle between the inputs where the target is 1, ``max(0, cos - margin)`` where it is -1.
 
@@ -654,7 +654,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return _reduced(loss, size_average, reduce, reduction)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def triplet_margin_loss(
     anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, reduce=None, reduction="mean"
 ):
@@ -692,7 +692,7 @@ def triplet_margin_with_distance_loss(
     return _triplet(distance, anchor, positive, negative, margin, swap, reduction_of(None, None, reduction))
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """``sum over other classes i of max(0, margin - x[target] + x[i]) ** p / classes``.
 
@@ -729,7 +729,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return _reduced(loss.mean(-1), None, None, reduction)
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``sum over labels j and other classes i of max(0, 1 - (x[j] - x[i])) / classes``.
 

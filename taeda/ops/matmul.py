@@ -47,7 +47,7 @@ def _linear_name(saved):
     return "View" if "bias_shape" in saved else "UnsafeView"
 
 
-@primitive(gemm.matmul, node=_product_name, flops=flops.product, out="same")
+@primitive(gemm.matmul, node=_product_name, flops=flops.product, out="same", autocast="lower")
 def matmul(input, other):
     """Matrix product by the rank of the operands.
 
@@ -116,7 +116,7 @@ def _int_mm(input, mat2):
     return gemm.multiply_bytes(input, mat2)
 
 
-@primitive(gemm.linear, method=False, node=_linear_name, flops=flops.product, out="same")
+@primitive(gemm.linear, method=False, node=_linear_name, flops=flops.product, out="same", autocast="lower")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``: a layer of ``out_features`` weighted sums.
 
@@ -189,7 +189,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive(flops=flops.product, out="same")
+@primitive(flops=flops.product, out="same", autocast="lower")
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``."""
     if input.dim() != 2 or mat2.dim() != 2:
@@ -200,7 +200,7 @@ def mm(input, mat2):
 mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(_transposed(input), g))
 
 
-@primitive(flops=flops.product, out="same")
+@primitive(flops=flops.product, out="same", autocast="lower")
 def bmm(input, mat2):
     """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
     _check_bmm("bmm", input, mat2)
@@ -296,7 +296,7 @@ def outer(input, vec2):
     return unsqueeze(input, -1) * vec2
 
 
-@composite(method=False)
+@composite(method=False, autocast="lower")
 def chain_matmul(*matrices):
     """Product of matrices in the order that takes the fewest multiplications."""
     return multi_dot(matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices)
@@ -404,7 +404,10 @@ def _scaled(x: Tensor, by) -> Tensor:
     return x if by == 1 else x * (by.conjugate() if isinstance(by, complex) else by)
 
 
-@primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
+@primitive(
+    inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"),
+    autocast="lower",
+)  # fmt: skip
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
     _need("addmm", (("mat1", mat1, 2), ("mat2", mat2, 2)))
@@ -438,7 +441,10 @@ addmv.vjp(
 )
 
 
-@primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
+@primitive(
+    inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"),
+    autocast="lower",
+)  # fmt: skip
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts to ``[b, m, n]``."""
     _check_bmm("baddbmm", batch1, batch2)
@@ -453,7 +459,7 @@ baddbmm.vjp(
 )
 
 
-@composite(out="same", out_aligned=("input",), factors=("beta", "alpha"))
+@composite(out="same", out_aligned=("input",), factors=("beta", "alpha"), autocast="lower")
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product with the batch folded into the sum."""
     _check_bmm("addbmm", batch1, batch2)

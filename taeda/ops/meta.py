@@ -15,6 +15,7 @@ from typing import Any
 from .. import _core
 from .._core import HELPERS, Tensor
 from .._core.memory import plan_only, plans_only
+from .table import trait
 
 __all__ = ["planning", "without_values"]
 
@@ -65,7 +66,7 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
 
     NotImplemented where the call can be planned; else its result.
     """
-    name, role = _name(function), _role(function)
+    name, role = _name(function), trait(function, "meta", "")
     if name in ("to", "cpu") and _leaves(name, args, kwargs):
         raise NotImplementedError(
             "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() "
@@ -93,18 +94,13 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
 def makes(function: Any, kwargs: dict) -> bool:
     """Whether a call makes a tensor from numbers, on the default device."""
     asks = kwargs.get("device") is None and kwargs.get("out") is None and not plans_only()
-    return asks and _role(function) in ("sizes", "numbers")
+    return asks and trait(function, "meta", "") in ("sizes", "numbers")
 
 
 HELPERS.update(make_on_meta=make_on_meta, check_meta=check_meta, is_meta=is_meta, makes=makes)
 
 
 # ---- what a call is about -----------------------------------------------------------------------------------------------
-
-
-def _role(function: Any) -> str:
-    """What the op's stanza says in its trait ``meta``."""
-    return function.traits.get("meta", "") if isinstance(function, _core.Op) else getattr(function, "meta", "")
 
 
 def _name(function: Any) -> str:

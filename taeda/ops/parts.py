@@ -55,6 +55,11 @@ class OfParts(Tensor):
         for x in self._graph_parts():
             x.requires_grad_(value)
 
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Whether operations on the parts are recorded."""
+        self.requires_grad = requires_grad
+        return self
+
     @property
     def is_leaf(self) -> bool:
         """Whether no part is the result of an op."""

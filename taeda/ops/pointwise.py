@@ -214,7 +214,7 @@ def _division(rounding_mode):
         ) from None
 
 
-@composite(names=("divide",))
+@composite(names=("divide",), pointwise=True)
 def div(input: Any, other, *, rounding_mode=None, out=None):
     """``input / other``.
 
@@ -226,7 +226,7 @@ def div(input: Any, other, *, rounding_mode=None, out=None):
     return op(input, other) if out is None else op(input, other, out=out)
 
 
-@composite(names=("divide_",))
+@composite(names=("divide_",), pointwise=True)
 def div_(input, other, *, rounding_mode=None):
     """In-place form of :func:`div`."""
     return _division(rounding_mode).traits["inplace"](input, other)
@@ -288,8 +288,9 @@ def _as_tensor(x, like):
 
 
 @pointwise(
-    dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference=lambda *x: np.negative(*x), out_dtype="same"
-)
+    dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference=lambda *x: np.negative(*x), out_dtype="same",
+    additive=True,
+)  # fmt: skip
 def neg(input):
     """``-input``. For bools use ``~``."""
     return -input
@@ -517,7 +518,7 @@ def round_to_multiple(input, ten, fractions):
 round_to_multiple.vjp(input=no_slope)
 
 
-@composite(inplace=True)
+@composite(inplace=True, pointwise=True)
 def round(input, *, decimals=0, out=None):
     """To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
     more = {} if out is None else {"out": out}

@@ -11,7 +11,7 @@ from ..kernels import pool as kernels
 from ..kernels import pool_last
 from .reduction import extent
 from .resample import Line, resampled
-from .table import expect_tensors, primitive, with_out
+from .table import expect_tensors, primitive, traits, with_out
 from .views import blank, reshape
 
 _COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
@@ -279,6 +279,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _maximum("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@traits(autocast=lambda *args, return_indices=False, **_: None if return_indices or True in args[6:] else "float32")
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     return _maximum("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -315,6 +316,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
     return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
+@traits(autocast="float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
@@ -409,6 +411,7 @@ def avg_pool2d(
     )
 
 
+@traits(autocast="float32")
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -453,6 +456,7 @@ def adaptive_avg_pool2d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
 
 
+@traits(autocast="float32")
 def adaptive_avg_pool3d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
 
@@ -559,6 +563,7 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     return values, indices.squeeze(0) if single else indices
 
 
+@traits(autocast="float32")
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -568,6 +573,7 @@ def fractional_max_pool2d(
     )
 
 
+@traits(autocast="float32")
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -612,16 +618,19 @@ def _unpool(name, n, input, indices, kernel_size, stride, padding, output_size):
     return reshape(out, (*lead, *space))
 
 
+@traits(autocast="float32")
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Pooled values back where ``max_pool1d`` found them, zero elsewhere."""
     return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@traits(autocast="float32")
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Pooled values back where ``max_pool2d`` found them, zero elsewhere."""
     return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@traits(autocast="float32")
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Pooled values back where ``max_pool3d`` found them, zero elsewhere."""
     return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

@@ -26,7 +26,7 @@ from .pointwise import (
 from .table import composite, pointwise
 
 
-@composite(inplace=True)
+@composite(inplace=True, pointwise=True)
 def square(input, *, out=None):
     """``input * input``; of bools, as whole numbers."""
     if input.dtype is _core.bool_:
@@ -117,7 +117,7 @@ def _special_power(input, exponent):
     return _FLOAT_POWERS.get(exponent) if floating else None
 
 
-@composite()
+@composite(pointwise=True)
 def pow(input: Any, exponent, *, out=None):
     """``input ** exponent``; either may be a number.
 
@@ -133,7 +133,7 @@ def pow(input: Any, exponent, *, out=None):
     return power(input, exponent) if out is None else power(input, exponent, out=out)
 
 
-@composite()
+@composite(pointwise=True)
 def pow_(input, exponent):
     """In-place form of :func:`pow`."""
     op = _special_power(input, exponent) if not isinstance(exponent, Tensor) else None

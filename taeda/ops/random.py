@@ -432,7 +432,7 @@ def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
     return _core.empty_like(input.contiguous(memory_format=memory_format), dtype)
 
 
-@composite(method=False)
+@composite(method=False, pointwise="form")
 def rand_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,
@@ -441,7 +441,7 @@ def rand_like(
     return _done(_fresh(uniform_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator), requires_grad)
 
 
-@composite(method=False)
+@composite(method=False, pointwise="form")
 def randn_like(
     input, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, generator=None,
     pin_memory=False,

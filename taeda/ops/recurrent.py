@@ -187,6 +187,7 @@ def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:
 @primitive(
     method=False, out=False, outputs=("out", "h", "c", "saved", "old_c"), differentiable=(0, 1, 2),
     name="_recurrent_layer", flops=flops.recurrent,
+    autocast=lambda mode, *_: "widest" if mode == "GRU" else "lower",  # a GRU's state stays wide
 )  # fmt: skip
 def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
     """One layer in one direction.
@@ -336,8 +337,9 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
 
 
 @primitive(
-    method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell", batch="rows"
-)
+    method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell",
+    batch="rows", autocast="widest",
+)  # fmt: skip
 def lstm_cell(x, hidden, c, save):
     """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if ``save``."""
     x, hidden, c = x.contiguous(), hidden.contiguous(), c.contiguous()
@@ -372,7 +374,10 @@ def _(g, gates, x, hidden, c):
     return d_x, d_x, d_c
 
 
-@primitive(method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell", batch="rows")
+@primitive(
+    method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell", batch="rows",
+    autocast="widest",
+)  # fmt: skip
 def gru_cell(x, hidden, h, save):
     """One step of a GRU from gate inputs ``x`` and ``hidden``: the new h, and what backward needs if ``save``."""
     x, hidden, h = x.contiguous(), hidden.contiguous(), h.contiguous()

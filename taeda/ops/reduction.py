@@ -129,7 +129,10 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / count
 
 
-@primitive(Reducer("prod", "prod", (_TOTAL,), single=True).run, batch="reduction", out="same", dtype_of_out=True)
+@primitive(
+    Reducer("prod", "prod", (_TOTAL,), single=True).run, batch="reduction", out="same", dtype_of_out=True,
+    autocast="float32",
+)  # fmt: skip
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over ``dim`` (all dimensions by default).
 

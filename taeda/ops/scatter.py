@@ -469,13 +469,9 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
 
 
 @primitive(
-    mutates=True,
-    out="same",
-    samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})],
-    batch="indexed",
-    out_aligned=("input",),
-    out_apart=("index", "source"),
-)
+    mutates=True, out="same", samples=lambda m: [((m(3, 4), 1, m.index(1, high=4), m(3, 1)), {})],
+    batch="indexed", out_aligned=("input",), out_apart=("index", "source"), autocast="widest",
+)  # fmt: skip
 def index_copy(input, dim, index, source):
     """Write the slices of ``source`` at ``index`` along ``dim``.
 

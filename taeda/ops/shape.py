@@ -12,7 +12,7 @@ from .._core import tensor as core
 from .._core.conv import is_channels_last
 from ..kernels import indexing as index_kernels
 from .scatter import index_select
-from .table import composite, is_index, primitive, spread
+from .table import composite, is_index, primitive, spread, traits
 from .views import _wrap, narrow, reshape, transpose
 
 _LAUNCH = 1 << 15
@@ -265,6 +265,9 @@ def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
     return out.contiguous(memory_format=_LAST[out.dim()])
 
 
+@traits(
+    autocast=lambda input, pad, mode="constant", value=None: "float32" if mode in ("reflect", "replicate") else None
+)
 def pad(input, pad, mode="constant", value=None):
     """Padding, for ``nn.functional``.
 

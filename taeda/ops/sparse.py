@@ -21,7 +21,7 @@ from .parts import OfParts, expect_kind, into_out
 from .scatter import index_add
 from .shape import repeat_interleave
 from .sorting import searchsorted
-from .table import composite, expect_tensors
+from .table import OPS, composite, expect_tensors, is_pointwise, trait
 from .views import _wrap
 
 #: Methods, and access to attributes, that ask for no element.
@@ -71,6 +71,9 @@ class SparseTensor(OfParts):
         if is_shell(name):
             return of_dense(func, args, kwargs or {})
         if rule is None:
+            made = by_values(func, name, args, kwargs or {})
+            if made is not NotImplemented:
+                return made
             if _core.current_task() != -1:  # a derivative that is given a sparse gradient
                 return func(*_dense(list(args)), **_dense(kwargs or {}))
             raise NotImplementedError(
@@ -104,7 +107,10 @@ class SparseTensor(OfParts):
         return make(self._i, g, self.shape, self._coalesced)
 
     def _detached(self) -> SparseTensor:
-        return make(self._i, self._v.detach(), self.shape, self._coalesced)
+        return self._with(self._v.detach())
+
+    def _with(self, values: Tensor) -> SparseTensor:
+        return make(self._i, values, self.shape, self._coalesced)
 
     def _become(self, new: SparseTensor) -> SparseTensor:
         self._i, self._v, self._coalesced = new._i, new._v, new._coalesced
@@ -430,10 +436,6 @@ def _is_sparse(x: Any) -> bool:
     return isinstance(x, SparseTensor)
 
 
-def _with(x: SparseTensor, values: Tensor) -> SparseTensor:
-    return make(x._i, values, x.shape, x._coalesced)
-
-
 RULES["sparse_mask"] = sparse_mask.__wrapped__
 RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
@@ -490,11 +492,11 @@ def _scaled(name: str) -> None:
             x, number = x.coalesce(), number.to_dense()  # where one of them has no entry, the product has none
         if isinstance(number, Tensor) and number.dim():
             if name == "mul" and not _is_sparse(number) and number.dim() <= x.dim():
-                return _with(x, x._v * number.expand(x.shape)[tuple(x._i.unbind(0))])
+                return x._with(x._v * number.expand(x.shape)[tuple(x._i.unbind(0))])
             raise NotImplementedError(
                 f"{name}(): a sparse tensor and one of sizes {tuple(number.shape)}; use .to_dense()"
             )
-        return _with(x, getattr(x._v, name)(number, **kwargs))
+        return x._with(getattr(x._v, name)(number, **kwargs))
 
     def in_place(input: SparseTensor, other: Any, **kwargs: Any) -> SparseTensor:
         return input._become(form(input, other, **kwargs))
@@ -512,24 +514,24 @@ _scaled("div")
 RULES["true_divide"], RULES["true_divide_"] = RULES["div"], RULES["div_"]
 
 
-def _of_values(name: str, linear: bool) -> None:
-    """A function of each element that keeps 0; of sums of elements unless it is linear."""
-
-    def form(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-        x = input if linear else input.coalesce()
-        return _with(x, getattr(x._v, {"conj": "conj_physical"}.get(name, name))(*args, **kwargs))
-
-    def in_place(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-        return input._become(form(input, *args, **kwargs))
-
-    RULES[name], RULES[name + "_"] = form, in_place
-
-
-for _name in ("neg", "conj", "real", "imag", "nan_to_num"):
-    _of_values(_name, True)
-for _name in ("abs", "sqrt", "square", "pow", "sign", "relu", "tanh", "sin", "asin", "tan", "atan", "sinh", "expm1",
-              "log1p", "floor", "ceil", "round", "trunc", "erf"):  # fmt: skip
-    _of_values(_name, False)
+def by_values(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
+    """What a pointwise op that keeps 0 makes of a sparse tensor and numbers: the same of its values."""
+    x = args[0] if args else None
+    if is_pointwise(func) in (None, "form") or not isinstance(x, OfParts):
+        return NotImplemented
+    if any(isinstance(y, Tensor) and y.dim() for y in (*args[1:], *kwargs.values())):
+        return NotImplemented
+    if name.endswith("_"):
+        made = by_values(OPS[name[:-1]], name[:-1], args, kwargs)
+        return made if made is NotImplemented else x._become(made)
+    (values,) = x._graph_parts()
+    if bool(func(values.detach().new_zeros(()), *args[1:], **kwargs) != 0):
+        return NotImplemented
+    if _is_sparse(x) and not trait(func, "additive"):
+        x = x.coalesce()
+        values = x._v
+    made = func(values, *args[1:], **kwargs)
+    return x if made is values else x._with(made)
 
 
 @_rule("clone", "contiguous", "detach_copy")
@@ -540,15 +542,6 @@ def _clone(input: SparseTensor, **kwargs):
 @_rule("detach", "detach_")
 def _detach(input: SparseTensor):
     return input._detached()
-
-
-@_rule("to", "type", "_to_copy")
-def _to(input: SparseTensor, *args, **kwargs):
-    return _with(input, input._v.to(*args, **kwargs))
-
-
-for _name in ("float", "double", "half", "bfloat16", "cpu"):
-    _of_values(_name, True)
 
 
 @_rule("zero_")
@@ -563,12 +556,6 @@ def _copy(input, src, non_blocking=False):
             "copy_() between dense and sparse Tensors is not implemented! Found: use to_dense() or to_sparse()"
         )
     return input._become(_clone(src))
-
-
-@_rule("requires_grad_")
-def _requires_grad(input: SparseTensor, requires_grad=True):
-    input._v.requires_grad_(requires_grad)
-    return input
 
 
 @_rule("sum")
@@ -771,11 +758,6 @@ def _same_size(input, other):
 @_rule("zeros_like")
 def _zeros_like(input: SparseTensor, **kwargs):
     return _zero(_clone(input))
-
-
-@_rule("isnan", "isinf", "isfinite")
-def _refused(input):
-    raise NotImplementedError("not for sparse tensors; ask for that of x.coalesce().values()")
 
 
 @_rule("equal")

@@ -43,7 +43,7 @@ def _check_window(where, window, win_length):
         )
 
 
-@composite()
+@composite(autocast="float32")
 def stft(
     input,
     n_fft,

@@ -18,7 +18,7 @@ from .table import composite, primitive
 # ---- matrices -----------------------------------------------------------------------------------------------------------
 
 
-@composite()
+@composite(autocast="float32")
 def trace(input):
     """The sum of the diagonal of a matrix."""
     if input.dim() != 2:
@@ -49,7 +49,7 @@ def _euclidean_backward(g, x1, x2, out):
 _BY_PRODUCT = 25
 
 
-@composite(method=False)
+@composite(method=False, autocast="float32")
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances in the p-norm between the rows of ``x1`` ``(..., P, M)`` and ``x2`` ``(..., R, M)``: ``(..., P, R)``.
 
@@ -195,13 +195,13 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     return result if q.dim() else result.squeeze(0)
 
 
-@composite(out="same")
+@composite(out="same", autocast="float32")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """The ``q``-th quantiles along ``dim`` (of all elements where None); several ``q`` lead the result's sizes."""
     return _quantile(input, q, dim, keepdim, interpolation, False, "quantile")
 
 
-@composite(out="same")
+@composite(out="same", autocast="float32")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     """:func:`quantile` of the elements that are numbers."""
     return _quantile(input, q, dim, keepdim, interpolation, True, "nanquantile")

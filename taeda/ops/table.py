@@ -294,7 +294,7 @@ def primitive(
                 inplace=True,
                 name=label + "_",
                 variadic=spread,
-                traits={**shared, "has_out": False, "functional": op},
+                traits={**shared, "has_out": False, "autocast": None, "functional": op},
             )
             form.__doc__ = f"In-place form of :func:`{label}`."
             op.traits["inplace"] = form
@@ -345,6 +345,7 @@ def _copy_back(function: Callable, name: str) -> None:
     form.__doc__ = f"In-place form of :func:`{name}`."
     form.__module__ = function.__module__
     form.__wrapped__ = inspect.unwrap(function)  # type: ignore[attr-defined]
+    form.pointwise = is_pointwise(function)  # type: ignore[attr-defined]
     _register(name + "_", Composite(form, **checked(form)), True)
 
 
@@ -371,7 +372,7 @@ def composite(
     inplace: bool = False,
     out: bool | str | Sequence[str] = False,
     names: Sequence[str] = (),
-    **traits: Any,
+    **given: Any,
 ):
     """Declare a function written in other ops: no kernel and no derivative of its own.
 
@@ -381,16 +382,16 @@ def composite(
         out: give the function, though not the method, an ``out=`` form; of which dtypes ``out`` may be is said as for
             :func:`primitive`.
         names: aliases.
-        traits: attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``; ``also``,
+        given: traits, attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``; ``also``,
             PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``).
         takes_classes: arguments that are classes (``float``) reach the function, where they mean dtypes elsewhere.
     """
 
     def declare(function):
-        vars(function).update(traits)
+        traits(**given)(function)
         checks = checked(function)
         plain = Composite(function, **checks)
-        of_out = {name: value for name, value in traits.items() if name.startswith("out_")}
+        of_out = {name: value for name, value in given.items() if name.startswith("out_")}
         public = Composite(with_out(function, out, **of_out), **checks) if out else plain
         for name in (function.__name__, *names):
             _register(name, public, False)
@@ -402,6 +403,26 @@ def composite(
         return public
 
     return declare
+
+
+def traits(**given: Any) -> Callable:
+    """Decorator: the traits of a function that is, or that ``nn.functional`` makes, a composite."""
+
+    def declare(function):
+        vars(function).update(given)
+        return function
+
+    return declare
+
+
+def trait(function: Any, name: str, default: Any = None) -> Any:
+    """What the stanza of ``function``, an op or a composite, says in the trait ``name``."""
+    return function.traits.get(name, default) if isinstance(function, Op) else getattr(function, name, default)
+
+
+def is_pointwise(function: Any) -> Any:
+    """Whether ``function`` makes each element of those at the same place; ``"form"`` where of the form alone."""
+    return trait(function, "pointwise") or trait(function, "additive")
 
 
 def with_out(function: Callable, out_dtype: bool | str | Sequence[str] = True, **traits: Any) -> Callable:

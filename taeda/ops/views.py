@@ -539,7 +539,7 @@ def view_as_real(input):
     """A complex tensor as a real one with a last dimension (real, imaginary)."""
 
 
-@view(core.view_as_complex_body, method=False)
+@view(core.view_as_complex_body, method=False, autocast="float32")
 def view_as_complex(input):
     """A real tensor whose last dimension is (real, imaginary) as a complex one."""
 
@@ -548,7 +548,7 @@ view_as_real.vjp(input=lambda g: view_as_complex(g.contiguous()))
 view_as_complex.vjp(input=lambda g: view_as_real(g.resolve_conj()))
 
 
-@view(core.view_real, method=False)
+@view(core.view_real, method=False, additive=True)
 def real(input):
     """The real part, as a view; a real tensor is given back."""
 
@@ -558,7 +558,7 @@ def imag_view(input):
     """The imaginary part, as a view."""
 
 
-@composite(method=False)
+@composite(method=False, additive=True)
 def imag(input):
     """The imaginary part of a complex tensor, as a view.
 

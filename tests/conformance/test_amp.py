@@ -8,6 +8,10 @@ torch = pytest.importorskip("torch")
 
 import taeda  # noqa: E402
 
+from .opdb.checks import entries, pick, tensors  # noqa: E402
+from .opdb.meta import is_plain  # noqa: E402
+from .opdb.translate import translate  # noqa: E402
+
 
 def dtypes(fn):
     """The dtypes of what ``fn(framework)`` gives in each framework."""
@@ -67,6 +71,49 @@ def test_dtypes_on_the_cpu(name):
 
     want, got = dtypes(within)
     assert got == want
+
+
+FLOATING = sorted(name for name, op in entries().items() if torch.float32 in op.supported_dtypes("cpu"))
+#: A product of factors that PyTorch makes in the half precision; a determinant that it has of empty matrices alone.
+OTHERWISE = ("linalg.pinv", "linalg.pinv.hermitian", "linalg.det")
+
+
+def _of_dtype(x, dtype):
+    """``x`` with floating-point tensors in another dtype."""
+    if isinstance(x, torch.Tensor):
+        return x.to(dtype) if x.is_floating_point() else x
+    if isinstance(x, dict):
+        return {name: _of_dtype(item, dtype) for name, item in x.items()}
+    return type(x)(_of_dtype(item, dtype) for item in x) if type(x) in (list, tuple) else x
+
+
+def _within_autocast(t, function, args, kwargs):
+    with t.autocast("cpu", dtype=t.bfloat16), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [str(x.dtype).split(".")[-1] for x in tensors(function(*args, **kwargs))]
+
+
+@pytest.mark.parametrize("name", [name for name in FLOATING if name not in OTHERWISE])
+def test_every_entry_of_the_operator_database(name):
+    op = entries()[name]
+    for sample in filter(is_plain, pick(op.sample_inputs("cpu", torch.float32), 1)):
+        for dtype in (torch.float32, torch.bfloat16):
+            args, kwargs = _of_dtype((sample.input, *sample.args), dtype), _of_dtype(sample.kwargs, dtype)
+            try:
+                want = _within_autocast(torch, op.op, args, kwargs)
+            except (RuntimeError, NotImplementedError):  # not of this dtype
+                continue
+            assert _within_autocast(taeda, translate(op.op), translate(list(args)), translate(kwargs)) == want, dtype
+
+
+def test_calls_that_name_out_are_left_as_they_are():
+    def fn(t):
+        a, out = t.rand(2, 2), t.zeros(2, 2)
+        with t.autocast("cpu"):
+            t.mm(a, a, out=out)
+        return out.dtype == t.float32 and bool((out == a @ a).all())
+
+    assert fn(taeda) and fn(torch)
 
 
 def test_nesting_state_and_decorator():

@@ -31,6 +31,7 @@ EITHER = {
     "times a number": lambda f, n: (n * 2).unbind(),
     "sum of two": lambda f, n: (n + n).unbind(),
     "relu": lambda f, n: n.relu().unbind(),
+    "functional gelu": lambda f, n: f.nn.functional.gelu(n).unbind(),
     "softmax": lambda f, n: f.softmax(n, -1).unbind(),
     "linear": lambda f, n: f.nn.functional.linear(n, f.ones(2, 3), f.ones(2)).unbind(),
     "layer_norm": lambda f, n: f.nn.functional.layer_norm(n, (3,), f.ones(3), f.zeros(3)).unbind(),
@@ -40,6 +41,9 @@ JAGGED = {
     "values": lambda f, n: n.values(),
     "offsets": lambda f, n: n.offsets(),
     "exp": lambda f, n: n.exp().values(),
+    "asinh": lambda f, n: n.asinh().values(),
+    "lerp": lambda f, n: f.lerp(n, n * 2, 0.5).values(),
+    "hypot": lambda f, n: f.hypot(n, n).values(),
     "from pieces": lambda f, n: f.nested.nested_tensor_from_jagged(f.arange(6.0), f.tensor([0, 2, 6])).unbind(),
     "from lengths": lambda f, n: f.nested.nested_tensor_from_jagged(f.arange(6.0), lengths=f.tensor([2, 4])).unbind(),
     "masked_select": lambda f, n: f.nested.masked_select(

@@ -39,6 +39,14 @@ CASES = {
     "neg": lambda f, s: -s,
     "abs": lambda f, s: s.abs(),
     "pow": lambda f, s: s.pow(2),
+    "asinh": lambda f, s: s.asinh(),
+    "frac": lambda f, s: (s / 4).frac(),
+    "sgn": lambda f, s: f.sgn(s),
+    "isnan": lambda f, s: s.isnan(),
+    "int": lambda f, s: s.int(),
+    "functional relu": lambda f, s: f.nn.functional.relu(s),
+    "csr isinf": lambda f, s: s.to_sparse_csr().isinf().to_sparse_coo(),
+    "entries that stay apart": lambda f, s: f.tensor([x._nnz() for x in (-s, s.double(), s.abs())]),
     "dense add": lambda f, s: f.ones(2, 3) + s,
     "dense add_": lambda f, s: f.ones(2, 3).add_(s, alpha=-0.5),
     "mm": lambda f, s: f.sparse.mm(s, f.arange(6.0).reshape(3, 2)),
@@ -74,6 +82,13 @@ CASES = {
     "infers the size": lambda f, s: f.sparse_coo_tensor(f.tensor([[0, 2]]), f.ones(2, 3)),
     "no entries": lambda f, s: f.sparse_coo_tensor(size=(2, 3)) if f is torch else f.sparse_coo_tensor((2, 3)),
 }
+
+
+@pytest.mark.parametrize("act", [lambda s: s.cos(), lambda s: s.pow(0), lambda s: s.isfinite(), lambda s: s.fill_(1)])
+def test_ops_that_do_not_keep_zero_are_refused(act):
+    for f in BOTH:
+        with pytest.raises(RuntimeError):
+            act(sample(f))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -21,7 +21,9 @@ MAPPED = sorted(name for name, op in entries().items() if is_mapped(op))
 #: With what belongs to each example all at once, not one example after the other.
 AT_ONCE = (
     "nn.functional.layer_norm", "nn.functional.group_norm", "nn.functional.rms_norm", "nn.functional.max_unpool2d", "quantile",
-    "slice_scatter",
+    "slice_scatter", "put", "take", "gather", "scatter", "scatter_add", "index_select", "index_add", "index_copy",
+    "nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d", "nn.functional.conv_transpose1d",
+    "nn.functional.conv_transpose2d", "nn.functional.conv_transpose3d",
 )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ import derived
 import pytest
 
 import taeda
-from taeda.func import vmap
-from taeda.func._tree import flatten, unflatten
+from taeda.func import batching, grad, vmap
+from taeda.utils._pytree import tree_flatten as flatten
+from taeda.utils._pytree import tree_unflatten as unflatten
 
 BATCH = 3
 
@@ -101,3 +102,26 @@ def check(op, flat, structure, places, chosen):
     last = tuple(-1 if d == 0 else None for d in in_dims)
     for a, b in itertools.zip_longest(flatten(vmap(run, last, out_dims=-1)(*moved))[0], got):
         same(a.movedim(-1, 0), b)
+
+
+ZERO = taeda.zeros((), dtype=taeda.int64)
+AT_ONCE = {
+    "gather": lambda x, y: x.gather(0, ZERO),
+    "scatter_add": lambda x, y: x.scatter_add(0, ZERO, y),
+    "scatter_": lambda x, y: x.clone().scatter_(0, ZERO, y),
+    "index_select": lambda x, y: x.index_select(0, ZERO),
+    "index_copy": lambda x, y: x.index_copy(0, ZERO, y),
+    "index_add_": lambda x, y: x.clone().index_add_(0, ZERO, y),
+    "put": lambda x, y: x.put(ZERO, y, True),
+    "put_": lambda x, y: x.clone().put_(ZERO - 1, y),
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_examples_without_dimensions_at_once(name, monkeypatch):
+    call, x, y = AT_ONCE[name], taeda.arange(3.0), taeda.arange(3.0) + 5
+    want = taeda.stack([call(a, b) for a, b in zip(x, y, strict=True)])
+    slopes = taeda.stack([grad(lambda a, b: call(a, b).sin())(a, b) for a, b in zip(x, y, strict=True)])
+    monkeypatch.setattr(batching, "_by_example", None)
+    same(vmap(call)(x, y), want)
+    same(vmap(grad(lambda a, b: call(a, b).sin()))(x, y), slopes)

@@ -34,8 +34,9 @@ _NOT_POSITIVE = (
 
 
 @primitive(
-    method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading", out="same"
-)
+    method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading",
+    out="same", autocast="float32",
+)  # fmt: skip
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
     """:func:`linalg_cholesky` with LAPACK's ``info`` instead of an error: 0, or the order of the minor that is not positive."""
     check(A, "linalg.cholesky")
@@ -64,7 +65,7 @@ def _cholesky_backward(g, L, upper):
     return (linalg_solve_triangular(L, left, upper=False, left=False),)
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def linalg_cholesky(A, *, upper=False):
     """The lower triangular ``L`` with ``A = L L^H`` (its adjoint where ``upper``), of which one triangle is read.
 
@@ -76,7 +77,7 @@ def linalg_cholesky(A, *, upper=False):
     return made.L
 
 
-@composite(names=("cholesky",), out=True)
+@composite(names=("cholesky",), out=True, autocast="float32")
 def _cholesky_method(input, upper=False):
     """The Cholesky factor of positive definite matrices."""
     check(input, "cholesky")

@@ -86,7 +86,7 @@ def _syevd(A, UPLO, vectors, name):
     return w, V
 
 
-@primitive(method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same")
+@primitive(method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same", autocast="float32")
 def linalg_eigh(A, UPLO="L"):
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read.
 
@@ -109,7 +109,7 @@ def _eigh_backward(g, w, V):
     return (matmul(V, matmul(inner, H(V))),)
 
 
-@primitive(method=False, name="linalg_eigvalsh", batch="leading")
+@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32")
 def linalg_eigvalsh(A, UPLO="L"):
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_hermitian(A, UPLO, "linalg.eigvalsh")
@@ -164,7 +164,7 @@ def _paired(V, wi):
     return complex_of(real, imaginary)
 
 
-@primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading")
+@primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading", autocast="float32")
 def linalg_eig(A):
     """Eigenvalues ``(..., n)`` and right eigenvectors ``(..., n, n)`` (columns) of square matrices, complex.
 
@@ -189,7 +189,7 @@ def _eig_backward(g, A, w, V):
     return (result if A.is_complex() else result.real,)
 
 
-@primitive(method=False, batch="leading")
+@primitive(method=False, batch="leading", autocast="float32")
 def linalg_eigvals(A):
     """Eigenvalues ``(..., n)`` of square matrices, complex."""
     check(A, "linalg.eigvals")

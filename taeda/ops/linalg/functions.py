@@ -126,7 +126,7 @@ def linalg_cross(input, other, *, dim=-1):
     return input.roll(-1, dim) * other.roll(-2, dim) - input.roll(-2, dim) * other.roll(-1, dim)
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="lower")
 def linalg_vecdot(x, y, *, dim=-1):
     """Sums of ``conj(x) * y`` along ``dim``."""
     return (x.conj_physical() * y).sum(dim)
@@ -156,7 +156,7 @@ def _int64():
 # ---- chains -------------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="lower")
 def linalg_multi_dot(tensors):
     """The product of several matrices, in the order that needs the fewest multiplications.
 

@@ -103,7 +103,7 @@ def linalg_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     return _pinv(A, atol, rtol if rcond is None else rcond, bool(hermitian))
 
 
-@composite(names=("pinverse",))
+@composite(names=("pinverse",), autocast="float32")
 def _pinverse(input, rcond=1e-15):
     """:func:`linalg_pinv` with the older default of the tolerance."""
     return linalg_pinv(input, rtol=rcond)
@@ -112,7 +112,7 @@ def _pinverse(input, rcond=1e-15):
 # ---- ranks and conditions -----------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, autocast="float32")
 def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     """How many singular values count as non-zero, ``(...)`` int64: those above ``max(atol, rtol * largest)``.
 
@@ -128,7 +128,7 @@ def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     return (cut < S).sum(-1)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, autocast="float32")
 def linalg_cond(A, p=None):
     """The condition number ``(...)`` of matrices in the norm ``p``, by default the spectral one."""
     check(A, "linalg.cond", square=False)
@@ -223,7 +223,7 @@ def _lstsq_backward(g, A, B, X, residuals, needs):
     return gA, gB
 
 
-@composite(method=False, out=True, also={"b": "B"})
+@composite(method=False, out=True, also={"b": "B"}, autocast="float32")
 def linalg_lstsq(A, B, rcond=None, *, driver=None):
     """The least-squares solution of ``A X = B``, of smallest norm where there are many.
 

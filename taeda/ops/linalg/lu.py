@@ -177,7 +177,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     return LuUnpack(P, L, U)
 
 
-@composite(names=("lu",), out=True)
+@composite(names=("lu",), out=True, autocast="float32")
 def _lu_with_info(A, pivot=True, get_infos=False):
     """The older form of :func:`linalg_lu_factor`: ``(LU, pivots)``, with ``info`` where ``get_infos``."""
     made = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
@@ -255,7 +255,7 @@ def _lu_solve_backward(g, LU, pivots, out, left, adjoint, needs, B_shape):
     return gLU, gB.sum_to_size(B_shape) if needs[1] else None
 
 
-@composite(out="same")
+@composite(out="same", autocast="float32")
 def lu_solve(b, LU_data, LU_pivots):
     """The older argument order of :func:`linalg_lu_solve`."""
     return linalg_lu_solve(LU_data, LU_pivots, b)

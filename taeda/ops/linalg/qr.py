@@ -94,7 +94,7 @@ def _square_gradient(gQ, gR, Q, R):
     return H(linalg_solve_triangular(R, H(gQ + matmul(Q, strict + H(strict) + diagonal)), upper=True))
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def linalg_qr(A, mode="reduced"):
     """``A = Q R`` with orthonormal columns in ``Q`` and upper triangular ``R``.
 
@@ -110,7 +110,7 @@ def linalg_qr(A, mode="reduced"):
     return _qr(A, mode)
 
 
-@composite(out="same")
+@composite(out="same", autocast="float32")
 def qr(input, some=True):
     """``input = Q R``, reduced unless ``some`` is false."""
     return OldQr(*linalg_qr(input, "reduced" if some else "complete"))
@@ -119,7 +119,7 @@ def qr(input, some=True):
 # ---- reflectors ---------------------------------------------------------------------------------------------------------
 
 
-@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading")
+@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32")
 def geqrf(input):
     """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder reflectors with scales ``tau``."""
     check(input, "geqrf", square=False, label="input")
@@ -139,7 +139,7 @@ def _check_reflectors(name: str, A: Tensor, tau: Tensor, label: str = "input") -
         )
 
 
-@primitive(method=False, batch="leading")
+@primitive(method=False, batch="leading", autocast="float32")
 def linalg_householder_product(A, tau):
     """The first columns of a product of Householder reflectors, as :func:`geqrf` packs them.
 
@@ -203,13 +203,13 @@ def _householder_product_backward(g, A, tau):
     return _reflector_gradients(g, A, tau, A.shape[-1])
 
 
-@composite(out=True, also={"input2": "tau"})
+@composite(out=True, also={"input2": "tau"}, autocast="float32")
 def orgqr(input, tau):
     """:func:`linalg_householder_product`."""
     return linalg_householder_product(input, tau)
 
 
-@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"})
+@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32")
 def ormqr(input, tau, other, left=True, transpose=False):
     """``Q other`` (``other Q`` where ``left`` is false) for the product ``Q`` of Householder reflectors, ``Q^H`` where ``transpose``.
 

@@ -33,8 +33,9 @@ _SINGULAR = "The solver failed because the input matrix is singular."
 
 
 @primitive(
-    method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading", out="same"
-)
+    method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading",
+    out="same", autocast="float32",
+)  # fmt: skip
 def linalg_inv_ex(A, *, check_errors=False):
     """The inverse ``(..., n, n)`` with LAPACK's ``info`` instead of an error: which pivot is zero, or 0."""
     check(A, "linalg.inv")
@@ -52,7 +53,7 @@ def linalg_inv_ex(A, *, check_errors=False):
 linalg_inv_ex.vjp(A=lambda g, inverse: -matmul(H(inverse), matmul(g, H(inverse))))
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def linalg_inv(A):
     """The inverse of square matrices ``(..., n, n)``.
 
@@ -131,7 +132,7 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):
     return SolveEx(result, info)
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def linalg_solve(A, B, *, left=True):
     """``X`` with ``A X = B`` (``X A = B`` where ``left`` is false), for square ``A``.
 
@@ -148,7 +149,7 @@ def linalg_solve(A, B, *, left=True):
 # ---- higher ranks -------------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, autocast="float32")
 def linalg_tensorinv(A, ind=2):
     """The inverse of ``A`` under :func:`tensordot` over its last ``A.dim() - ind`` dimensions."""
     if ind <= 0:
@@ -163,7 +164,7 @@ def linalg_tensorinv(A, ind=2):
     return linalg_inv(A.reshape(rows, columns_)).reshape(*rest, *lead)
 
 
-@composite(method=False, out=True, also={"other": "B"})
+@composite(method=False, out=True, also={"other": "B"}, autocast="float32")
 def linalg_tensorsolve(A, B, dims=None):
     """``X`` with ``tensordot(A, X, X.dim()) = B``."""
     if dims is not None:

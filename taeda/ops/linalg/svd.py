@@ -118,7 +118,7 @@ def _check_driver(name: str, driver: str | None) -> None:
         )
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def linalg_svd(A, full_matrices=True, *, driver=None):
     """``A = U diag(S) Vh`` with singular values descending.
 
@@ -131,7 +131,7 @@ def linalg_svd(A, full_matrices=True, *, driver=None):
     return _svd(A, bool(full_matrices))
 
 
-@composite(names=("svd",), out="same")
+@composite(names=("svd",), out="same", autocast="float32")
 def _svd_method(input, some=True, compute_uv=True):
     """``input = U diag(S) V^H``; the older form, which gives ``V``. Zeros for both where ``compute_uv`` is false."""
     check(input, "linalg.svd", square=False)
@@ -155,7 +155,7 @@ def _svdvals_backward(g, A):
     return (matmul(U * g.to(U.dtype)[..., None, :], Vh),)
 
 
-@composite(method=False, out="same")
+@composite(method=False, out="same", autocast="float32")
 def linalg_svdvals(A, *, driver=None):
     """Singular values ``(..., min(m, n))``, descending."""
     check(A, "linalg.svdvals", square=False)

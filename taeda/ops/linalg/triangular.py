@@ -100,7 +100,7 @@ def _solve_triangular_backward(g, A, out, upper, left, unitriangular, needs, B_s
     return gA, gB.sum_to_size(B_shape) if needs[1] else None
 
 
-@composite(out="same")
+@composite(out="same", autocast="float32")
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     """The older spelling of :func:`linalg_solve_triangular`, which gives a copy of ``A`` as well."""
     warn_once(
@@ -117,7 +117,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
 
 
-@primitive(batch="leading", also={"input2": "L"})
+@primitive(batch="leading", also={"input2": "L"}, autocast="float32")
 def cholesky_solve(B, L, upper=False):
     """``X`` with ``A X = B`` for the matrix ``A`` of which ``L`` is the Cholesky factor.
 
@@ -153,7 +153,7 @@ def _cholesky_solve_backward(g, L, out, upper, needs, B_shape):
     return gB.sum_to_size(B_shape) if needs[0] else None, gL
 
 
-@composite(out=True)
+@composite(out=True, autocast="float32")
 def cholesky_inverse(L, upper=False):
     """The inverse ``(..., n, n)`` of the matrix of which ``L`` is the Cholesky factor."""
     check(L, "cholesky_inverse")
