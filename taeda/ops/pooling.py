@@ -42,8 +42,14 @@ def _check_input(name: str, n: int, input: Tensor) -> None:
         )
 
 
+def _expect_bool(name, parameter, x):
+    if not isinstance(x, bool):
+        raise TypeError(f"{name}(): argument '{parameter}' must be bool, not {type(x).__name__}")
+
+
 def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
     """Checked ``(size of the output, kernel, stride, padding, dilation)``."""
+    _expect_bool(name, "ceil_mode", ceil_mode)
     _check_input(name, n, input)
     kernel = _tuple(kernel_size, n, name, "kernel_size")
     stride = kernel if stride is None or stride == () or stride == [] else _tuple(stride, n, name, "stride")
@@ -294,7 +300,8 @@ def _adaptive_max(name, n, input, output_size, return_indices):
 
 
 def _adaptive_size(name, n, input, output_size):
-    wanted = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    wanted = (output_size,) * n if isinstance(output_size, int) else tuple(output_size)
+    _core.whole_numbers([o for o in wanted if o is not None], name, "output_size")
     if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= input.dim():
         raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(input.shape)}")
     _check_input(name, n, input)
@@ -384,7 +391,9 @@ _sum_pool_adjoint.vjp(
 
 def _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
     size, kernel, stride, padding, _ = _window(name, n, input, kernel_size, stride, padding, 1, ceil_mode)
+    _expect_bool(name, "count_include_pad", count_include_pad)
     if divisor_override is not None:
+        divisor_override = _core.whole_numbers(divisor_override, name, "divisor_override")
         if divisor_override == 0:
             raise RuntimeError(f"{name}: divisor must be not zero")
         if divisor_override < 0:
@@ -424,7 +433,8 @@ avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "sam
 
 
 def _adaptive_avg(name, n, input, output_size):
-    if n > 1 and output_size == 1 and input.dim() >= n:  # PyTorch takes any number of leading dimensions here
+    if n > 1 and output_size.__class__ is int and output_size == 1 and input.dim() >= n:
+        # PyTorch takes any number of leading dimensions here
         return input.mean(tuple(range(-n, 0)), keepdim=True)
     size, space = _adaptive_size(name, n, input, output_size)
     dims = tuple(range(-n, 0))

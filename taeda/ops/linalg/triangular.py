@@ -35,7 +35,7 @@ def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """
     check(A, "linalg.solve_triangular")
     check_matrix(B, "linalg.solve_triangular", "B")
-    check_same_dtype("linalg.solve_triangular", A, B)
+    B = B.to(A.dtype)
     n = A.shape[-1]
     if B.shape[-2 if left else -1] != n:
         raise RuntimeError(
