@@ -649,7 +649,7 @@ def instance_norm(
     channels = input.shape[1]
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    y = _fused_group_norm(input, channels, weight, bias, eps)
+    y = _fused_group_norm(input, max(channels, 1), weight, bias, eps)
     if running_mean is not None:
         _check_channels(
             "instance_norm", input.shape, input.dtype,

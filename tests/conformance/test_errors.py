@@ -214,10 +214,45 @@ def fitting(t):
     yield lambda: F.ctc_loss(t.zeros(5, 1, 3), t.tensor([[1, 2]]), [5.5], [2])
 
 
-def test_arguments_that_do_not_fit():
+def sizes_of_zero(t):
+    """Layers on inputs that have none of something."""
+    F = t.nn.functional
+    for shape in ((2, 0, 4), (0, 2, 4), (0, 4), (2, 3, 0)):
+        x = t.ones(shape, requires_grad=True)
+        for size in (1, 2, 3):
+            yield from (
+                lambda x=x, n=size: F.adaptive_avg_pool1d(x, n),
+                lambda x=x, n=size: F.adaptive_max_pool1d(x, n),
+            )
+        yield from (
+            lambda x=x: F.instance_norm(x),
+            lambda x=x: t.nn.InstanceNorm1d(0)(x),
+            lambda x=x: F.avg_pool1d(x, 2),
+        )
+        for mode in ("reflect", "replicate", "circular"):
+            yield lambda x=x, mode=mode: F.pad(x, (1, 1), mode=mode)
+    for shape in ((2, 0, 4, 4), (0, 2, 4, 4), (0, 4, 4)):
+        x = t.ones(shape, requires_grad=True)
+        for size in (1, 2, 3):
+            yield from (
+                lambda x=x, n=size: F.adaptive_avg_pool2d(x, n),
+                lambda x=x, n=size: F.adaptive_max_pool2d(x, n),
+            )
+        yield from (
+            lambda x=x: F.instance_norm(x),
+            lambda x=x: t.nn.InstanceNorm2d(0)(x),
+            lambda x=x: F.max_pool2d(x, 2),
+        )
+        for mode in ("reflect", "replicate", "circular"):
+            yield lambda x=x, mode=mode: F.pad(x, (1, 1, 1, 1), mode=mode)
+    yield lambda: F.adaptive_avg_pool2d(t.ones(2, 2, 4, 4, requires_grad=True), 0)
+
+
+@pytest.mark.parametrize("calls", [fitting, sizes_of_zero])
+def test_outcomes(calls):
     """The same outcome as in PyTorch: a result of the same values, or an exception that its ``except`` catches."""
     differ = []
-    for place, (theirs, ours) in enumerate(zip(fitting(torch), fitting(taeda), strict=True)):
+    for place, (theirs, ours) in enumerate(zip(calls(torch), calls(taeda), strict=True)):
         (want, their_error), (got, our_error) = seeded(theirs), seeded(ours)
         if (their_error is None) is not (our_error is None) or not isinstance(our_error, type(their_error)):
             differ.append(f"{place}, line {ours.__code__.co_firstlineno}: {our_error!r} and not {their_error!r}")
