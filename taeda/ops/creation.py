@@ -593,7 +593,7 @@ def meshgrid(*tensors, indexing=None):
             "is done without"
         )
     if not tensors:
-        raise ValueError("meshgrid expects a non-empty TensorList")
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for x in tensors:
