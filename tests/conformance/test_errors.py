@@ -211,6 +211,7 @@ def fitting(t):
     yield from (lambda: t.allclose(x, x, rtol=float("nan")), lambda: t.normal(three, three, nonsense=1))
     yield lambda: t.linalg.solve_triangular(t.eye(2).double() * 2, x, upper=True)
     yield lambda: t.linalg.solve_triangular(t.eye(2) * 2, d, upper=True)
+    yield lambda: t.triangular_solve(x, t.eye(2).double())
     yield from (t.meshgrid, t.cartesian_prod, lambda: x.clamp("x"), lambda: x.clamp_max("1"), lambda: x.clamp(0, [1.0]))
     yield lambda: F.ctc_loss(t.zeros(5, 1, 3), t.tensor([[1, 2]]), [5.5], [2])
 
