@@ -657,7 +657,7 @@ class Tensor:
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
         r"""The indices that sort a dimension; see :func:`sort`."""
     def as_strided(self, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
-        r"""A view with any sizes and strides (in elements) on the storage of ``input``."""
+        r"""A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
     def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
         r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
     def as_subclass(self, cls: Any) -> Any:
@@ -1692,7 +1692,7 @@ def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = F
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Coordinates of the elements that are not zero, one row each, in row-major order."""
 def as_strided(input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None) -> Any:
-    r"""A view with any sizes and strides (in elements) on the storage of ``input``."""
+    r"""A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
 def as_strided_copy(input: Tensor, *args: Any, out: Any = None) -> Any:
     r"""A copy of what :func:`as_strided` views."""
 def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Any:
@@ -2293,7 +2293,7 @@ def norm(input: Tensor, p: Any = 'fro', dim: builtins.int | Sequence[builtins.in
     r"""Vector norm over ``dim``; the nuclear norm of matrices with ``p="nuc"``."""
 def norm_except_dim(v: Any, pow: Number = 2, dim: builtins.int = 0) -> Any:
     r"""Norms over all dimensions but ``dim``, which are kept as size 1; over all where ``dim`` is -1."""
-def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, **kw: Any) -> Any:
+def normal(mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw: Any) -> Any:
     r"""Normal numbers with means and standard deviations given as tensors or numbers."""
 def not_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether the elements differ; NaN differs from all."""

@@ -223,12 +223,15 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         copy: True copies, False forbids to.
     Raises:
         BufferError: the data is not on the CPU, or of a type that tensors do not have.
+        ValueError: a tensor on device meta.
         RuntimeError: ``ext_tensor`` does not speak DLPack.
     """
     cdef Borrowed owner = Borrowed.__new__(Borrowed)
     if device is not None:
         check_device(device)
     if isinstance(ext_tensor, Tensor):
+        if ext_tensor.is_meta:
+            raise ValueError("from_dlpack: DLPack knows of no device meta")
         return ext_tensor.detach().clone() if copy else (<Tensor>ext_tensor).detach()
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):

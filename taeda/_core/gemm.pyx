@@ -750,15 +750,14 @@ def linear(Tensor input, Tensor weight, Tensor bias=None):
     if bias is not None:
         if bias.code != input.code:
             raise RuntimeError(f"linear: expected bias of dtype {kind(input)} like the input, got {kind(bias)}")
-        if weight.nd == 2 and (bias.nd > 1 or (bias.nd == 1 and bias.sizes[0] != weight.sizes[0]
-                                               and bias.sizes[0] != 1)):
+        if weight.nd == 2 and bias.nd > 0 and bias.sizes[bias.nd - 1] not in (weight.sizes[0], 1):
             raise RuntimeError(f"linear: bias of shape ({shape(bias)}) does not fit {weight.sizes[0]} output features; "
                                f"expected ({weight.sizes[0]})")
         if weight.nd == 1 and bias.nd > 0:
             raise RuntimeError(f"linear: expected a bias without dimensions beside a weight of one, got "
                                f"({shape(bias)})")
-    if bias is not None and KIND[input.code] == 3:
-        return product(input, weight, None, weight.nd == 2) + bias
+    if bias is not None and (KIND[input.code] == 3 or bias.nd > 1):  # one bias for each row
+        return product(input, weight, None, weight.nd == 2).add_(bias)
     return product(input, weight, bias, weight.nd == 2)
 
 

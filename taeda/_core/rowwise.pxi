@@ -88,6 +88,7 @@ cdef class Rowwise:
     def affine(self, x, shape, weight, bias, double eps, unused=None):
         """:meth:`last` for an op of ``(input, normalized_shape, weight, bias, eps)``."""
         cdef Py_ssize_t n, i
+        cdef int code
         cdef bint fits
         cdef Tensor t
         if not isinstance(x, Tensor):
@@ -101,9 +102,12 @@ cdef class Rowwise:
             for i in range(n):
                 if <int64_t>shape[i] != t.sizes[t.nd - n + i]:
                     fits = False
-            if fits and weight is not None and not same_shape(weight, t, n):
+            code = t.code
+            if WORK[code] == F32 and (is_float32(weight) or is_float32(bias)):
+                code = F32
+            if fits and weight is not None and not is_affine(weight, t, n, code):
                 fits = False
-            if fits and bias is not None and not same_shape(bias, t, n):
+            if fits and bias is not None and not is_affine(bias, t, n, code):
                 fits = False
         if not fits:
             HELPERS["normalized_shape_error"](self.name, x, shape, weight, bias)
@@ -250,14 +254,18 @@ cdef class Rowwise:
         return 0
 
 
-cdef bint same_shape(object affine, Tensor x, int n):
-    """Whether ``affine`` has the last ``n`` sizes of ``x``."""
+cdef inline bint is_float32(object x):
+    return isinstance(x, Tensor) and (<Tensor>x).code == F32
+
+
+cdef bint is_affine(object affine, Tensor x, int n, int code):
+    """Whether ``affine`` is a tensor of the dtype ``code`` that has the last ``n`` sizes of ``x``."""
     cdef Tensor t
     cdef int i
     if not isinstance(affine, Tensor):
         return False
     t = <Tensor>affine
-    if t.nd != n:
+    if t.nd != n or t.code != code:
         return False
     for i in range(n):
         if t.sizes[i] != x.sizes[x.nd - n + i]:

@@ -134,6 +134,10 @@ def _negative_part(input):
 @composite(autocast="lower")
 def prelu(input, weight):
     """``input`` where positive, else ``weight * input``; ``weight`` is one number, or one per channel (dim 1)."""
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
+    if weight.dim() > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
     if weight.numel() != 1 and weight.dim() == 1:
         channels = input.shape[1] if input.dim() > 1 else 1
         if weight.numel() != channels:

@@ -84,7 +84,7 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     expect_tensors("isclose", input=input, other=other)
     if input.dtype != other.dtype:
         raise RuntimeError(f"isclose: expected tensors of one dtype, got {input.dtype} and {other.dtype}")
-    if rtol < 0 or atol < 0:
+    if not (rtol >= 0 and atol >= 0):
         raise RuntimeError(f"isclose: rtol and atol must not be negative, got rtol={rtol}, atol={atol}")
     if not (input.is_floating_point() or input.is_complex()):
         if rtol == 0 and atol == 0:

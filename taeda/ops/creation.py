@@ -393,9 +393,7 @@ def linspace(
 
 
 def _steps(name: str, steps: Any) -> int:
-    steps = _number(steps)
-    if not isinstance(steps, int):
-        raise TypeError(f"{name}(): argument 'steps' must be int, not {type(steps).__name__}")
+    steps = _core.whole_numbers(steps, name, "steps")
     if steps < 0:
         raise RuntimeError(f"{name}: number of steps must be non-negative, got {steps}")
     return steps
@@ -405,9 +403,20 @@ def _are_complex(*ends: Any) -> bool:
     return any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in ends)
 
 
+def _end(name: str, x: Any) -> Any:
+    if isinstance(x, Tensor) and x.dim():
+        raise RuntimeError(
+            f"linspace and logspace only support 0-dimensional start and end tensors, got {name} of {x.dim()}"
+        )
+    x = _number(x)
+    if not isinstance(x, (int, float, complex)):
+        raise TypeError(f"linspace and logspace take numbers, got {name} of type {type(x).__name__}")
+    return x
+
+
 @primitive(method=False, out=False)
 def _spaced(start, end, steps, dtype):
-    start, end = _number(start), _number(end)
+    start, end = _end("start", start), _end("end", end)
     if dtype.is_complex:
         start, end = complex(start), complex(end)
         real, imag = (
@@ -417,6 +426,8 @@ def _spaced(start, end, steps, dtype):
         _core.copy_tensor(core.view_real(result), real)
         _core.copy_tensor(core.view_imag(result), imag)
         return result
+    if isinstance(start, complex) or isinstance(end, complex):
+        raise RuntimeError(f"linspace: complex ends can't be safely cast to {dtype}")
     if not dtype.is_floating_point:
         start, end = int(start), int(end)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
@@ -582,7 +593,7 @@ def meshgrid(*tensors, indexing=None):
             "is done without"
         )
     if not tensors:
-        raise ValueError("meshgrid expects a non-empty TensorList")
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for x in tensors:

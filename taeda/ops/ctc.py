@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, bool_, empty, int64, launch
+from .._core import Tensor, bool_, empty, int64, launch, whole_numbers
 from .._core.exchange import tensor as make_tensor
 from ..kernels import ctc as kernels
 from .reduction import extent
@@ -10,7 +10,7 @@ from .table import OPS, composite, no_derivative, primitive
 
 
 def _lengths(name, x, batch):
-    x = x if isinstance(x, Tensor) else make_tensor(list(x), dtype=int64)
+    x = x if isinstance(x, Tensor) else make_tensor(whole_numbers(tuple(x), "ctc_loss", name), dtype=int64)
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is bool_:
         raise RuntimeError(f"ctc_loss: {name} must be integral, got {x.dtype}")
     x = x.reshape(-1).to(int64).contiguous()

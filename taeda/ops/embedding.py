@@ -158,9 +158,16 @@ def bags(
                 f"embedding_bag: If per_sample_weights ({list(per_sample_weights.shape)}) is not None, then it must have the "
                 f"same shape as the input ({list(input.shape)})"
             )
+        if per_sample_weights.dtype is not weight.dtype:
+            raise RuntimeError(
+                f"embedding_bag: expected weight and per_sample_weights of one dtype, got {weight.dtype} and "
+                f"{per_sample_weights.dtype}"
+            )
         per_sample_weights = reshape(per_sample_weights, (-1,))
+    if not weight.dtype.is_floating_point:
+        raise RuntimeError(f"embedding_bag: expected weight of a floating point dtype, got {weight.dtype}")
     plain = padding_idx is None and per_sample_weights is None and not (scale_grad_by_freq or sparse)
-    if plain and weight.dim() == 2 and weight.dtype.is_floating_point:
+    if plain and weight.dim() == 2:
         items = _edges_of(input, offsets, include_last_offset)
         return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)

@@ -184,6 +184,8 @@ _BOUNDS = {float, int, type(None), Tensor}
 
 
 def _bound(x):
+    if isinstance(x, str):
+        raise TypeError("clamp(): a bound must be a number or a Tensor, not str")
     found = None if isinstance(x, Tensor) else _core.HELPERS["operand"](x)
     return x if found is None else found
 

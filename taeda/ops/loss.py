@@ -486,7 +486,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy", input, target)
-    if not target.is_floating_point():
+    if target.dtype is not input.dtype or not input.is_floating_point():
         raise RuntimeError(
             f"binary_cross_entropy: expected a target of {input.dtype}, got {target.dtype}; use target.to(input.dtype)"
         )
@@ -517,6 +517,11 @@ def binary_cross_entropy_with_logits(
     """
     reduction = reduction_of(size_average, reduce, reduction)
     _require_same_shape("binary_cross_entropy_with_logits", input, target)
+    if not (input.is_floating_point() and target.is_floating_point()):
+        raise RuntimeError(
+            f"binary_cross_entropy_with_logits: expected floating point input and target, got {input.dtype} and "
+            f"{target.dtype}; use target.float()"
+        )
     if pos_weight is None:
         loss = _binary_entropy_of_logits(input, target)
     else:
@@ -675,6 +680,11 @@ def triplet_margin_loss(
 
 def _triplet(distance, anchor, positive, negative, margin, swap, reduction):
     expect_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))

@@ -160,6 +160,10 @@ def bilinear(input1, input2, weight, bias=None):
             f"bilinear: weight {tuple(weight.shape)} expects inputs of {weight.shape[1]} and {weight.shape[2]} features, "
             f"got {input1.shape[-1]} and {input2.shape[-1]}"
         )
+    if bias is not None and (bias.dtype is not input1.dtype or tuple(bias.shape) != tuple(weight.shape[:1])):
+        raise RuntimeError(
+            f"bilinear: expected bias of {input1.dtype} and size {weight.shape[0]}, got {bias.dtype} {tuple(bias.shape)}"
+        )
     a, b = _rows(input1), _rows(input2)
     # For every output the rows of a through its matrix, then row by row against b.
     through = transpose(matmul(a, weight), 0, 1)  # [rows, out, j]

@@ -64,6 +64,12 @@ def _check_normalized(name, input, normalized_shape, *affine):
                 raise RuntimeError(
                     f"{name}(): expected weight and bias of shape normalized_shape={list(shape)}, got {list(x.shape)}"
                 )
+        dtypes = {x.dtype for x in affine if x is not None}
+        if name == "layer_norm" and dtypes - {input.dtype} and (dtypes != {float32} or input.dtype.itemsize > 2):
+            raise RuntimeError(
+                f"layer_norm(): mixed dtype: expected weight and bias of the input's dtype, or of float32 beside one of 16 "
+                f"bits, got {input.dtype} with {', '.join(map(str, dtypes))}"
+            )
         return n
     _require_float(name, input)
     raise RuntimeError(
@@ -587,7 +593,7 @@ def _(g, mean, rstd, input, weight, bias, running_mean, running_var, training, e
 
 def _check_running(name, mean, var):
     if (mean is None) != (var is None):
-        raise ValueError(f"{name}(): expected running_mean and running_var, or neither, got one of them")
+        raise ValueError(f"{name}(): running_mean and running_var must either both be None or neither be None")
     if mean is not None and _core.is_grad_enabled():
         for label, x in (("running_mean", mean), ("running_var", var)):
             if x.requires_grad:
@@ -611,8 +617,6 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_running("batch_norm", running_mean, running_var)
     if training and not eps > 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    if (running_mean is None) is not (running_var is None):
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
     momentum = 0.0 if momentum is None else momentum
     if not training or running_mean is None:
         return _fused_batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
@@ -645,7 +649,7 @@ def instance_norm(
     channels = input.shape[1]
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    y = _fused_group_norm(input, channels, weight, bias, eps)
+    y = _fused_group_norm(input, max(channels, 1), weight, bias, eps)
     if running_mean is not None:
         _check_channels(
             "instance_norm", input.shape, input.dtype,

@@ -401,8 +401,10 @@ def conj_physical_(input):
 
 # ---- products of three ----------------------------------------------------------------------------------------------
 
+_THREE = ("input", "tensor1", "tensor2")
 
-@pointwise(reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER, factors=("value",))
+
+@pointwise(reference=lambda a, b, c: a + b * c, operands=3, dtypes=NUMBER, factors=("value",), tensors=_THREE)
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     product = tensor1 * tensor2
@@ -420,6 +422,7 @@ addcmul.vjp(
     reference=lambda a, b, c: a + b / c,
     operands=3,
     factors=("value",),
+    tensors=_THREE,
     dtypes=FLOATS,
     domain=((-2, 2), (-2, 2), (0.5, 2)),
 )
@@ -450,6 +453,7 @@ def _one_dtype(input, end, weight):
     dtypes=FLOATS,
     check=_one_dtype,
     one_dtype=True,
+    tensors=("input", "end"),
     reference=lambda a, b, w: a + w * (b - a),
 )
 def lerp(input, end, weight):

@@ -33,17 +33,25 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
     return value
 
 
-def _check_input(name: str, n: int, input: Tensor) -> None:
+def _check_input(name: str, n: int, input: Tensor, first: int | None = None) -> None:
+    """Refuse an input of other dimensions, or with none of something in dimension ``first`` (the channels) or later."""
     expect_tensors(name, input=input)
-    if input.dim() not in (n + 1, n + 2) or any(s == 0 for s in input.shape[1 if input.dim() == n + 2 else 0 :]):
+    first = input.dim() - n - 1 if first is None else first
+    if input.dim() not in (n + 1, n + 2) or 0 in input.shape[first:]:
         raise RuntimeError(
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got: "
             f"{list(input.shape)}"
         )
 
 
+def _expect_bool(name, parameter, x):
+    if not isinstance(x, bool):
+        raise TypeError(f"{name}(): argument '{parameter}' must be bool, not {type(x).__name__}")
+
+
 def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
     """Checked ``(size of the output, kernel, stride, padding, dilation)``."""
+    _expect_bool(name, "ceil_mode", ceil_mode)
     _check_input(name, n, input)
     kernel = _tuple(kernel_size, n, name, "kernel_size")
     stride = kernel if stride is None or stride == () or stride == [] else _tuple(stride, n, name, "stride")
@@ -285,7 +293,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def _adaptive_max(name, n, input, output_size, return_indices):
-    size, space = _adaptive_size(name, n, input, output_size)
+    size, space = _adaptive_size(name, n, input, output_size, 1)
     ones = (1,) * n
     if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
         kernel = tuple(i // o for i, o in zip(space, size, strict=True))
@@ -294,11 +302,12 @@ def _adaptive_max(name, n, input, output_size, return_indices):
     return _max_of(input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
 
 
-def _adaptive_size(name, n, input, output_size):
-    wanted = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
+def _adaptive_size(name, n, input, output_size, first):
+    wanted = (output_size,) * n if isinstance(output_size, int) else tuple(output_size)
+    _core.whole_numbers([o for o in wanted if o is not None], name, "output_size")
     if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= input.dim():
         raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(input.shape)}")
-    _check_input(name, n, input)
+    _check_input(name, n, input, first)
     if len(wanted) != n:
         raise RuntimeError(f"{name}: output_size must be an int or a tuple of {n} ints (or None), got {output_size}")
     space = tuple(input.shape[-n:])
@@ -386,7 +395,9 @@ _sum_pool_adjoint.vjp(
 
 def _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
     size, kernel, stride, padding, _ = _window(name, n, input, kernel_size, stride, padding, 1, ceil_mode)
+    _expect_bool(name, "count_include_pad", count_include_pad)
     if divisor_override is not None:
+        divisor_override = _core.whole_numbers(divisor_override, name, "divisor_override")
         if divisor_override == 0:
             raise RuntimeError(f"{name}: divisor must be not zero")
         if divisor_override < 0:
@@ -427,9 +438,10 @@ avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "sam
 
 
 def _adaptive_avg(name, n, input, output_size):
-    if n > 1 and output_size == 1 and input.dim() >= n:  # PyTorch takes any number of leading dimensions here
+    if output_size.__class__ is int and output_size == 1 and (input.dim() in (2, 3) if n == 1 else input.dim() >= n):
+        # PyTorch takes any number of leading dimensions here, and images without elements
         return input.mean(tuple(range(-n, 0)), keepdim=True)
-    size, space = _adaptive_size(name, n, input, output_size)
+    size, space = _adaptive_size(name, n, input, output_size, -n)
     dims = tuple(range(-n, 0))
     if all(o == 1 for o in size):
         return input.mean(dims, keepdim=True)
@@ -440,7 +452,7 @@ def _adaptive_avg(name, n, input, output_size):
         if n == 1:
             return reshape(input, (*input.shape[:-1], *size, *kernel)).mean(-1)
     if min(size) == 0:
-        return input.new_zeros((*input.shape[:-n], *size))
+        return input.mean(dims, keepdim=True).expand((*input.shape[:-n], *size))
     if not input.is_floating_point():
         raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'; convert with .float()")
     # A mean over a box is one mean per dimension.

@@ -402,7 +402,7 @@ def randint(
         t = core.new(args[-1:], dtype or _core.int64)
         if t is not None:
             low = args[0] if len(args) == 3 else 0
-            return _done(_fresh(random_, t, low, args[-2], generator), requires_grad)
+            return _done(_fresh(random_, t, *_bounds("randint", low, args[-2]), generator), requires_grad)
     given = list(args)
     size = kw.pop("size", None)
     if size is None:
@@ -421,7 +421,11 @@ def randint(
         raise TypeError(f"randint() takes low, high and size, but {len(args)} positional arguments were given")
     _no_more("randint", kw)
     t = _new(_sizes("randint", (size,), None), dtype or (_core.int64 if out is None else None), device, out)
-    return _done(_fresh(random_, t, int(low), int(high), generator, out), requires_grad)
+    return _done(_fresh(random_, t, *_bounds("randint", low, high), generator, out), requires_grad)
+
+
+def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
+    return _core.whole_numbers(low, name, "low"), _core.whole_numbers(high, name, "high")
 
 
 def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
@@ -458,7 +462,7 @@ def randint_like(
     """Uniform integers in [``low``, ``high``) (or in [0, ``low``) if that is all), in a tensor like ``input``."""
     if high is None:
         low, high = 0, low
-    t = _fresh(random_, _like(input, dtype, device, memory_format), int(low), int(high), generator)
+    t = _fresh(random_, _like(input, dtype, device, memory_format), *_bounds("randint_like", low, high), generator)
     return _done(t, requires_grad)
 
 
@@ -497,7 +501,10 @@ def _permutation(n, generator):
 
 
 @composite(method=False, meta="numbers")
-def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False, **kw):
+def normal(
+    mean, std=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+    pin_memory=False, **kw
+):  # fmt: skip
     """Normal numbers with means and standard deviations given as tensors or numbers.
 
     Args:
@@ -508,6 +515,7 @@ def normal(mean, std=None, size=None, *, generator=None, out=None, dtype=None, d
     Raises:
         RuntimeError: a standard deviation is negative.
     """
+    _no_more("normal", kw)
     std = 1.0 if std is None else std
     if size is not None:  # of tensors without dimensions, which stand for numbers
         mean, std = (x.item() if isinstance(x, Tensor) and not x.dim() else x for x in (mean, std))

@@ -676,6 +676,10 @@ def renorm(input, p, dim, maxnorm):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} (shape {tuple(input.shape)})")
     if not p > 0:
         raise RuntimeError(f"renorm: expected p, the order of the norm, to be above 0, got {p}")
+    if not maxnorm >= 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError(f"renorm: Dimension out of range for an input of {input.dim()} dimensions: {dim}")
     dims = [d for d in range(input.dim()) if d != dim % input.dim()]
     size = vector_norm(input, p, dims, True)
     factor = (maxnorm / (size + 1e-7)).masked_fill(~(size > maxnorm), 1)

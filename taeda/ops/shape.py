@@ -298,6 +298,8 @@ def pad(input, pad, mode="constant", value=None):
             f"{list(input.shape)}"
         )
     shape = tuple(input.shape)
+    if mode != "circular" and 0 in shape[dims - count - 1 :]:
+        raise RuntimeError(f"{mode} padding takes no empty dimension but that of the batch, got {list(shape)}")
     for i in range(count):
         before, after = pad[2 * i], pad[2 * i + 1]
         d = dims - 1 - i

@@ -61,11 +61,18 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     if compute_mode not in modes:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode; expected one of {', '.join(modes)}")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not x.is_floating_point():
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
+        if x.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"cdist: expected X1 and X2 of one dtype, got {x1.dtype} and {x2.dtype}")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    if p == 2 and compute_mode != modes[2] and x1.dtype is x2.dtype and x1.dtype.name in ("float32", "float64"):
+    if p == 2 and compute_mode != modes[2] and x1.dtype.name in ("float32", "float64"):
         if compute_mode == modes[1] or max(x1.shape[-2], x2.shape[-2]) > _BY_PRODUCT:
             return _euclidean(x1, x2)
     from .reduction import vector_norm
@@ -157,6 +164,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     if not input.is_floating_point() or input.dtype.itemsize < 4:
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype, got {input.dtype}")
     if not isinstance(q, Tensor):
+        if isinstance(q, (list, tuple)):
+            raise TypeError(f"{name}(): argument 'q' (position 2) must be float or Tensor, not {type(q).__name__}")
         q = input.new_tensor(q)
     if q.dim() > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got {q.dim()}D")
@@ -244,7 +253,7 @@ def unravel_index(indices, shape):
         raise TypeError(
             f"unravel_index(): expected shape to be an int or a sequence of ints, got {type(shape).__name__}"
         )
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = (shape,) if isinstance(shape, int) else _core.whole_numbers(tuple(shape), "unravel_index", "shape")
     if any(n < 0 for n in shape):
         raise ValueError(f"unravel_index(): sizes must not be negative, got {list(shape)}")
     steps = [1]

@@ -462,6 +462,8 @@ def spread(given: tuple, named: Any = None) -> Any:
         if given:
             raise TypeError("got sizes twice: by position and by name")
         return (named,) if is_index(named) else named
+    if not given:
+        raise TypeError("missing 1 required positional argument: 'size'")
     return given[0] if len(given) == 1 and not is_index(given[0]) else given
 
 

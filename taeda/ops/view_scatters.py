@@ -34,7 +34,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
 
 @composite(out="same")
-def select_scatter(input, src, dim, index):
+def select_scatter(input, src, dim, index: int):
     """A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
     return _scattered("select_scatter", input, src, select, dim, index)
 

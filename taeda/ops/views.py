@@ -310,7 +310,7 @@ def blank(like, shape):
 
 
 @view(core.view_select)
-def select(input, dim, index):
+def select(input, dim, index: int):
     """A view of the elements at ``index`` along ``dim``, without that dimension."""
 
 
@@ -334,7 +334,7 @@ slice_view.vjp(
 
 
 @composite()
-def narrow(input, dim, start, length):
+def narrow(input, dim, start, length: int):
     """A view of ``length`` elements from ``start`` along ``dim``."""
     n = input.dim()
     if start.__class__ is int and -n <= dim < n and 0 <= start <= start + length <= input.shape[dim]:
@@ -347,7 +347,7 @@ def narrow(input, dim, start, length):
         raise RuntimeError(
             f"narrow(): start must be an 0-dim integral Tensor, got {start.dtype}, shape {list(start.shape)}"
         )
-    start = int(start)
+    start = int(start) if isinstance(start, Tensor) else _core.whole_numbers(start, "narrow", "start")
     if length < 0:
         raise RuntimeError(f"narrow(): length must be non-negative, got {length}")
     if not -size <= start <= size:
@@ -489,8 +489,14 @@ unfold.vjp(input=lambda g, input_shape, dimension, size, step: unfold_backward(g
 
 
 @composite()
-def as_strided(input, size, stride, storage_offset=None):
-    """A view with any sizes and strides (in elements) on the storage of ``input``."""
+def as_strided(input, size, stride, storage_offset: int | None = None):
+    """A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    return _view_of_storage(input, size, stride, storage_offset)
+
+
+def _view_of_storage(input, size, stride, storage_offset=None):
     own = input.storage_offset()
     return strided_window(input, size, stride, own if storage_offset is None else storage_offset, input.stride(), own)
 
@@ -509,13 +515,13 @@ def _as_strided_backward(g, input_shape, size, stride, storage_offset, input_str
     span = max(high, sum(max((n - 1) * st, 0) for n, st in zip(input_shape, input_stride, strict=True))) - low + 1
     from .creation import arange
 
-    index = as_strided(arange(span), size, stride, offset - low).reshape(-1)
+    index = _view_of_storage(arange(span), size, stride, offset - low).reshape(-1)
     flat = g.new_zeros(span).index_add(0, index, g.reshape(-1))
     if _overlaps(input_shape, input_stride):  # a place that several elements of the input show: each has its share
-        shown = as_strided(arange(span), input_shape, input_stride, -low).reshape(-1)
+        shown = _view_of_storage(arange(span), input_shape, input_stride, -low).reshape(-1)
         counts = g.new_zeros(span, dtype=g.dtype.to_real())
         flat = flat / counts.index_add(0, shown, counts.new_ones(shown.shape)).clamp(min=1)
-    return as_strided(flat, input_shape, input_stride, -low)
+    return _view_of_storage(flat, input_shape, input_stride, -low)
 
 
 strided_window.vjp(input=_as_strided_backward)

@@ -161,6 +161,108 @@ def test_methods_ask_for_their_own_class(name):
 # ---- arguments ----------------------------------------------------------------------------------------------------------
 
 
+def fitting(t):
+    """Calls with arguments of other kinds, dtypes or sizes: PyTorch takes the last of each group, or says why not."""
+    F, x, d, i = t.nn.functional, t.ones(2, 3), t.ones(2, 3).double(), t.ones(2, 3).long()
+    three, half = t.ones(3), t.ones(2, 3).bfloat16()
+    points, image = t.arange(6.0).reshape(3, 2) / 6, t.ones(1, 1, 4, 4)
+    for f in (t.addcmul, t.addcdiv):
+        yield from (lambda f=f: f(x, 2, x), lambda f=f: f(x, x, 2), lambda f=f: f(2, x, x), lambda f=f: f(x, x, x))
+    yield from (lambda: t.lerp(x, 2.0, 0.5), lambda: t.lerp(2.0, x, 0.5), lambda: t.lerp(x, x, t.tensor(0.5)))
+    yield from (lambda: t.add(i, 2, alpha=0.5), lambda: t.add(2, i, alpha=0.5), lambda: t.add(i, 2, alpha=2))
+    for n in (1.5, True, "x", None, t.tensor(1), t.tensor([1.0, 2.0]), 1):
+        yield from (lambda n=n: x.narrow(0, n, 1), lambda n=n: x.narrow(0, 0, n), lambda n=n: x.select(0, n))
+        yield from (lambda n=n: t.linspace(n, 1, 1), lambda n=n: t.linspace(0, n, 1), lambda n=n: t.linspace(0, 1, n))
+        yield from (lambda n=n: t.randint(n, (2,)), lambda n=n: t.logspace(0, n, 1))
+        yield from (lambda n=n: F.avg_pool2d(image, 2, ceil_mode=n), lambda n=n: F.max_pool2d(image, 2, ceil_mode=n))
+        yield from (lambda n=n: F.adaptive_avg_pool2d(image, n), lambda n=n: F.adaptive_max_pool2d(image, (n, 2)))
+        yield from (lambda n=n: F.avg_pool2d(image, 2, divisor_override=n), lambda n=n: F.interpolate(image, (n, 2)))
+    yield from (lambda: t.linspace(0, 1), lambda: t.logspace(0, 1), lambda: t.linspace(1j, 2, 3, dtype=t.float32))
+    yield lambda: t.linspace(t.ones(2), 1, 3)
+    for steps in ((-1,), (1,)):
+        yield from (lambda s=steps: t.arange(6.0).as_strided((2,), s, 3), lambda s=steps: three.as_strided_((2,), s))
+    for shapes in ([(3,), (2, 3), (2, 3)], [(2, 3), (3,), (2, 3)], [(2, 3), (2, 3), (3,)], [(3,), (3,), (3,)]):
+        yield lambda s=shapes: F.triplet_margin_loss(*map(t.ones, s))
+        yield lambda s=shapes: F.triplet_margin_with_distance_loss(*map(t.ones, s))
+    for y in (d, i, half, x):
+        yield from (
+            lambda y=y: t.cross(x, y, dim=1),
+            lambda y=y: t.linalg.cross(y, x),
+            lambda y=y: t.linalg.vecdot(x, y),
+        )
+        yield from (lambda y=y: F.prelu(x, y[0]), lambda y=y: F.layer_norm(x, (3,), y[0]), lambda y=y: F.prelu(x, y))
+        yield from (lambda y=y: F.layer_norm(y, (3,), three), lambda y=y: F.layer_norm(x, (3,), None, y[0]))
+        yield lambda y=y: F.layer_norm(y, (3,), three, y[0])
+        yield from (lambda y=y: F.bilinear(x, x, t.ones(3, 3, 3), y[0]), lambda y=y: F.linear(x, t.ones(3, 3), y[0]))
+        yield lambda y=y: F.embedding_bag(t.tensor([[0, 1, 1]]), x, per_sample_weights=y[:1], mode="sum")
+    for y in (d, i, x):
+        yield from (lambda y=y: t.cdist(x, y), lambda y=y: t.cdist(y, x))
+        yield from (lambda y=y: F.binary_cross_entropy(x, y), lambda y=y: F.binary_cross_entropy_with_logits(x, y))
+    yield from (lambda: t.cdist(three, x), lambda: F.embedding_bag(t.tensor([[0, 1]]), i))
+    for shape in ((1, 3), (2, 3), (3, 3), (1, 1, 3), (2, 1), (1,), (2,), ()):
+        yield lambda s=shape: F.linear(x, t.ones(3, 3), t.arange(float(t.ones(s).numel())).reshape(s))
+    for shape in ((1, 3), (2, 3), (3, 3), (2, 2, 3), (1,), (2,)):
+        yield lambda s=shape: F.linear(t.ones(2, 2, 3), t.ones(3, 3), t.ones(s))
+    for low_high in ([0.0, 1.0], [0.0, 1.0] * 2, [0.0] * 5):
+        yield lambda r=low_high: t.histogramdd(points, [2, 2], range=r)
+    yield from (lambda: t.from_dlpack(t.ones(2, device="meta")), lambda: t.renorm(x, 2, 7, 1.0))
+    yield from (lambda: t.renorm(x, 2, 0, -1.0), lambda: t.linalg.lstsq(x, t.ones(1, 2, 3)))
+    yield from (t.empty, t.zeros, t.ones, x.new_zeros, x.repeat, x.tile, lambda: t.quantile(x, [0.5]))
+    yield from (lambda: t.allclose(x, x, rtol=float("nan")), lambda: t.normal(three, three, nonsense=1))
+    yield lambda: t.linalg.solve_triangular(t.eye(2).double() * 2, x, upper=True)
+    yield lambda: t.linalg.solve_triangular(t.eye(2) * 2, d, upper=True)
+    yield lambda: t.triangular_solve(x, t.eye(2).double())
+    yield from (t.meshgrid, t.cartesian_prod, lambda: x.clamp("x"), lambda: x.clamp_max("1"), lambda: x.clamp(0, [1.0]))
+    yield lambda: F.ctc_loss(t.zeros(5, 1, 3), t.tensor([[1, 2]]), [5.5], [2])
+
+
+def sizes_of_zero(t):
+    """Layers on inputs that have none of something."""
+    F = t.nn.functional
+    for shape in ((2, 0, 4), (0, 2, 4), (0, 4), (2, 3, 0)):
+        x = t.ones(shape, requires_grad=True)
+        for size in (1, 2, 3):
+            yield from (
+                lambda x=x, n=size: F.adaptive_avg_pool1d(x, n),
+                lambda x=x, n=size: F.adaptive_max_pool1d(x, n),
+            )
+        yield from (
+            lambda x=x: F.instance_norm(x),
+            lambda x=x: t.nn.InstanceNorm1d(0)(x),
+            lambda x=x: F.avg_pool1d(x, 2),
+        )
+        for mode in ("reflect", "replicate", "circular"):
+            yield lambda x=x, mode=mode: F.pad(x, (1, 1), mode=mode)
+    for shape in ((2, 0, 4, 4), (0, 2, 4, 4), (0, 4, 4)):
+        x = t.ones(shape, requires_grad=True)
+        for size in (1, 2, 3):
+            yield from (
+                lambda x=x, n=size: F.adaptive_avg_pool2d(x, n),
+                lambda x=x, n=size: F.adaptive_max_pool2d(x, n),
+            )
+        yield from (
+            lambda x=x: F.instance_norm(x),
+            lambda x=x: t.nn.InstanceNorm2d(0)(x),
+            lambda x=x: F.max_pool2d(x, 2),
+        )
+        for mode in ("reflect", "replicate", "circular"):
+            yield lambda x=x, mode=mode: F.pad(x, (1, 1, 1, 1), mode=mode)
+    yield lambda: F.adaptive_avg_pool2d(t.ones(2, 2, 4, 4, requires_grad=True), 0)
+
+
+@pytest.mark.parametrize("calls", [fitting, sizes_of_zero])
+def test_outcomes(calls):
+    """The same outcome as in PyTorch: a result of the same values, or an exception that its ``except`` catches."""
+    differ = []
+    for place, (theirs, ours) in enumerate(zip(calls(torch), calls(taeda), strict=True)):
+        (want, their_error), (got, our_error) = seeded(theirs), seeded(ours)
+        if (their_error is None) is not (our_error is None) or not isinstance(our_error, type(their_error)):
+            differ.append(f"{place}, line {ours.__code__.co_firstlineno}: {our_error!r} and not {their_error!r}")
+        elif their_error is None:
+            close(got, want, str(place))
+    assert not differ, "\n".join(differ)
+
+
 def maxima(t):
     """Forms of max and min with a tensor for a dimension."""
     x, zero = t.tensor([[1.0, 5, 2], [4, 3, 9]]), t.tensor(0)

@@ -9,7 +9,7 @@ from ..._core import Tensor
 from ..._warn import warn_once
 from ..matmul import matmul
 from ..table import alias, composite, primitive
-from .lapack import H, check, eye_like
+from .lapack import H, check, check_same_dtype, eye_like
 
 #: Coefficients of the diagonal Pade approximants of exp, and the 1-norms up to which they are exact to double precision:
 #: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
@@ -111,6 +111,7 @@ def cross(input, other, dim=None):
 @composite(method=False, out="same", out_apart=("input", "other"))
 def linalg_cross(input, other, *, dim=-1):
     """The cross product of vectors of three elements along ``dim``; the other dimensions broadcast."""
+    check_same_dtype("linalg.cross", input, other)
     if input.dim() != other.dim():
         raise RuntimeError(
             f"linalg.cross: inputs must have the same number of dimensions, got {list(input.shape)} and {list(other.shape)}"
@@ -129,6 +130,7 @@ def linalg_cross(input, other, *, dim=-1):
 @composite(method=False, out="same", autocast="lower")
 def linalg_vecdot(x, y, *, dim=-1):
     """Sums of ``conj(x) * y`` along ``dim``."""
+    check_same_dtype("linalg.vecdot", x, y)
     return (x.conj_physical() * y).sum(dim)
 
 

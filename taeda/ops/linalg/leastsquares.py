@@ -248,7 +248,7 @@ def linalg_lstsq(A, B, rcond=None, *, driver=None):
     if driver is not None and driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver!r}")
     apart = A.dim() - B.dim()
-    if apart not in (0, 1) and B.dim() < A.dim() - 1:
+    if apart not in (0, 1):
         raise RuntimeError(
             f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1, got {A.dim()} "
             f"and {B.dim()}"

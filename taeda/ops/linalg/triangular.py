@@ -35,7 +35,7 @@ def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """
     check(A, "linalg.solve_triangular")
     check_matrix(B, "linalg.solve_triangular", "B")
-    check_same_dtype("linalg.solve_triangular", A, B)
+    B = B.to(A.dtype)
     n = A.shape[-1]
     if B.shape[-2 if left else -1] != n:
         raise RuntimeError(
@@ -112,6 +112,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
                 f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has {x.dim()} dimensions "
                 f"instead"
             )
+    check_same_dtype("torch.triangular_solve", A, b, "A", "b")
     coefficient = A.transpose(-2, -1) if transpose else A
     X = linalg_solve_triangular(coefficient, b, upper=upper != transpose, unitriangular=unitriangular)
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
