@@ -69,7 +69,12 @@ def test_dtypes_on_the_cpu(name):
         with t.autocast("cpu", dtype=t.bfloat16):
             return CALLS[name](t)
 
-    want, got = dtypes(within)
+    try:
+        want, got = dtypes(within)
+    except RuntimeError as error:  # PyTorch's own: oneDNN has its layers of bfloat16 on some processors only
+        if "primitive descriptor" in str(error):
+            pytest.skip(str(error)[:80])
+        raise
     assert got == want
 
 
