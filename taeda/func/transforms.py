@@ -197,7 +197,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def _ones(t: Tensor) -> Tensor:
-    return _core.empty(t.shape, t.dtype).fill_(1)
+    return t.new_ones(t.shape) if t.is_meta else _core.empty(t.shape, t.dtype).fill_(1)
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
@@ -310,6 +310,9 @@ def _basis(tensors: list) -> list[list[Tensor]]:
     made, start = [], 0
     for t in tensors:
         n = t.numel()
+        if t.is_meta:
+            made.append(t.new_zeros((total, *t.shape)))
+            continue
         rows = _core.empty((total, n), t.dtype)
         _core.zero(rows)
         rows[start : start + n].diagonal().fill_(1)

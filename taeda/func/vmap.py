@@ -15,6 +15,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops.joining import cat, stack
+from ..ops.meta import without_values
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from ._tree import broadcast
 
@@ -38,6 +39,14 @@ class Batched(Tensor):
     @property
     def grad_fn(self) -> Any:
         return self.physical.grad_fn
+
+    @property
+    def device(self) -> Any:
+        return self.physical.device
+
+    @property
+    def is_meta(self) -> bool:
+        return self.physical.is_meta
 
     def _detached(self) -> Batched:
         return self.mode.wrap(self.mode.below(self.physical.detach))
@@ -85,7 +94,7 @@ def _making(name: str) -> Callable:
     plain = getattr(Tensor, name)
 
     def make(self, *args, **kwargs):
-        example = _core.empty((0,), self.dtype)
+        example = without_values((0,), None, self.dtype) if self.is_meta else _core.empty((0,), self.dtype)
         return self._spread(plain(example, *args, **kwargs))
 
     make.__name__ = name
@@ -394,7 +403,9 @@ def _of(pairs: list, keep: bool, create: bool, inputs: list) -> list:
 
 
 def _as_one(g: Tensor | None, t: Tensor) -> Tensor:
-    return _core.empty(t.shape, t.dtype).fill_(1) if g is None else g
+    if g is None:
+        return t.new_ones(t.shape) if t.is_meta else _core.empty(t.shape, t.dtype).fill_(1)
+    return g
 
 
 # ---- what users call ----------------------------------------------------------------------------------------------------

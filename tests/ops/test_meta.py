@@ -234,3 +234,17 @@ def test_storages_are_on_meta():
     for use in (lambda: storage[0], storage.tolist, lambda: storage.fill_(1), storage.cpu, lambda: memoryview(storage)):
         with pytest.raises((NotImplementedError, BufferError)):
             use()
+
+
+def test_transformations_plan_too():
+    x = _empty(3, 4)
+    made = [
+        taeda.vmap(lambda a: a * 2)(x),
+        taeda.func.grad(lambda a: (a * a).sum())(x),
+        taeda.func.jacrev(lambda a: a.sin().sum(0))(x),
+        taeda.func.jacfwd(lambda a: a.sin().sum(0))(x),
+        taeda.vmap(taeda.func.grad(lambda a: (a * a).sum()))(x),
+        taeda.func.hessian(lambda a: (a**3).sum())(x),
+    ]
+    assert [tuple(t.shape) for t in made] == [(3, 4), (3, 4), (4, 3, 4), (4, 3, 4), (3, 4), (3, 4, 3, 4)]
+    assert all(t.is_meta for t in made)
