@@ -384,7 +384,7 @@ def _plain(func: Any, *args: Any, **kwargs: Any) -> Any:
     return func(*(x._parts[0] if isinstance(x, NestedTensor) else x for x in args), **kwargs)
 
 
-for _name in ("matmul", "bmm", "dropout", "dropout_"):
+for _name in ("matmul", "bmm", "dropout", "dropout_", "detach", "requires_grad_"):
     RULES[_name] = _each
 for _name in ("linear", "layer_norm", "rms_norm", "embedding"):
     RULES[_name] = _with_weights

@@ -158,21 +158,32 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     Raises:
         RuntimeError: ``lower`` is above ``upper``.
     """
+    if not training:
+        return leaky_relu(input, _mean_slope(lower, upper))
+    return mul(input, _drawn_slopes(input, lower, upper, generator))
+
+
+def _mean_slope(lower, upper):
     if lower > upper:
         raise RuntimeError(f"rrelu: lower bound should be at most the upper bound, got {lower} and {upper}")
-    if not training:
-        return leaky_relu(input, (lower + upper) / 2)
+    return (lower + upper) / 2
+
+
+def _drawn_slopes(input, lower, upper, generator):
+    """As in PyTorch, a double is drawn for each element that needs one, in order; the others have slope 1."""
+    _mean_slope(lower, upper)
     negative = input.detach() <= 0
     count = input.numel() if input.is_meta else int(negative.sum())
     slopes = input.new_empty([count], dtype=_core.float64).uniform_(lower, upper, generator=generator)
-    drawn = input.new_ones(input.shape).masked_scatter(negative, slopes.to(input.dtype))
-    return mul(input, drawn)
+    return input.new_ones(input.shape).masked_scatter(negative, slopes.to(input.dtype))
 
 
 @composite(method=False)
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     """In-place form of :func:`rrelu`."""
-    return input.copy_(rrelu(input, lower, upper, training, generator))
+    if not training:
+        return leaky_relu.traits["inplace"](input, _mean_slope(lower, upper))
+    return input.mul_(_drawn_slopes(input, lower, upper, generator))
 
 
 @pointwise(method=False, operands=1, dtypes=REAL)

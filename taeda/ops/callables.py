@@ -9,7 +9,7 @@ from .table import composite
 
 _core.install("index", index)
 _core.install("const_data_ptr", Tensor.data_ptr)
-_core.install("__rdiv__", lambda self, other: Tensor.reciprocal(self) * other)  # Python 2's name of __rtruediv__
+_core.install("__rdiv__", lambda self, other: self.reciprocal() * other)  # Python 2's name of __rtruediv__
 _core.install("is_distributed", lambda self: False)
 _core.install("name", property(lambda self: None, doc="None: leaves have no names."))
 

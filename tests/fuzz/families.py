@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +99,8 @@ def module_of(function: Callable) -> str | None:
     """The module inside the package that defines ``function``, None for one of another package."""
     if getattr(function, "__name__", "") in ITEMS:
         return "items"
+    if isinstance(function, types.MethodDescriptorType):  # of the core's classes, it does not say where it is from
+        return "_core.tensor" if issubclass(function.__objclass__, taeda.Tensor) else None
     module = getattr(function, "__module__", None) or ""
     return module.removeprefix("taeda.") if module.startswith("taeda.") else None
 

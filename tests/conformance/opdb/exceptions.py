@@ -29,13 +29,15 @@ MEANT: dict[str, dict[str, str]] = {
         "value": "computed in float32 for half precision, where PyTorch overflows to NaN",
         "gradient": "the same",
     },
+    "linalg.eig": {
+        "gradient": "one sample of near eigenvalues, on some processors: float32's rounding over the square of their distance"
+    },
 }
 
 _LAST_BITS = "half precision, two elements of one sample: sums rounded in another order"
 
 #: The same for differences that only the sweep over all samples shows.
 RARE: dict[str, dict[str, str]] = {
-    "linalg.eig": {"gradient": "one sample of near eigenvalues: float32's rounding over the square of their distance"},
     "cov": dict.fromkeys(
         ("value", "gradient", "second"),
         "with a correction of 2 the divisor is a difference of equal numbers: the last bits of sums of float32 weights",
