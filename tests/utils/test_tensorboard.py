@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 import taeda
+
+pytest.importorskip("tensorboard")
+
 from taeda.utils.tensorboard import SummaryWriter
 
 torch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.utils.tensorboard")
 loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
+
 
 PLAIN = np.random.default_rng(0).normal(size=200).astype("float32")
 PIXELS = np.random.default_rng(1).random((5, 3, 4, 6)).astype("float32")
