@@ -200,6 +200,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
     cdef list stack = _thread_modes.stack, handed = getattr(_thread_modes, "handed", [])
     cdef list before = list(stack)
     cdef bint planned = is_planning()
+    cdef int kind
     cdef PyObject* bound[MAXARGS]
     cdef PyObject* out = NULL
     cdef tuple names = tuple(kwargs), values = args + tuple(kwargs.values())
@@ -210,13 +211,21 @@ def pass_through(mode, function, tuple args, dict kwargs):
         _thread_modes.handed = handed + [mode]
         if stack:
             return function(*args, **kwargs)
+        kind = unusual(PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
+        if kind == META_DEVICE and not planned:
+            update_modes()
+            return hand_over(function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, "make_on_meta")
         stack[:] = reversed(_thread_modes.handed)
         _thread_modes.handed = []
         MODES[0] = <PyObject*>stack
+        if kind == ON_META:
+            result = check_plan(function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names)
+            if result is not NotImplemented:
+                return result
+            swap_planning(True)
         if type(function) is not Op:
             return function.unwatched(args, kwargs)
         packed = bind(<Op>function, PySequence_Fast_ITEMS(values), len(args), <PyObject*>names, bound, &out)
-        swap_planning(planned or unusual(PySequence_Fast_ITEMS(values), len(values), NULL) == ON_META)
         return run(<Op>function, bound, <object>out if out != NULL else None)
     finally:
         swap_planning(planned)

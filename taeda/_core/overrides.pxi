@@ -129,18 +129,23 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
     return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
 
 
-cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """The call with tensors on device meta: planned, and not run. NotImplemented to the one who plans."""
+cdef object check_plan(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """Raise for a call that cannot be planned. NotImplemented where it can be; else its result."""
     if (<dict>(<Op>function).traits if type(function) is Op else vars(function)).get("meta") == "values":
         raise NotImplementedError(f"{function.name}(): depends on values, and tensors on device meta have none; make "
                                   "them on the CPU")
+    return NotImplemented if is_planning() else hand_over(function, args, n, kwnames, "check_meta")
+
+
+cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call with tensors on device meta: planned, and not run. NotImplemented to the one who plans."""
+    result = check_plan(function, args, n, kwnames)
+    if result is not NotImplemented:
+        return result
     if is_planning():
         if type(function) is Op and any_conjugate_view(args, n, 2):
             return call_conjugated(<Op>function, args, n, kwnames)
         return NotImplemented
-    result = hand_over(function, args, n, kwnames, "check_meta")
-    if result is not NotImplemented:
-        return result
     swap_planning(True)
     try:
         return PyObject_Vectorcall(function, args, n, kwnames)

@@ -235,7 +235,7 @@ def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout
     return HELPERS["tensor"](data, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
 
 
-@composite(meta="form")
+@composite(meta="shape")
 def is_same_size(input, other):
     """Whether the sizes are equal."""
     return input.shape == other.shape

@@ -78,13 +78,19 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
         if kwargs.get("device") is not None and not is_meta(kwargs["device"]):
             like = _core.empty_strided(args[0].shape, args[0].stride(), args[0].dtype)
             return function(like, *args[1:], **kwargs)
+    if role == "shape" and not args[0].is_meta:  # it asks the others for their sizes alone
+        return function(args[0], *(_of_size(x) if isinstance(x, Tensor) else x for x in args[1:]), **kwargs)
+    if name in ("to", "type_as") and not args[0].is_meta:
+        like = next(_tensors([*args[1:], *kwargs.values()]))
+        return args[0].to(dtype=like.dtype, device=_META)
+    if _writes(function, name) and not args[0].is_meta:
+        error = NotImplementedError if name == "copy_" else RuntimeError
+        raise error(f"{name}(): Cannot copy out of meta tensor; no data! The tensor to write to is on {args[0].device}")
     other = _elsewhere([*args, *kwargs.values()])
     if other is None or "mixed" in role:
         return NotImplemented
     if name == "copy_":
-        if args[0].is_meta:
-            return NotImplemented
-        raise NotImplementedError("copy_(): Cannot copy out of meta tensor; no data!")
+        return NotImplemented
     raise RuntimeError(
         f"{name}(): Expected all tensors to be on the same device, but found at least two devices, meta and "
         f"{other.device}!"
@@ -105,6 +111,16 @@ HELPERS.update(make_on_meta=make_on_meta, check_meta=check_meta, is_meta=is_meta
 
 def _name(function: Any) -> str:
     return getattr(function, "name", None) or getattr(function, "__name__", str(function))
+
+
+def _of_size(t: Tensor) -> Tensor:
+    """A tensor on the CPU that has the sizes of ``t``, over one element."""
+    return _core.strided_view(_core.empty((1,), t.dtype), t.shape, (0,) * t.dim())
+
+
+def _writes(function: Any, name: str) -> bool:
+    """Whether ``function`` writes to its first argument."""
+    return bool(getattr(function, "writes", False)) or (name.endswith("_") and not name.endswith("__"))
 
 
 def _names_meta(x: Any) -> bool:

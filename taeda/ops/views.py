@@ -98,7 +98,7 @@ def expand(input, size, *, implicit=False):
 expand.vjp(input=lambda g, input_shape: sum_to(g, input_shape))
 
 
-@composite()
+@composite(meta="shape")
 def expand_as(input, other):
     """``input`` expanded to the sizes of ``other``."""
     return expand(input, other.shape)
@@ -193,13 +193,13 @@ def reshape(input, shape):
 reshape.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 
-@composite()
+@composite(meta="shape")
 def view_as(input, other):
     """A view with the sizes of ``other``."""
     return view_(input, other.shape)
 
 
-@composite()
+@composite(meta="shape")
 def reshape_as(input, other):
     """:func:`reshape` to the sizes of ``other``."""
     return reshape(input, other.shape)

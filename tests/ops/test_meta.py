@@ -248,3 +248,39 @@ def test_transformations_plan_too():
     ]
     assert [tuple(t.shape) for t in made] == [(3, 4), (3, 4), (4, 3, 4), (4, 3, 4), (3, 4), (3, 4, 3, 4)]
     assert all(t.is_meta for t in made)
+
+
+def test_tensors_with_values_are_not_written_from_meta():
+    number, row, place = taeda.tensor(1.0), taeda.ones(3), taeda.zeros(1, dtype=taeda.int64, device="meta")
+    calls = {
+        "copy_": lambda: number.copy_(_empty(())),
+        "add_": lambda: number.add_(_empty(())),
+        "index_put_": lambda: row.index_put_((place,), taeda.zeros(1)),
+        "setitem": lambda: row.__setitem__(place, 5.0),
+        "fill_": lambda: row.fill_(_empty(())),
+    }
+    for name, call in calls.items():
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            pytest.fail(f"{name} gave {call()}")
+    assert number.item() == 1 and row.tolist() == [1, 1, 1]
+
+
+def test_sizes_and_devices_are_taken_from_meta():
+    like = _empty(2, 3, dtype=taeda.float64)
+    assert not taeda.ones(3).expand_as(like).is_meta and not taeda.ones(6).view_as(like).is_meta
+    assert taeda.ones(6).reshape_as(like).sum().item() == 6
+    for made in (taeda.ones(3).to(like), taeda.ones(3).type_as(like)):
+        assert made.is_meta and made.dtype is taeda.float64 and made.shape == (3,)
+
+
+@pytest.mark.parametrize("watch", ["flops", "profile"])
+def test_what_only_watches_lets_nothing_through(watch):
+    from taeda.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) if watch == "flops" else taeda.profiler.profile():
+        with pytest.raises(NotImplementedError):
+            taeda.nonzero(_empty(2, 3))
+        with pytest.raises(RuntimeError):
+            _empty(2, 3) + taeda.ones(2, 3)
+        assert _F.pdist(_empty(4, 2)).shape == (6,) and (_empty(2, 3) @ _empty(3, 2)).is_meta
+    assert taeda.ones(3).sum().item() == 3
