@@ -182,8 +182,8 @@ except ImportError as error:
 #: How often each file of the core names the place of a tensor in memory (``.raw``): to compare or move places, or for a tensor
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
-    "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6, "shared.pyx": 1,
-    "tensor.pxd": 2, "tensor.pxi": 2, "views.pxi": 5,
+    "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6, "plan.pyx": 18,
+    "shared.pyx": 1, "tensor.pxd": 2, "tensor.pxi": 2, "views.pxi": 5,
 }  # fmt: skip
 
 
@@ -197,6 +197,25 @@ def test_the_guards_errors_are_not_swallowed():
         for function in re.split(r"^(?=cdef |def )", path.read_text(), flags=re.MULTILINE):
             head = function.partition(":\n")[0]
             assert "noexcept" not in head or not re.search(r"\b(address_of|stored_at)\(", function), (path.name, head)
+
+
+#: A call of a kernel: of a variable, or of a number that is one.
+CALL = re.compile(
+    r"(?:\b\w*(?:fn|kernel|\]|KERNEL)|kernel_t>[\w.\[\] +]+\))\((?:ptr|pointers|at|own|p|L\.ptr)\b, (?!n|int)[^)]*, "
+)
+#: What runs kernels itself: the launch, and the fill of memory with random numbers, a block of which is made by several.
+LAUNCHING = {"pool.pxd", "pool.pyx", "random.pyx", "attention.pyx"}
+
+
+def test_kernels_are_run_by_the_launch_alone():
+    """``pool.launch`` is the one way to a kernel: what it does not see a plan does not repeat."""
+    assert any(CALL.search(path.read_text()) for path in _core_files() if path.name == "pool.pyx")
+    for path in _core_files():
+        for function in re.split(r"^(?=cdef |def )", path.read_text(), flags=re.MULTILINE):
+            piece = "int64_t begin, int64_t end)" in function.partition(":\n")[0]
+            if path.name not in LAUNCHING and not piece:
+                assert not CALL.search(function), (path.name, CALL.search(function))
+            assert "parallel_for(" not in function or path.name in ("pool.pxd", "pool.pyx", "random.pyx"), path.name
 
 
 # ---- kernels belong to ops ----------------------------------------------------------------------------------------------

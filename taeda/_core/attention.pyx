@@ -8,7 +8,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from . cimport atomics
 from .gemm cimport cast, grain_of, run, tiles
-from .memory cimport is_planning
+from .memory cimport only_plans
+from .pool cimport launch as launch_kernel
 from .pool cimport kernel_t
 from .random cimport BERNOULLI, Generator, enter, fill_memory, leave, which
 from .tensor cimport (
@@ -133,6 +134,7 @@ cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor
     memset(arg + 23, 0, 5 * sizeof(int64_t))
     if states is not None:
         factor = 1.0 / chance
+        only_plans(b"the position of the random numbers is read")
         arg[23] = (<int32_t*>address_of(states))[states.count - 1]
         memcpy(arg + 24, &chance, sizeof(double))
         memcpy(arg + 25, &factor, sizeof(double))
@@ -160,7 +162,7 @@ cdef Tensor draw(Tensor q, Tensor k):
 
         address = random.checkpoints()
         _checkpoints = <kernel_t>address
-    if is_planning():
+    if only_plans(b"numbers are drawn"):
         return states
     enter(g)
     arg[0] = g.position
@@ -201,7 +203,7 @@ cdef int launch(kernel_t fn, char** ptr, int pointers, int64_t* arg, int args, i
     cdef Tensor memory
     cdef int64_t each = <int64_t>(work / tasks)
     if slot == 0:
-        run(fn, ptr, arg, tasks, max(PIECE // max(each, <int64_t>1), <int64_t>1), work)
+        run(fn, ptr, pointers, arg, args, tasks, max(PIECE // max(each, <int64_t>1), <int64_t>1), work)
         return 0
     memory = make_slots(&s, slot, tasks)
     run_in_slots(&s, fn, ptr, pointers, arg, args, tasks, work)

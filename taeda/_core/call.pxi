@@ -363,6 +363,7 @@ cdef class Op:
         self.strict_bool = bool((traits or {}).get("strict_bool", False))
         self.tensor_mask = sum([1 << params.index(p) for p in (traits or {}).get("tensors", ())])
         self.variants = {}
+        self.plans = {} if traits and "planned" in traits else None
         self.traits = traits if traits is not None else {}
         self.kinds = sum([1 << k for k in self.traits.get("dtypes", (0, 1, 2, 3))])
         if "float8" in self.traits:
@@ -443,9 +444,22 @@ cdef class Op:
         self.table_used = 0
         self.table_size = 0
 
+    @property
+    def kept_plans(self):
+        """The op's plans, by the forms of arguments: each a Plan, why there is none, or 1 for a form met once."""
+        return self.plans
+
     def run_body(self, *args):
         """The body on complete positional arguments, outside the graph."""
         return self.body(*args)
+
+    def keep_plans(self, bint keep):
+        """Whether the op keeps plans from now on; those that it has go."""
+        self.plans = {} if keep else None
+
+    def run_bound(self, *args):
+        """The body on all arguments, in order."""
+        return call_body(self, PySequence_Fast_ITEMS(args))
 
 
 cdef object op_call(object self, PyObject** args, size_t nargsf, PyObject* kwnames):
@@ -556,9 +570,41 @@ cdef int raise_missing(Op op, Py_ssize_t i) except -1:
     raise TypeError(f"{op.name}() missing required argument '{op.params[i]}' (position {i + 1})")
 
 
+cdef planner_t PLANNER = NULL
+
+
+cdef void set_planner(planner_t planner) noexcept:
+    global PLANNER
+    PLANNER = planner
+
+
 cdef object call_body(Op op, PyObject** bound):
     return PyObject_Vectorcall(op.body, bound, op.npositional, <PyObject*>op.keywords if op.keywords is not None
                                else NULL)
+
+
+cdef inline object compute(Op op, PyObject** bound):
+    """The body, or its plan for arguments of these forms."""
+    if op.plans is None or MODES[0] != NULL or is_planning() or (not NO_GRAD[0] and not op.ndiff
+                                                                 and any_to_differentiate(op, bound)):
+        return call_body(op, bound)
+    return PLANNER(op, bound)
+
+
+cdef bint any_to_differentiate(Op op, PyObject** bound) except -1:
+    """Whether a tensor among the arguments requires grad: the body of an op without a derivative then is its
+    decomposition."""
+    cdef int i
+    for i in range(op.nparams):
+        x = <object>bound[i]
+        if isinstance(x, Tensor):
+            if wants_grad(<Tensor>x):
+                return True
+        elif type(x) is list or type(x) is tuple:
+            for item in x:
+                if isinstance(item, Tensor) and wants_grad(<Tensor>item):
+                    return True
+    return False
 
 
 cdef object run(Op op, PyObject** bound, object out):
@@ -614,11 +660,11 @@ cdef object run(Op op, PyObject** bound, object out):
         if record:
             previous = swap_no_grad(1)
             try:
-                result = call_body(op, inner)
+                result = compute(op, inner)
             finally:
                 swap_no_grad(previous)
         else:
-            result = call_body(op, inner)
+            result = compute(op, inner)
         if op.kind == MUTATES:
             result = <object>inner[0]
             if op.inplace:
@@ -671,12 +717,20 @@ cdef int raise_not_tensor(Op op, PyObject** bound, int i) except -1:
 
 # ---- launching -------------------------------------------------------------------------------------------------------
 
+cdef inline char* operand(Tensor t) except? NULL:
+    """The address of an operand. A tensor with memory that is met while planning is kept for the plan."""
+    if planners and t.device_type == 0:
+        note_held(t.storage, t.storage.data, t.storage.capacity)
+    return address_of(t)
+
+
 def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t grain):
     """Run the kernel at ``address`` over ``[0, total)``, in pieces of ``grain`` on the thread pool.
 
     Args:
         address: a compiled kernel.
-        tensors: tensors or integer addresses, outputs first.
+        tensors: what the kernel is given, outputs first: tensors, ``(tensor, bytes after its first element)``,
+            tables as bytes objects, addresses of kernels, or 0.
         args: ints, and floats, which travel as the bits of a double.
         total: size of the parallel dimension.
         grain: pieces are multiples of this; no threads where ``total <= grain``.
@@ -691,7 +745,12 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
     for i in range(n):
         x = <object>PyTuple_GET_ITEM(tensors, i)
         if isinstance(x, Tensor):
-            pointers[i] = address_of(<Tensor>x)
+            pointers[i] = operand(<Tensor>x)
+        elif type(x) is tuple:
+            pointers[i] = operand((<tuple>x)[0]) + <int64_t>(<tuple>x)[1]
+        elif type(x) is bytes:
+            pointers[i] = PyBytes_AS_STRING(x)
+            note_held(x, pointers[i], len(<bytes>x))
         else:
             pointers[i] = <char*><size_t>x
     for i in range(m):
@@ -701,7 +760,7 @@ def launch(size_t address, tuple tensors, tuple args, int64_t total, int64_t gra
             memcpy(&values[i], &real, 8)
         else:
             values[i] = x
-    launch_range(<kernel_t>address, pointers, values, total, grain, False)
+    run_kernel(<kernel_t>address, pointers, <int>n, values, <int>m, total, grain, False)
 
 
 def bump(Tensor t):
@@ -751,21 +810,14 @@ def zero(Tensor t):
 
 
 cdef int zero_bytes(char* to, int64_t nbytes) except -1:
-    cdef char* ptr[1]
-    if is_planning():
-        return 0
-    if nbytes < 4 * ZERO_PIECE:
-        memset(to, 0, nbytes)
-    else:
-        ptr[0] = to
-        launch_range(zero_piece, ptr, NULL, nbytes, ZERO_PIECE, False)
+    run_kernel(zero_piece, &to, 1, NULL, 0, nbytes, ZERO_PIECE, nbytes < 4 * ZERO_PIECE)
     return 0
 
 
 cdef Tensor zero_scalar(int code):
     cdef int64_t none = 0
     cdef Tensor t = empty_tensor(code, 0, &none)
-    memset(address_of(t), 0, ITEMSIZE[code])
+    zero_bytes(address_of(t), ITEMSIZE[code])
     return t
 
 

@@ -17,8 +17,9 @@ from .gemm cimport (
     Blocks, Matrix, Product, blocks, cast, compute_code, grain_of, multiply, pack_left, packed_size, run, short_engine,
     tiles as tile_kernel,
 )
-from .memory cimport is_planning, allocate, release
-from .pool cimport kernel_t
+from .memory cimport release_scratch, take_scratch
+from .pool cimport kernel_t, launch as launch_kernel
+from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     BF16, BOOL, F32, F64, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, U8, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, empty_tensor,
@@ -248,10 +249,16 @@ cdef int fill(Tensor out, Tensor bias) except -1:
     return 0
 
 
+cdef void zero(Tensor t) except *:
+    """Zeros in all of a contiguous tensor."""
+    cdef char* to = address_of(t)
+    launch_kernel(zero_lines, &to, 1, NULL, 0, t.count * ITEMSIZE[t.code], 1 << 18, False)
+
+
 cdef Tensor zeros(int code):
     cdef int64_t none = 0
     cdef Tensor t = empty_tensor(code, 0, &none)
-    memset(address_of(t), 0, ITEMSIZE[code])
+    zero(t)
     return t
 
 
@@ -524,8 +531,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     if x.count == 0 or y.count == 0 or g.taps == 0:
         sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, c * g.taps, m
         out = empty_tensor(p.images, 4, sizes)
-        if not is_planning():
-            memset(address_of(out), 0, out.count * ITEMSIZE[out.code])
+        zero(out)
         return transposed_back(out)
     if whole_kernel(&g, c, m):
         return whole_weights(x, y, groups)

@@ -92,14 +92,27 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
         at += counts[phase] * unit
     for tap in range(g.taps):
         place[3 * tap] = to.begin[place[3 * tap]]
+    note_filled(place, CONSTANT)
     to.group = unit * g.taps
     arg[0], arg[1], arg[2], arg[3], arg[4] = m, c, w_m * from_item, w_c * from_item, g.taps
     arg[5] = round_to
     arg[6], arg[7], arg[8], arg[9], arg[10] = w_g * from_item, to.group, planar, half, odd
     ptr[0], ptr[1], ptr[2] = address_of(packed), w, address_of(places)
-    run(find_windows(_window_weights, code, "window_weights"), ptr, arg,
+    run(find_windows(_window_weights, code, "window_weights"), ptr, 3, arg, 11,
         groups * ceil_div(m, b.panel) * ceil_div(c, b.panel), 1, packed.count)
     return packed
+
+
+cdef void turn_groups(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """:func:`turn_weights` of groups [begin, end)."""
+    cdef int64_t i
+    for i in range(begin, end):
+        if arg[0] == 4:
+            turn_weights(<int32_t*>ptr[0] + i * arg[1], <const int32_t*>ptr[1] + i * arg[2], arg[3], arg[4], arg + 5,
+                         arg + 8, arg + 11, arg + 14)
+        else:
+            turn_weights(<int64_t*>ptr[0] + i * arg[1], <const int64_t*>ptr[1] + i * arg[2], arg[3], arg[4], arg + 5,
+                         arg + 8, arg + 11, arg + 14)
 
 
 cdef class Weights:
@@ -135,20 +148,17 @@ cdef class Weights:
             return self
         cdef Tensor w = self.given, transposed
         cdef int64_t sizes[4]
-        cdef int64_t i, size = w.count // self.groups, kept
+        cdef int64_t size = w.count // self.groups, kept
+        cdef int64_t arg[17]
+        cdef char* ptr[2]
         sizes[0], sizes[1], sizes[2], sizes[3] = self.groups, self.outputs, self.inputs, phase.g.taps
         transposed = empty_tensor(w.code, 4, sizes)
         kept = transposed.count // self.groups
-        with nogil:
-            for i in range(0 if is_planning() else self.groups):
-                if ITEMSIZE[w.code] == 4:
-                    turn_weights(<int32_t*>address_of(transposed) + i * kept, <int32_t*>address_of(w) + i * size,
-                                 w.sizes[1], w.sizes[2],
-                                 self.whole.k, phase.first, phase.every, phase.g.k)
-                else:
-                    turn_weights(<int64_t*>address_of(transposed) + i * kept, <int64_t*>address_of(w) + i * size,
-                                 w.sizes[1], w.sizes[2],
-                                 self.whole.k, phase.first, phase.every, phase.g.k)
+        ptr[0], ptr[1] = address_of(transposed), address_of(w)
+        arg[:] = [ITEMSIZE[w.code], kept, size, w.sizes[1], w.sizes[2], self.whole.k[0], self.whole.k[1],
+                  self.whole.k[2], phase.first[0], phase.first[1], phase.first[2], phase.every[0], phase.every[1],
+                  phase.every[2], phase.g.k[0], phase.g.k[1], phase.g.k[2]]
+        launch_kernel(turn_groups, ptr, 2, arg, 17, self.groups, 1, False)
         return weights_of(transposed, &phase.g, False)
 
 

@@ -26,6 +26,11 @@ cdef inline bint flips(Tensor target, Tensor source) noexcept:
     return is_conjugate_view(target) if complex_source else is_conjugate_view(source)
 
 
+cdef enum:
+    SMALL_COPY = 262144   # bytes below which a thread copies alone
+    COPY_PIECE = 1 << 18
+
+
 cdef int copy_into(Tensor target, Tensor source) except -1:
     """Copy and convert ``source`` into ``target``, broadcasting."""
     cdef PyObject* inputs[1]
@@ -39,10 +44,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     if target.code == source.code and target.contiguous and source.contiguous and same_sizes(target, source) \
             and not flips(target, source):
         if to != origin:
-            if target.count * ITEMSIZE[target.code] < 262144:
-                memmove(to, origin, target.count * ITEMSIZE[target.code])
-            else:
-                parallel_copy(to, origin, target.count * ITEMSIZE[target.code])
+            copy_block(to, origin, target.count * ITEMSIZE[target.code])
         return 0
     if target.contiguous and is_one_zero(source) and not flips(target, source):
         zero_bytes(to, target.count * ITEMSIZE[target.code])
@@ -138,15 +140,11 @@ cdef int cast_into(Op op, Tensor source, int compute, Tensor target) except -1:
         grain = STREAM_GRAIN
     L.kernel = lookup(op, 0, compute, 1, 2, 1, codes, outcodes, classes)
     L.arg[0] = L.sizes[L.nd - 1]
-    L.arg[1] = L.sizes[L.nd - 2] if L.nd > 1 else 1
     for k in range(2):
         L.arg[2 + 2 * k] = L.strides[k][L.nd - 1]
         L.arg[3 + 2 * k] = L.strides[k][L.nd - 2] if L.nd > 1 else 0
     L.narg = 6
-    if target.count < PARALLEL_ELEMENTS and L.nd <= 2:
-        L.kernel(L.ptr, L.arg, 0, L.arg[1])
-    else:
-        launch_range(run_piece, <char**>&L, NULL, target.count, grain, target.count < PARALLEL_ELEMENTS)
+    run_elements(&L, target.count, grain)
     return 0
 
 
@@ -154,28 +152,20 @@ cdef void copy_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
     memmove(ptr[0] + begin, ptr[1] + begin, end - begin)
 
 
-cdef int parallel_copy(char* target, char* source, int64_t nbytes) except -1:
-    cdef char* p[2]
-    cdef int64_t lines = 0
-    cdef kernel_t stream = NULL
-    p[0] = target
-    p[1] = source
-    if is_planning():
+cdef int copy_block(char* target, char* source, int64_t nbytes) except -1:
+    """Copy memory; the two may overlap."""
+    cdef char** p = [target, source]
+    cdef int64_t lines = nbytes // 64
+    cdef bint small = nbytes < SMALL_COPY or (target < source + nbytes and source < target + nbytes)
+    if small or 2 * nbytes < STREAM_BYTES or <size_t>target % 64:
+        run_kernel(copy_piece, p, 2, NULL, 0, nbytes, COPY_PIECE, small)
         return 0
-    if target < source + nbytes and source < target + nbytes:
-        memmove(target, source, nbytes)
-        return 0
-    if 2 * nbytes >= STREAM_BYTES and <size_t>target % 64 == 0:
-        from ..kernels import copy
+    from ..kernels import copy
 
-        stream = <kernel_t><size_t>copy.copy_lines()
-        lines = nbytes // 64
-    with nogil:
-        if lines:
-            parallel_for(stream, p, NULL, lines, 4096)
-            memmove(target + 64 * lines, source + 64 * lines, nbytes - 64 * lines)
-        else:
-            parallel_for(copy_piece, p, NULL, nbytes, 1 << 18)
+    run_kernel(<kernel_t><size_t>copy.copy_lines(), p, 2, NULL, 0, lines, 4096, False)
+    p[0] += 64 * lines
+    p[1] += 64 * lines
+    run_kernel(copy_piece, p, 2, NULL, 0, nbytes - 64 * lines, COPY_PIECE, True)
     return 0
 
 

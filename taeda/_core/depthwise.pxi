@@ -154,7 +154,7 @@ cdef int depthwise_rows(Taps* t, Taps* odd, Tensor x, char* w, int64_t w_g, int6
     arg[44] = max(ceil_div(v.blocks, max(band, <int64_t>1)), <int64_t>1)
     tasks = planes * arg[44]
     ptr[0], ptr[1], ptr[2], ptr[3] = out, address_of(x), w, w if bias is None else address_of(bias)
-    run(find_depthwise(x.code, &v, False), ptr, arg, tasks, grain_of(work, tasks), work)
+    run(find_depthwise(x.code, &v, False), ptr, 4, arg, DEPTHWISE_ARGS, tasks, grain_of(work, tasks), work)
     return 0
 
 
@@ -237,7 +237,7 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     arg[50], arg[51] = grain, room
     memory = working(room * pieces)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(memory)
-    run(find_depthwise(x.code, &v, True), ptr, arg, tasks, grain, work)
+    run(find_depthwise(x.code, &v, True), ptr, 4, arg, DEPTHWISE_WEIGHT_ARGS, tasks, grain, work)
     return out
 
 
@@ -318,7 +318,8 @@ cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out
     tasks = images * ceil_div(g.o[1], arg[20])
     ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(out), address_of(x), address_of(w), address_of(w) if bias is None
                                       else address_of(bias))
-    run(find_last(_depthwise_last[x.code], x.code, c, "depthwise_last"), ptr, arg, tasks, grain_of(work, tasks), work)
+    run(find_last(_depthwise_last[x.code], x.code, c, "depthwise_last"), ptr, 4, arg, LAST_ARGS, tasks,
+        grain_of(work, tasks), work)
     return 0
 
 
@@ -337,7 +338,7 @@ cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
     tasks = parts * ceil_div(channels, last_lanes(out.code))
-    run(find_last(_depthwise_last_weight[x.code], x.code, c, "depthwise_last_weight"), ptr, arg, tasks,
+    run(find_last(_depthwise_last_weight[x.code], x.code, c, "depthwise_last_weight"), ptr, 3, arg, LAST_ARGS, tasks,
         grain_of(work, tasks), work)
     sizes[1], sizes[2], sizes[3] = channels, c, g.taps
     strides[0], strides[1], strides[2], strides[3] = g.taps * c * channels, 1, channels, c * channels

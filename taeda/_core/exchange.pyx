@@ -21,6 +21,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy
 
 from .memory cimport Storage, foreign_storage, new_storage
+from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BF16, BOOL, C32, C64, C128, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
     NOTHING, Tensor, address_of, elements_of, is_conjugate_view,
@@ -345,6 +346,7 @@ cdef Tensor from_sequence(object data, int code):
         check_empty(data, 0, nd, sizes)
     else:
         fill(data, 0, nd, sizes, code, address_of(t))
+        note_filled(address_of(t), NUMBERS)
     return t
 
 

@@ -6,8 +6,8 @@ The Python-visible functions take tensors of any strides and give new ones; they
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from .memory cimport allocate, release
-from .pool cimport kernel_t, launch_range
+from .memory cimport release_scratch, take_scratch
+from .pool cimport kernel_t, launch
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
@@ -117,7 +117,7 @@ cdef int pack_left(int code, char* to, char* a, int64_t m, int64_t k, int64_t a_
         fn = find(_pack_a, code, "pack_a")
     ptr[0], ptr[1] = to, a
     arg[0], arg[1], arg[2], arg[3] = m, k, a_m, a_k
-    run(fn, ptr, arg, ceil_div(m, ROWS * _group), ceil_div(65536, k * ROWS * _group), <double>m * k)
+    run(fn, ptr, 2, arg, 4, ceil_div(m, ROWS * _group), ceil_div(65536, k * ROWS * _group), <double>m * k)
     return 0
 
 
@@ -125,8 +125,9 @@ cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
     return (a + b - 1) // b
 
 
-cdef void run(kernel_t fn, char** ptr, int64_t* arg, int64_t total, int64_t grain, double work) noexcept:
-    launch_range(fn, ptr, arg, total, grain, work < FREE_GIL)
+cdef void run(kernel_t fn, char** ptr, int nptr, int64_t* arg, int narg, int64_t total, int64_t grain,
+              double work) noexcept:
+    launch(fn, ptr, nptr, arg, narg, total, grain, work < FREE_GIL)
 
 
 cdef int multiply(Product* p) except -1:
@@ -172,21 +173,30 @@ cdef void swap(Product* p) noexcept:
     p.m, p.n = p.n, p.m
 
 
-cdef int empty_product(Product* p) except -1:
-    """A sum over nothing: zero, or D."""
-    cdef int64_t i, j, row, column, item = ITEMSIZE[p.code]
+cdef void sum_nothing(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """Rows [begin, end) of all of C: zeros, or D."""
+    cdef int64_t at, row, i, j, column, n = arg[2], item = arg[3]
     cdef char* c
     cdef char* d
-    for i in range(p.n0):
-        for j in range(p.n1):
-            c = p.c.ptr + i * p.c.outer + j * p.c.inner
-            d = p.d.ptr + i * p.d.outer + j * p.d.inner
-            for row in range(p.m):
-                if p.init == 0:
-                    memset(c + row * p.c.rows, 0, p.n * item)
-                    continue
-                for column in range(p.n):
-                    memcpy(c + row * p.c.rows + column * item, d + row * p.d.rows + column * p.d.columns, item)
+    for at in range(begin, end):
+        row, i, j = at % arg[0], at // arg[0] // arg[1], at // arg[0] % arg[1]
+        c = ptr[0] + i * arg[5] + j * arg[6] + row * arg[7]
+        if arg[4] == 0:
+            memset(c, 0, n * item)
+            continue
+        d = ptr[1] + i * arg[8] + j * arg[9] + row * arg[10]
+        for column in range(n):
+            memcpy(c + column * item, d + column * arg[11], item)
+
+
+cdef int empty_product(Product* p) except -1:
+    """A sum over nothing: zero, or D."""
+    cdef char** ptr = [p.c.ptr, p.c.ptr]
+    cdef int64_t* arg = [p.m, p.n1, p.n, ITEMSIZE[p.code], p.init != 0, p.c.outer, p.c.inner, p.c.rows, p.d.outer,
+                         p.d.inner, p.d.rows, p.d.columns]
+    if p.init:
+        ptr[1] = p.d.ptr
+    launch(sum_nothing, ptr, 2, arg, 12, p.m * p.n0 * p.n1 if p.n else 0, 1, True)
     return 0
 
 
@@ -210,7 +220,8 @@ cdef int along_memory(Product* p, bint turned) except -1:
     ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
     arg[:] = [few, many, p.k, p.a.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, p.d.columns, p.init != 0, block,
               p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    run(fn, ptr, arg, tasks * p.n0 * p.n1, grain_of(work * max(READ // few, <int64_t>1), tasks * p.n0 * p.n1), work)
+    tasks *= p.n0 * p.n1
+    run(fn, ptr, 4, arg, DOT_ARGS, tasks, grain_of(work * max(READ // few, <int64_t>1), tasks), work)
     return 0
 
 
@@ -242,7 +253,7 @@ cdef int few_rows(Product* p) except -1:
     ptr[0], ptr[1], ptr[2], ptr[3] = p.c.ptr, p.a.ptr, p.b.ptr, p.d.ptr
     arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.c.rows, p.d.rows, p.d.columns, p.init != 0, columns,
               p.n1, p.a.outer, p.a.inner, p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    run(fn, ptr, arg, tasks, grain_of(work * max(READ // p.m, <int64_t>1), tasks), work)
+    run(fn, ptr, 4, arg, DOT_ARGS, tasks, grain_of(work * max(READ // p.m, <int64_t>1), tasks), work)
     return 0
 
 
@@ -294,7 +305,7 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
     cdef int64_t width = min(max(AHEAD // (depth * panel * item), 1), ceil_div(p.n, panel)) * panel
     cdef int64_t size = width * depth * item, at, start
     cdef Product q
-    cdef char* packed = <char*>allocate(size)
+    cdef char* packed = <char*>take_scratch(size)
     if packed == NULL:
         raise MemoryError(f"matmul: cannot allocate {size} bytes to pack an operand")
     try:
@@ -311,7 +322,7 @@ cdef int packed_first(Product* p, int64_t flags) except -1:
                 pack_right(&q, packed)
                 in_blocks(&q, flags | PACKED)
     finally:
-        release(packed, size)
+        release_scratch(packed, size)
     return 0
 
 
@@ -326,7 +337,7 @@ cdef int pack_right(Product* p, char* to) except -1:
         fn = find(_pack_b, p.code, "pack_b")
     ptr[0], ptr[1] = to, p.b.ptr
     arg[0], arg[1], arg[2], arg[3], arg[4] = p.n, p.k, p.b.columns, p.b.rows, kc
-    run(fn, ptr, arg, panels * ceil_div(p.k, kc), ceil_div(32768, kc * panel), <double>p.k * p.n)
+    run(fn, ptr, 2, arg, 5, panels * ceil_div(p.k, kc), ceil_div(32768, kc * panel), <double>p.k * p.n)
     p.b.ptr, p.b.rows, p.b.columns = to, panels * panel * item, 0
     return 0
 
@@ -377,7 +388,7 @@ cdef int in_blocks(Product* p, int64_t flags) except -1:
     arg[:] = [p.m, p.n, p.k, p.a.rows, p.a.columns, p.b.rows, p.b.columns, p.c.rows, p.c.columns, p.d.rows, init, down,
               across, depth, flags, p.n1, p.a.outer, p.a.inner,
               p.b.outer, p.b.inner, p.c.outer, p.c.inner, p.d.outer, p.d.inner]
-    run(fn, ptr, arg, down * across * batch, grain_of(work, down * across * batch), work)
+    run(fn, ptr, 5, arg, MATMUL_ARGS, down * across * batch, grain_of(work, down * across * batch), work)
     return 0
 
 
@@ -580,15 +591,9 @@ cdef Tensor few_complex_rows(Tensor a, Tensor b):
     memcpy(shape_out, a.sizes, a.nd * 8)
     shape_out[a.nd - 1] = n
     out = empty_tensor(a.code, a.nd, shape_out)
-    if ITEMSIZE[a.code] == 8:
-        take_apart(<float*>address_of(a), <float*>address_of(parts), m * k)
-    else:
-        take_apart(<double*>address_of(a), <double*>address_of(parts), m * k)
+    move_parts(take_apart, address_of(parts), address_of(a), m * k, a.code)
     both = product(parts, real_view(b), None, False)
-    if ITEMSIZE[a.code] == 8:
-        join_parts(<float*>address_of(both), <float*>address_of(out), m * n)
-    else:
-        join_parts(<double*>address_of(both), <double*>address_of(out), m * n)
+    move_parts(join_parts, address_of(out), address_of(both), m * n, a.code)
     return out
 
 
@@ -630,7 +635,7 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     if fn == NULL:
         fn = find(_widen, wide.code, "widen")
     ptr[0], ptr[1], arg[0] = address_of(wide), address_of(b), 2 * n
-    run(fn, ptr, arg, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)), <double>batch * k * n)
+    run(fn, ptr, 2, arg, 1, batch * k, ceil_div(WIDENED, max(n, <int64_t>1)), <double>batch * k * n)
     out = product(real_view(a), wide, None, False)
     # Back to complex: half as many columns; the one column of a vector goes.
     nd = out.nd
@@ -648,19 +653,36 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint turned):
     return out
 
 
-cdef void take_apart(real* a, real* parts, int64_t count) noexcept nogil:
-    """``count`` complex numbers as so many real parts, then so many imaginary ones."""
-    cdef int64_t i
+cdef void take_apart(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """Complex numbers as so many real parts, then so many imaginary ones."""
+    cdef int64_t i, count = arg[0]
     for i in range(count):
-        parts[i], parts[count + i] = a[2 * i], a[2 * i + 1]
+        if arg[1] == 8:
+            (<float*>ptr[0])[i], (<float*>ptr[0])[count + i] = (<float*>ptr[1])[2 * i], (<float*>ptr[1])[2 * i + 1]
+        else:
+            (<double*>ptr[0])[i], (<double*>ptr[0])[count + i] = (<double*>ptr[1])[2 * i], (<double*>ptr[1])[2 * i + 1]
 
 
-cdef void join_parts(real* both, real* out, int64_t count) noexcept nogil:
-    """``x + i y`` of complex ``x`` and ``y``, ``count`` numbers of one, then of the other."""
+cdef inline void join(real* out, real* x, int64_t count) noexcept nogil:
     cdef int64_t i
-    cdef real* y = both + 2 * count
+    cdef real* y = x + 2 * count
     for i in range(count):
-        out[2 * i], out[2 * i + 1] = both[2 * i] - y[2 * i + 1], both[2 * i + 1] + y[2 * i]
+        out[2 * i], out[2 * i + 1] = x[2 * i] - y[2 * i + 1], x[2 * i + 1] + y[2 * i]
+
+
+cdef void join_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """``x + i y`` of complex ``x`` and ``y``, numbers of one, then of the other."""
+    if arg[1] == 8:
+        join(<float*>ptr[0], <float*>ptr[1], arg[0])
+    else:
+        join(<double*>ptr[0], <double*>ptr[1], arg[0])
+
+
+cdef void move_parts(kernel_t fn, char* to, char* source, int64_t count, int code) noexcept:
+    """Run one of the two on ``count`` complex numbers."""
+    cdef char** ptr = [to, source]
+    cdef int64_t* arg = [count, ITEMSIZE[code]]
+    launch(fn, ptr, 2, arg, 2, 1, 1, True)
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -780,7 +802,7 @@ def dot(Tensor a, Tensor b, bint conjugated=False):
     chunks = ceil_div(arg[0], _chunk)
     cdef Tensor out = empty_tensor(inner, 0 if chunks == 1 else 1, &chunks)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(a), address_of(b)
-    run(fn, ptr, arg, chunks, 4, arg[0])
+    run(fn, ptr, 3, arg, 1, chunks, 4, arg[0])
     return out
 
 

@@ -7,7 +7,9 @@ in :mod:`taeda.ops.indexing`; here an indexed tensor has its indexed dimensions 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from .pool cimport kernel_t, launch_range
+from .memory cimport only_plans
+from .pool cimport kernel_t, launch as run_kernel
+from .recorder cimport note_flag
 from .tensor cimport (
     I64,
     ITEMSIZE,
@@ -20,7 +22,7 @@ from .tensor cimport (
     contiguous_tensor,
     copy_into,
     dtype,
-    empty_tensor,
+    elements_of, empty_tensor,
 )
 
 from .tensor import DTYPE_NAMES
@@ -31,6 +33,7 @@ cdef enum:
     PIECE = 1 << 16                      # bytes of work that are worth a piece of their own
     PART_BYTES = 1 << 16                 # of the indexed side that are moved to or from before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
+    ROW_ARGS = 17                        # numbers of the kernels that move rows
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
@@ -58,13 +61,14 @@ cdef kernel_t build(str name, tuple key) except NULL:
     return <kernel_t><size_t>getattr(indexing, name)(*key)
 
 
-cdef int launch(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t unit_bytes) except -1:
+cdef int launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
+                int64_t unit_bytes) except -1:
     """Run a kernel whose units are so many bytes of work each."""
     cdef int64_t grain
     if unit_bytes < 16:
         unit_bytes = 16
     grain = PIECE // unit_bytes if unit_bytes < PIECE else 1
-    launch_range(fn, ptr, arg, total, grain, total <= grain * 2)
+    run_kernel(fn, ptr, nptr, arg, narg, total, grain, total <= grain * 2)
     return 0
 
 
@@ -89,8 +93,9 @@ cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
     cdef char* ptr[2]
     if CHECK[wrap] == NULL:
         CHECK[wrap] = build("check_bounds", (bool(wrap),))
+    note_flag(&bad, 8)
     ptr[0], ptr[1] = <char*>&bad, address_of(index)
-    launch(CHECK[wrap], ptr, &size, index.count, 8)
+    launch(CHECK[wrap], ptr, 2, &size, 1, index.count, 8)
     return bad == 0
 
 
@@ -108,8 +113,8 @@ cdef int raise_out_of_range(list indices, Tensor source, int first) except -1:
         t = <Tensor>indices[k]
         n = source.sizes[first + k]
         for i in range(t.count):
-            if (<int64_t*>address_of(t))[i] < -n or (<int64_t*>address_of(t))[i] >= n:
-                raise IndexError(f"index {(<int64_t*>address_of(t))[i]} is out of bounds for dimension {first + k} "
+            if (<int64_t*>elements_of(t))[i] < -n or (<int64_t*>elements_of(t))[i] >= n:
+                raise IndexError(f"index {(<int64_t*>elements_of(t))[i]} is out of bounds for dimension {first + k} "
                                  f"with size {n}")
     raise IndexError("index out of range")
 
@@ -148,13 +153,14 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
         fn = OFFSETS[n]
     else:
         fn = build("offsets", (n,))
+    note_flag(&bad, 8)
     ptr[0], ptr[1] = address_of(out), <char*>&bad
     for k in range(n):
         t = <Tensor>indices[k]
         ptr[2 + k] = address_of(t)
         arg[2 * k] = source.sizes[first + k]
         arg[2 * k + 1] = source.strides[first + k] * ITEMSIZE[source.code]
-    launch(fn, ptr, arg, out.count, 8 * n)
+    launch(fn, ptr, 2 + n, arg, 2 * n, out.count, 8 * n)
     good[0] = bad == 0
     return out
 
@@ -169,7 +175,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     cdef int nb = index.nd
     cdef int64_t total = index.count, step, bad = 0, p = 1, work, low = 0, extent = 1
     cdef Dims outer, rest, middle
-    cdef int64_t arg[17]
+    cdef int64_t arg[ROW_ARGS]
     cdef char* ptr[4]
     cdef bint good = True
     cdef kernel_t fn
@@ -238,6 +244,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         inner = FILL
     else:
         inner = STRIDED
+    note_flag(&bad, 8)
     ptr[1] = <char*>&bad
     ptr[3] = address_of(index)
     ptr[0], ptr[2] = (address_of(near), address_of(far)) if action == GET else (address_of(far), address_of(near))
@@ -248,11 +255,11 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if fn == NULL:
             fn = ROWS[k][action][inner][how] = build("rows", (item, ACTIONS[action], INNER[inner], HOW[how]))
         if inner == EACH:
-            launch(fn, ptr, arg, p, total * item)
+            launch(fn, ptr, 4, arg, ROW_ARGS, p, total * item)
         elif action == PUT:
             launch_ordered(fn, ptr, arg, p, total, work, low, extent)
         else:
-            launch(fn, ptr, arg, p * total, work)
+            launch(fn, ptr, 4, arg, ROW_ARGS, p * total, work)
         if bad:
             raise_out_of_range(indices, far, first)
     else:
@@ -264,21 +271,15 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     return 0
 
 
-cdef struct Ranges:
-    char* ptr[4]
-    int64_t arg[17]
-    kernel_t fn
-    int64_t units
-    int64_t low       # bytes
-    int64_t width     # of a range
-
-
 cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The rows of the indexed side that lie in ranges [begin, end) of :class:`Ranges`, by all of the index."""
-    cdef Ranges* all = <Ranges*>ptr
-    cdef Ranges some = all[0]
-    some.arg[15], some.arg[16] = all.low + begin * all.width, all.low + end * all.width
-    some.fn(some.ptr, some.arg, 0, some.units)
+    """The rows of the indexed side that lie in ranges [begin, end), by all of the index.
+
+    After the kernel's own numbers come the kernel, its units, the first byte and the bytes of a range.
+    """
+    cdef int64_t own[ROW_ARGS]
+    memcpy(own, arg, sizeof(own))
+    own[15], own[16] = arg[ROW_ARGS + 2] + begin * arg[ROW_ARGS + 3], arg[ROW_ARGS + 2] + end * arg[ROW_ARGS + 3]
+    (<kernel_t>arg[ROW_ARGS])(ptr, own, 0, arg[ROW_ARGS + 1])
 
 
 cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_t units, int64_t work, int64_t low,
@@ -291,16 +292,16 @@ cdef int launch_ordered(kernel_t fn, char** ptr, int64_t* arg, int64_t p, int64_
     processor asks ahead for lines of the other's part.
     """
     cdef int64_t total = arg[0] * work, parts = 8 if work >= 1024 else 4
-    cdef Ranges r
+    cdef int64_t more[ROW_ARGS + 4]
     arg[15], arg[16] = low, low + extent
     cdef bint small = p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128)
     if small or p >= 8 or work < 128:
-        launch_range(fn, ptr, arg, p * units, (PIECE // total + 1 if total < PIECE else 1) * units, small)
+        run_kernel(fn, ptr, 4, arg, ROW_ARGS, p * units, (PIECE // total + 1 if total < PIECE else 1) * units, small)
     else:
-        memcpy(r.ptr, ptr, sizeof(r.ptr))
-        memcpy(r.arg, arg, sizeof(r.arg))
-        r.fn, r.units, r.low, r.width = fn, p * units, low, (extent + parts - 1) // parts
-        launch_range(write_range, <char**>&r, NULL, parts, 1, False)
+        memcpy(more, arg, ROW_ARGS * 8)
+        more[ROW_ARGS], more[ROW_ARGS + 1] = <int64_t>fn, p * units
+        more[ROW_ARGS + 2], more[ROW_ARGS + 3] = low, (extent + parts - 1) // parts
+        run_kernel(write_range, ptr, 4, more, ROW_ARGS + 4, parts, 1, False)
     return 0
 
 
@@ -482,9 +483,10 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         if outer < 8:
             ALONG[what][action][kind][outer] = fn
     ptr[0], ptr[2] = (address_of(near), address_of(far)) if action == GET else (address_of(far), address_of(near))
+    note_flag(&bad, 8)
     ptr[1] = <char*>&bad
     ptr[3] = address_of(at)
-    launch(fn, ptr, arg, units, at.count // units * 16)
+    launch(fn, ptr, 4, arg, 10 + 4 * outer, units, at.count // units * 16)
     return bad == 0
 
 
@@ -534,14 +536,14 @@ cdef Tensor count_true(Tensor mask):
         TOTAL = build("running_total", ())
         COUNT_MASK = build("count_mask", ())
     ptr[0], ptr[1] = address_of(counts), address_of(mask)
-    launch(COUNT_MASK, ptr, &n, blocks, BLOCK)
+    launch(COUNT_MASK, ptr, 2, &n, 1, blocks, BLOCK)
     ptr[0], ptr[1] = address_of(starts), address_of(counts)
-    TOTAL(ptr, &blocks, 0, 1)
+    launch(TOTAL, ptr, 2, &blocks, 1, 1, 1)
     return starts
 
 
 cdef inline int64_t last_of(Tensor starts) except -1:
-    return (<int64_t*>address_of(starts))[starts.count - 1]
+    return (<int64_t*>elements_of(starts))[starts.count - 1]
 
 
 def mask_starts(Tensor mask):
@@ -586,7 +588,7 @@ cdef Tensor positions_of(Tensor mask, Tensor starts=None):
     for d in range(1, nd):
         arg[d] = m.sizes[d]
     arg[nd] = sizes[0]
-    launch(fn, ptr, arg, starts.count - 1, BLOCK * 8)
+    launch(fn, ptr, 3, arg, nd + 1, starts.count - 1, BLOCK * 8)
     return out
 
 
@@ -609,7 +611,7 @@ cdef Tensor select_where(Tensor source, Tensor mask, Tensor starts=None):
         SELECT[k] = build("mask_select", (ITEMSIZE[s.code],))
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(s), address_of(m), address_of(starts)
     if n:
-        launch(SELECT[k], ptr, &m.count, starts.count - 1, BLOCK * 8)
+        launch(SELECT[k], ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
     return out
 
 
@@ -621,12 +623,12 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
     cdef Tensor starts = count_true(m)
     cdef int k = log2_item(ITEMSIZE[t.code])
     cdef char* ptr[4]
-    if last_of(starts) > s.count:
+    if not only_plans(b"elements are counted") and last_of(starts) > s.count:
         return False
     if SCATTER[k] == NULL:
         SCATTER[k] = build("mask_scatter", (ITEMSIZE[t.code],))
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(t), address_of(s), address_of(m), address_of(starts)
-    launch(SCATTER[k], ptr, &m.count, starts.count - 1, BLOCK * 8)
+    launch(SCATTER[k], ptr, 4, &m.count, 1, starts.count - 1, BLOCK * 8)
     if t is not target:
         copy_into(target, t)
     return True

@@ -13,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from .memory cimport is_planning
+from .memory cimport only_plans
 from .pool import get_num_threads
 from .tensor cimport (
     C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype,
@@ -100,7 +100,7 @@ def call(size_t routine, int64_t count, *arguments):
             t = <Tensor?>item[0]
             at[n] = address_of(t)
         n += 1
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         return
     follow_threads()
     cdef routine_t f = <routine_t>routine
@@ -511,7 +511,7 @@ cdef Tensor fresh(Tensor x):
     cdef Tensor made = empty_tensor(x.code, x.nd, x.sizes)
     if not made.count:
         return made
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         return made
     if x.contiguous:
         memcpy(address_of(made), address_of(x), made.count * ITEMSIZE[x.code])
@@ -534,7 +534,7 @@ def small_lu(Tensor x):
     cdef Tensor pivots = empty_tensor(I32, nd - 1, sizes)
     cdef int32_t* p = <int32_t*>address_of(pivots)
     cdef int32_t* codes = <int32_t*>address_of(info)
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:
         if x.code == F32:
@@ -555,7 +555,7 @@ def small_substitution(Tensor LU, Tensor pivots, Tensor B, int form):
     cdef int64_t count = X.count // (n * width) if n * width else 0
     cdef int64_t a_step = n * n if LU.count > n * n else 0, p_step = n if a_step else 0
     cdef int32_t* p = <int32_t*>address_of(pivots)
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:
         if LU.code == F32:
@@ -580,7 +580,7 @@ def small_triangle(Tensor A, Tensor B, bint upper, bint unit):
     cdef int64_t n = A.sizes[A.nd - 1], width = B.sizes[B.nd - 1]
     cdef Tensor X = fresh(B)
     cdef int64_t count = X.count // (n * width) if n * width else 0, a_step = n * n if A.count > n * n else 0
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:
         if A.code == F32:
@@ -606,7 +606,7 @@ def small_cholesky(Tensor x):
     cdef Tensor L = fresh(x)
     cdef Tensor info = empty_tensor(I32, nd - 2, x.sizes)
     cdef int32_t* codes = <int32_t*>address_of(info)
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:
         if x.code == F32:
@@ -639,7 +639,7 @@ def small_qr(Tensor x, bint complete, bint wanted):
         sizes[nd - 2], sizes[nd - 1] = m, width
         Q = empty_tensor(x.code, nd, sizes)
         q = address_of(Q)
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:
         if x.code == F32:
@@ -668,7 +668,7 @@ def determinant(Tensor LU, Tensor pivots):
         count *= LU.sizes[i]
     cdef Tensor out = empty_tensor(LU.code, LU.nd - 2, LU.sizes)
     cdef int32_t* p = <int32_t*>address_of(pivots)
-    if is_planning():
+    if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:
         if LU.code == F32:

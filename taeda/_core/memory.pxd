@@ -6,9 +6,14 @@ from libc.stdint cimport int64_t
 cdef void* allocate(int64_t nbytes) noexcept nogil
 # `nbytes` as it was asked for.
 cdef void release(void* data, int64_t nbytes) noexcept nogil
+# Memory for the time of an op, which launches alone read and write; NULL as `allocate`.
+cdef void* take_scratch(int64_t nbytes) noexcept nogil
+cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil
 # Whether this thread plans: what it makes is on device meta, and what it launches is not run. `planners` says without a
 # call whether any thread does.
 cdef bint is_planning() noexcept nogil
+# The same, for work that is no launch: a recorder is told that it cannot be repeated, and why.
+cdef bint only_plans(const char* why) noexcept nogil
 cdef int planners
 # `memory.plan_only`
 cdef bint swap_planning(bint now) noexcept

@@ -23,10 +23,11 @@ nanoseconds, except while the system is asked for more.
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
+from .recorder cimport allocate_planned, refuse_recording, release_planned
 
 cdef extern from *:
     """
@@ -35,7 +36,6 @@ cdef extern from *:
         return VirtualAlloc(NULL, (SIZE_T)n, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
       }
       static void taeda_unmap(void* p, int64_t n) { (void)n; VirtualFree(p, 0, MEM_RELEASE); }
-      static void* taeda_map_unbacked(int64_t n) { return taeda_map(n); }
       #define TAEDA_ARENAS 0
       static void* taeda_map_arena(int64_t n, int64_t plain) { (void)n; (void)plain; return NULL; }
       static void taeda_forget(void* p, int64_t n) { (void)p; (void)n; }
@@ -76,13 +76,6 @@ cdef extern from *:
         taeda_advise(p, n);
         return p;
       }
-      #ifndef MAP_NORESERVE
-        #define MAP_NORESERVE 0
-      #endif
-      static void* taeda_map_unbacked(int64_t n) {
-        void* p = mmap(NULL, (size_t)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        return p == MAP_FAILED ? NULL : p;
-      }
       static void* taeda_map_arena(int64_t n, int64_t plain) {
         char* p = taeda_map_at(n, n);
         if (p != NULL) taeda_advise(p + plain, n - plain);
@@ -109,7 +102,6 @@ cdef extern from *:
     #endif
     """
     int planning "taeda_planning"   # this thread plans: its storages are on device meta, its kernels are not run
-    void* taeda_map_unbacked(int64_t nbytes) noexcept nogil           # costs nothing until it is written to
     void* taeda_map(int64_t nbytes) noexcept nogil
     void taeda_unmap(void* p, int64_t nbytes) noexcept nogil
     bint ARENAS "TAEDA_ARENAS"
@@ -358,24 +350,6 @@ cdef void empty_all() noexcept nogil:
 
 
 # ---- memory of device meta -------------------------------------------------------------------------------------------
-cdef enum:
-    PLANNED = 1 << 16  # bytes, from which on a block is asked of the system
-
-
-cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
-    """Addresses for a storage on device meta: zeros, that the system backs only if they are written to."""
-    if nbytes < 0 or nbytes > <int64_t>1 << 60:
-        return NULL
-    return taeda_map_unbacked(nbytes) if nbytes >= PLANNED else calloc(nbytes + 1, 1)
-
-
-cdef void release_planned(void* data, int64_t nbytes) noexcept nogil:
-    if nbytes >= PLANNED:
-        taeda_unmap(data, nbytes)
-    else:
-        free(data)
-
-
 cdef void count_planned(int64_t nbytes) noexcept:
     global planned, peak_planned
     planned += nbytes
@@ -570,6 +544,12 @@ cdef bint is_planning() noexcept nogil:
     return planning
 
 
+cdef bint only_plans(const char* why) noexcept nogil:
+    if planning:
+        refuse_recording(why)
+    return planning
+
+
 cdef bint swap_planning(bint now) noexcept:
     global planning, planners
     cdef bint before = planning
@@ -624,3 +604,14 @@ import os as _os
 
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_after_fork)
+
+
+cdef void* take_scratch(int64_t nbytes) noexcept nogil:
+    return allocate_planned(nbytes) if planning else allocate(nbytes)
+
+
+cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil:
+    if planning:
+        release_planned(data, nbytes)
+    else:
+        release(data, nbytes)

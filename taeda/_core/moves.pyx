@@ -7,7 +7,7 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .pool cimport kernel_t, launch_range
+from .pool cimport kernel_t, launch
 from .tensor cimport (
     ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
 )
@@ -46,35 +46,33 @@ cdef kernel_t transpose_kernel(int item, bint large) except NULL:
     return TRANSPOSE[k][large]
 
 
-cdef struct Turn:
-    char* target
-    char* source
-    int64_t arg[11]
-    kernel_t fn
-    int64_t units           # of the kernel, for each position of the dimensions below
-    int nd
-    int64_t sizes[MAXDIM]
-    int64_t ts[MAXDIM]      # bytes
-    int64_t ss[MAXDIM]
+cdef enum:
+    TURN_NUMBERS = 11      # of the kernel
+    TURN_HEAD = TURN_NUMBERS + 3
 
 
 cdef void turn_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Units [begin, end) of a :class:`Turn`: those of the kernel, for each position of the dimensions outside of it."""
-    cdef Turn* t = <Turn*>ptr
+    """Units [begin, end): those of the kernel, for each position of the dimensions outside of it.
+
+    After the kernel's own numbers come the kernel, its units for each position, the number of dimensions outside, and
+    for each of these its size and its strides in the target and the source, in bytes.
+    """
     cdef char* p[2]
-    cdef int64_t index, first, stop
-    cdef int d
+    cdef int64_t index, first, stop, units = arg[TURN_NUMBERS + 1]
+    cdef const int64_t* dims
     while begin < end:
-        index = begin // t.units
-        first = begin - index * t.units
-        stop = min(t.units, first + end - begin)
+        index = begin // units
+        first = begin - index * units
+        stop = min(units, first + end - begin)
         begin += stop - first
-        p[0], p[1] = t.target, t.source
-        for d in range(t.nd - 1, -1, -1):
-            p[0] += index % t.sizes[d] * t.ts[d]
-            p[1] += index % t.sizes[d] * t.ss[d]
-            index //= t.sizes[d]
-        t.fn(p, t.arg, first, stop)
+        p[0], p[1] = ptr[0], ptr[1]
+        dims = arg + TURN_HEAD + 3 * arg[TURN_NUMBERS + 2]
+        while dims > arg + TURN_HEAD:
+            dims -= 3
+            p[0] += index % dims[0] * dims[1]
+            p[1] += index % dims[0] * dims[2]
+            index //= dims[0]
+        (<kernel_t>arg[TURN_NUMBERS])(p, arg, first, stop)
 
 
 cdef int pair_with(int n, int few, int along, const int64_t* sizes, const int64_t* strides) noexcept:
@@ -96,7 +94,8 @@ def copy_transposed(Tensor target, Tensor source):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t ts[MAXDIM]
     cdef int64_t ss[MAXDIM]
-    cdef Turn t
+    cdef int64_t arg[TURN_HEAD + 3 * MAXDIM]
+    cdef char** ptr = [address_of(target), address_of(source)]
     cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, pair = -1
     cdef int64_t total, outer = 1, rest
     cdef bint large
@@ -121,97 +120,77 @@ def copy_transposed(Tensor target, Tensor source):
             row = d
     if row < 0 or column < 0 or row == column or ss[column] == 0:  # a repeated column is no matrix to turn
         return False
-    t.arg[0], t.arg[1] = sizes[row], sizes[column]
-    t.arg[2], t.arg[3] = ts[row] * item, ss[column] * item
-    t.arg[9] = t.arg[10] = 0
-    large = target.count * item >= LARGE_BYTES and t.arg[0] >= 64 and t.arg[1] * item >= 256
+    arg[0], arg[1] = sizes[row], sizes[column]
+    arg[2], arg[3] = ts[row] * item, ss[column] * item
+    arg[9] = arg[10] = 0
+    large = target.count * item >= LARGE_BYTES and arg[0] >= 64 and arg[1] * item >= 256
     if item < 16 and not large:
         # Few columns or rows that lie side by side; pixels of 2 x 2 are four of them.
         pair = pair_with(n, column, row, sizes, ts)
         if pair >= 0:
-            t.arg[1], t.arg[9], t.arg[10] = 4, ss[pair] * item, 4
+            arg[1], arg[9], arg[10] = 4, ss[pair] * item, 4
         elif 1 < sizes[column] <= 4 and ts[row] == sizes[column]:
-            t.arg[9], t.arg[10] = 2 * t.arg[3], sizes[column]
+            arg[9], arg[10] = 2 * arg[3], sizes[column]
         else:
             pair = pair_with(n, row, column, sizes, ss)
             if pair >= 0:
-                t.arg[0], t.arg[9], t.arg[10] = 4, ts[pair] * item, -4
+                arg[0], arg[9], arg[10] = 4, ts[pair] * item, -4
             elif 1 < sizes[row] <= 4 and ss[column] == sizes[row]:
-                t.arg[9], t.arg[10] = 2 * t.arg[2], -sizes[row]
+                arg[9], arg[10] = 2 * arg[2], -sizes[row]
     k = 0  # what is left: two batch dimensions for the kernel, a loop over the rest
     for d in range(n):
         if d != row and d != column and d != pair:
             sizes[k], ts[k], ss[k] = sizes[d], ts[d] * item, ss[d] * item
             k += 1
-    t.arg[4] = sizes[k - 1] if k else 1
-    t.arg[6] = ts[k - 1] if k else 0
-    t.arg[8] = ss[k - 1] if k else 0
-    t.arg[5] = ts[k - 2] if k > 1 else 0
-    t.arg[7] = ss[k - 2] if k > 1 else 0
-    t.nd = k - 2 if k > 2 else 0
-    for d in range(t.nd):
+    arg[4] = sizes[k - 1] if k else 1
+    arg[6] = ts[k - 1] if k else 0
+    arg[8] = ss[k - 1] if k else 0
+    arg[5] = ts[k - 2] if k > 1 else 0
+    arg[7] = ss[k - 2] if k > 1 else 0
+    n = k - 2 if k > 2 else 0
+    for d in range(n):
         outer *= sizes[d]
-        t.sizes[d], t.ts[d], t.ss[d] = sizes[d], ts[d], ss[d]
-    t.fn = transpose_kernel(item, large)
-    total = t.arg[4] * (sizes[k - 2] if k > 1 else 1)
+        arg[TURN_HEAD + 3 * d], arg[TURN_HEAD + 3 * d + 1], arg[TURN_HEAD + 3 * d + 2] = sizes[d], ts[d], ss[d]
+    arg[TURN_NUMBERS] = <int64_t>transpose_kernel(item, large)
+    total = arg[4] * (sizes[k - 2] if k > 1 else 1)
     d = log2_item(item)
     if large:
-        total *= (t.arg[0] + BLOCK[d][0] - 1) // BLOCK[d][0] * ((t.arg[1] + BLOCK[d][1] - 1) // BLOCK[d][1])
+        total *= (arg[0] + BLOCK[d][0] - 1) // BLOCK[d][0] * ((arg[1] + BLOCK[d][1] - 1) // BLOCK[d][1])
         rest = 1
     else:
-        total *= (t.arg[0] + STRIP[d] - 1) // STRIP[d]
-        rest = min(STRIP[d], t.arg[0]) * t.arg[1] * item
+        total *= (arg[0] + STRIP[d] - 1) // STRIP[d]
+        rest = min(STRIP[d], arg[0]) * arg[1] * item
         rest = PIECE_BYTES // rest if rest < PIECE_BYTES else 1
-    t.target, t.source, t.units = address_of(target), address_of(source), total
-    launch_range(turn_piece, <char**>&t, NULL, outer * total, rest, target.count * item < PARALLEL_BYTES)
+    arg[TURN_NUMBERS + 1], arg[TURN_NUMBERS + 2] = total, n
+    launch(turn_piece, ptr, 2, arg, TURN_HEAD + 3 * n, outer * total, rest, target.count * item < PARALLEL_BYTES)
     return True
 
 
 # ---- joining ---------------------------------------------------------------------------------------------------------
 
-cdef struct Block:
-    char* target
-    char* source
-    int64_t nbytes      # of one row
-    int64_t target_row
-    int64_t source_row
-    int64_t chunk       # bytes of a row that one unit copies
-    int64_t chunks      # per row
-
-
-cdef void copy_block(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """A unit of a :class:`Block` is a chunk of a row."""
-    cdef Block* b = <Block*>ptr
-    cdef int64_t i, row, start, n
-    for i in range(begin, end):
-        row = i // b.chunks
-        start = (i - row * b.chunks) * b.chunk
-        n = b.nbytes - start
-        memcpy(b.target + row * b.target_row + start, b.source + row * b.source_row + start, n if n < b.chunk
-               else b.chunk)
+cdef void copy_rows(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """Units are chunks of rows: of ``nbytes``, ``target_row`` apart, in chunks of so many bytes, so many to a row."""
+    cdef int64_t nbytes = arg[0], target_row = arg[1], chunk = arg[2], chunks = arg[3], i, row, start
+    if nbytes == 4:
+        for i in range(begin, end):
+            memcpy(ptr[0] + i * target_row, ptr[1] + i * 4, 4)
+    elif nbytes == 8:
+        for i in range(begin, end):
+            memcpy(ptr[0] + i * target_row, ptr[1] + i * 8, 8)
+    else:
+        for i in range(begin, end):
+            row = i // chunks
+            start = (i - row * chunks) * chunk
+            memcpy(ptr[0] + row * target_row + start, ptr[1] + row * nbytes + start, min(nbytes - start, chunk))
 
 
 cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, int64_t target_row) noexcept:
     """Copy rows that lie one after the other in ``source`` to rows ``target_row`` apart."""
-    cdef Block b
-    cdef int64_t i, n, total
-    if rows * nbytes < PARALLEL_BYTES:
-        if nbytes == 4:
-            for i in range(rows):
-                memcpy(target + i * target_row, source + i * 4, 4)
-        elif nbytes == 8:
-            for i in range(rows):
-                memcpy(target + i * target_row, source + i * 8, 8)
-        else:
-            for i in range(rows):
-                memcpy(target + i * target_row, source + i * nbytes, nbytes)
-        return
-    b.target, b.source, b.nbytes, b.target_row, b.source_row = target, source, nbytes, target_row, nbytes
-    b.chunk = nbytes if nbytes < PARALLEL_BYTES else PARALLEL_BYTES
-    b.chunks = (nbytes + b.chunk - 1) // b.chunk
-    n = PARALLEL_BYTES // b.chunk
-    total = rows * b.chunks
-    launch_range(copy_block, <char**>&b, NULL, total, n if n > 1 else 1, False)
+    cdef char** ptr = [target, source]
+    cdef int64_t chunk = max(min(nbytes, <int64_t>PARALLEL_BYTES), <int64_t>1), chunks = (nbytes + chunk - 1) // chunk
+    cdef int64_t* arg = [nbytes, target_row, chunk, chunks]
+    launch(copy_rows, ptr, 2, arg, 4, rows * chunks, max(PARALLEL_BYTES // chunk, <int64_t>1),
+           rows * nbytes < PARALLEL_BYTES)
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:
@@ -438,7 +417,7 @@ def adjoining(tensors, int dim, bint stacked):
 cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t rows, int64_t row_bytes) except -1:
     """Run a kernel whose units are rows."""
     cdef int64_t grain = PIECE_BYTES // row_bytes if 0 < row_bytes < PIECE_BYTES else 1
-    launch_range(fn, ptr, arg, rows, grain, rows * row_bytes < PARALLEL_BYTES)
+    launch(fn, ptr, 2, arg, 3, rows, grain, rows * row_bytes < PARALLEL_BYTES)
     return 0
 
 
@@ -518,7 +497,7 @@ def flip(Tensor input, dims):
         run(REVERSE[k], ptr, arg, length // piece, piece * item)
         ptr[0], ptr[1] = address_of(out) + ((row + 1) * length - rest) * item, address_of(source) + row * length * item
         arg[0] = rest
-        REVERSE[k](ptr, arg, 0, 1)
+        launch(REVERSE[k], ptr, 2, arg, 3, 1, 1, True)
     return out
 
 

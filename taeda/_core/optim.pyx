@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from .memory cimport is_planning, swap_planning
-from .pool cimport kernel_t, launch_range
+from .pool cimport kernel_t, launch
 from .tensor cimport F32, F64, ITEMSIZE, KIND, VALUES, Tensor, address_of, contiguous_tensor
 
 cdef enum:
@@ -202,7 +202,7 @@ cdef class Plan:
         pointers[0] = <char*>self.table
         pointers[1] = <char*>self.chunks
         if not self.on_meta:
-            launch_range(self.kernel, pointers, NULL, self.nchunks, self.grain, False)
+            launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
         for i in range(self.n):
             (<Tensor>self.params[i]).storage.version += 1
             for j in range(self.nstates):
@@ -282,7 +282,7 @@ cdef class _Chunks:
         pointers[0] = <char*>self.partial
         pointers[1] = <char*>self.addresses
         pointers[2] = <char*>self.chunks
-        launch_range(kernel, pointers, NULL, self.n, self.grain, False)
+        launch(kernel, pointers, 4, NULL, 0, self.n, self.grain, False)
         return 0
 
 

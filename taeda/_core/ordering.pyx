@@ -4,7 +4,8 @@ rows."""
 from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t
 
-from .pool cimport kernel_t, launch_range
+from .pool cimport kernel_t, launch
+from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
     I32, I64, ITEMSIZE, KIND, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
     wrap_dim,
@@ -30,8 +31,8 @@ cdef kernel_t kernel(tuple key) except NULL:
     return <kernel_t><size_t>found
 
 
-cdef int run(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) except -1:
-    launch_range(fn, ptr, arg, total, grain, False)
+cdef int run(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain) except -1:
+    launch(fn, ptr, nptr, arg, narg, total, grain, False)
     return 0
 
 
@@ -121,7 +122,7 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
         spare = spare_words(rows.count // n, grain, n * words_of(rows.code))
         ptr[3] = address_of(spare)
     arg[0], arg[1], arg[2] = n, grain, k
-    run(kernel(("sort_rows", NAMES[rows.code], bool(descending), bool(short))), ptr, arg, rows.count // n, grain)
+    run(kernel(("sort_rows", NAMES[rows.code], bool(descending), bool(short))), ptr, 4, arg, 3, rows.count // n, grain)
     return 0
 
 
@@ -182,7 +183,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
             spare = spare_words(rows.count // n, grain, (arg[2] + 64) * 2 * words_of(rows.code))
             ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(rows),
                                               address_of(spare))
-            run(kernel(("top_rows", NAMES[rows.code], bool(largest))), ptr, arg, rows.count // n, grain)
+            run(kernel(("top_rows", NAMES[rows.code], bool(largest))), ptr, 4, arg, 4, rows.count // n, grain)
     return from_rows(values, at), from_rows(indices, at)
 
 
@@ -209,16 +210,17 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         arg[0], arg[1] = n, grain
         if how:
             ptr[0], ptr[1] = address_of(places), address_of(rows)
-            run(kernel(("median_places", NAMES[rows.code], how == 2)), ptr, arg, count, grain)
+            run(kernel(("median_places", NAMES[rows.code], how == 2)), ptr, 2, arg, 2, count, grain)
         else:
             for i in range(count):
                 (<int64_t*>address_of(places))[i] = k - 1
+            note_filled(address_of(places), CONSTANT)
         ptr[0], ptr[1], ptr[2], ptr[3], ptr[4] = (address_of(values), address_of(indices), address_of(rows),
                                                   address_of(places), NULL)
         if not short:
             spare = spare_words(count, grain, n * words_of(rows.code))
             ptr[4] = address_of(spare)
-        run(kernel(("kth_rows", NAMES[rows.code], bool(short))), ptr, arg, count, grain)
+        run(kernel(("kth_rows", NAMES[rows.code], bool(short))), ptr, 5, arg, 2, count, grain)
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -274,7 +276,7 @@ def mode(Tensor input, dim=-1, keepdim=False):
     if values.count:
         ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(ordered),
                                           address_of(places))
-        run(kernel(("mode_rows", NAMES[rows.code])), ptr, &n, values.count, grain_of(n))
+        run(kernel(("mode_rows", NAMES[rows.code])), ptr, 4, &n, 1, values.count, grain_of(n))
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -322,10 +324,11 @@ def search(Tensor sequence, Tensor values, bint right, bint out_int32):
     if arg[1] == 0:
         for i in range(out.count * ITEMSIZE[out.code]):
             address_of(out)[i] = 0
+        note_filled(address_of(out), CONSTANT)
         return out
     arg[0] = out.count if sequence.nd == 1 else values.sizes[values.nd - 1]
     arg[2] = arg[1] * ITEMSIZE[code]
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(values), address_of(sequence)
     run(kernel(("search_sorted", NAMES[code], bool(right), "int32" if out_int32 else "int64", sequence.nd > 1)),
-        ptr, arg, out.count, 4096)
+        ptr, 3, arg, 3, out.count, 4096)
     return out

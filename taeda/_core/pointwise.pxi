@@ -57,25 +57,30 @@ cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count)
     return True
 
 
-cdef void run_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Elements [begin, end) of a Launch, in row-major order of its coalesced dimensions."""
-    cdef Launch* L = <Launch*>ptr
+cdef enum:
+    HEAD = 4                      # numbers of a piece before its sizes: kernel, memory operands, dimensions, arguments
+    MOST_NUMBERS = HEAD + (1 + MAXOPERANDS) * MAXDIM + 2 + 2 * MAXOPERANDS + 2 * MAXARGS
+
+
+cdef void run_piece(char** ptr, const int64_t* given, int64_t begin, int64_t end) noexcept nogil:
+    """Elements [begin, end) of what :func:`run_elements` describes, in row-major order of its dimensions."""
     cdef int64_t local[2 + 2 * MAXOPERANDS + 2 * MAXARGS]
     cdef char* p[MAXOPERANDS]
     cdef int64_t index[MAXDIM]
-    cdef int64_t at = begin, rest, n0, rows, col
-    cdef int d, k, nd = L.nd
-    memcpy(local, L.arg, L.narg * sizeof(int64_t))
+    cdef int64_t at = begin, rest, n0, rows, col, nmem = given[1], nd = given[2], d, k
+    cdef const int64_t* sizes = given + HEAD
+    cdef const int64_t* strides = sizes + nd
+    memcpy(local, strides + nmem * nd, given[3] * sizeof(int64_t))
     while at < end:
         rest = at
         for d in range(nd - 1, -1, -1):
-            index[d] = rest % L.sizes[d]
-            rest = rest // L.sizes[d]
-        for k in range(L.nmem):
-            p[k] = L.ptr[k]
+            index[d] = rest % sizes[d]
+            rest = rest // sizes[d]
+        for k in range(nmem):
+            p[k] = ptr[k]
             for d in range(nd):
-                p[k] += index[d] * L.strides[k][d]
-        n0 = L.sizes[nd - 1]
+                p[k] += index[d] * strides[k * nd + d]
+        n0 = sizes[nd - 1]
         col = index[nd - 1]
         if col or end - at < n0:
             local[0] = min(n0 - col, end - at)
@@ -83,10 +88,29 @@ cdef void run_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) 
         else:
             local[0] = n0
             rows = (end - at) // n0
-            rows = min(rows, L.sizes[nd - 2] - index[nd - 2]) if nd > 1 else 1
+            rows = min(rows, sizes[nd - 2] - index[nd - 2]) if nd > 1 else 1
         local[1] = rows
-        L.kernel(p, local, 0, rows)
+        (<kernel_t>given[0])(p, local, 0, rows)
         at += local[0] * rows
+
+
+cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
+    """Run a pointwise kernel over ``count`` elements."""
+    cdef int64_t arg[MOST_NUMBERS]
+    cdef int64_t* to = arg + HEAD
+    cdef int k
+    if count < PARALLEL_ELEMENTS and L.nd <= 2:
+        L.arg[1] = L.sizes[0] if L.nd == 2 else 1
+        run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
+        return
+    arg[0], arg[1], arg[2], arg[3] = <int64_t>L.kernel, L.nmem, L.nd, L.narg
+    memcpy(to, L.sizes, L.nd * sizeof(int64_t))
+    for k in range(L.nmem):
+        to += L.nd
+        memcpy(to, L.strides[k], L.nd * sizeof(int64_t))
+    to += L.nd
+    memcpy(to, L.arg, L.narg * sizeof(int64_t))
+    run_kernel(run_piece, L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain, count < PARALLEL_ELEMENTS)
 
 
 cdef void* find_kernel(Op op, uint64_t key) noexcept:
@@ -212,6 +236,7 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
+            refuse_recording(b"a number is read from a tensor")
             x = read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)
@@ -530,7 +555,6 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         grain = STREAM_GRAIN
     L.kernel = lookup(op, variant, compute, nout, L.nmem, nin, codes, outcodes, classes)
     L.arg[0] = L.sizes[L.nd - 1]
-    L.arg[1] = 1
     for k in range(L.nmem):
         L.arg[2 + 2 * k] = L.strides[k][L.nd - 1]
         L.arg[3 + 2 * k] = L.strides[k][L.nd - 2] if L.nd > 1 else 0
@@ -541,12 +565,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
             nslots += 2
     L.narg = nslots
     # 4. run
-    if count < PARALLEL_ELEMENTS and L.nd <= 2:
-        if L.nd == 2:
-            L.arg[1] = L.sizes[0]
-        L.kernel(L.ptr, L.arg, 0, L.arg[1])
-    else:
-        launch_range(run_piece, <char**>&L, NULL, count, grain, count < PARALLEL_ELEMENTS)
+    run_elements(&L, count, grain)
     return out if outs is None else tuple(outs) if op.result_type is None else tuple.__new__(op.result_type, outs)
 
 

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 from .memory cimport is_planning, planners
+from .recorder cimport note_launch
 
 # The kernel ABI (see taeda/kernels/ir.py).
 ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
@@ -13,13 +14,17 @@ ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t
 cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil
 
 
-cdef inline void launch_range(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
-                              bint small) noexcept:
-    """`parallel_for` for a caller that holds the GIL. It is given up while the kernel runs, unless the work is
-    ``small`` or one piece: then giving it up would cost more. A thread that plans runs nothing."""
+cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
+                        bint small) noexcept:
+    """Run ``fn`` over [0, total): the one way to a kernel for whoever holds the GIL.
+
+    The GIL is given up while the kernel runs, unless the work is ``small`` or one piece: then giving it up would cost
+    more. A thread that plans runs nothing. A recorder keeps the launch: ``nptr`` addresses and ``narg`` numbers.
+    """
     if planners and is_planning():
-        return
-    if small or total <= grain:
+        if total > 0:
+            note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small)
+    elif small or total <= grain:
         if total > 0:
             fn(ptr, arg, 0, total)
     else:

@@ -319,7 +319,7 @@ cdef void share(int64_t workers) noexcept nogil:
 
 cdef void parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) noexcept nogil:
     cdef int64_t pieces, workers
-    if total <= 0 or planners and is_planning():
+    if total <= 0:
         return
     if grain < 1:
         grain = 1

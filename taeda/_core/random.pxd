@@ -49,6 +49,8 @@ cdef kernel_t find(int distribution, int code) except NULL
 cdef int run_steps(Generator g, kernel_t fn, char** base, int64_t* strides, int count, int64_t steps, int64_t* arg,
                    int64_t words, int64_t least, uint32_t* buffer) except -1 nogil
 # `n` elements of a distribution at `out`; `a` and `b` are the kernel's arguments, floats as the bits of a double.
+# Keep a draw for a plan, on a thread that plans; whether this one does.
+cdef bint is_draw_planned(Generator g, kernel_t draw, char** ptr, int nptr, const int64_t* arg, int narg) except -1
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1
 # `n` normal numbers (or their exponentials) of float32 or float64, the way that takes them in pairs.
 cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, double std, bint exponent) except -1

@@ -12,7 +12,8 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .memory cimport allocate, is_planning, release
-from .pool cimport kernel_t, parallel_for
+from .pool cimport kernel_t, launch, parallel_for
+from .recorder cimport refuse_recording
 from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, address_of, empty_tensor
 
 from .pool import get_num_threads
@@ -675,6 +676,33 @@ cdef double next_normal(Generator g) noexcept nogil:
     return first
 
 
+# A draw is a launch as well: of a function that takes numbers from the default generator whenever it is run.
+
+cdef bint is_draw_planned(Generator g, kernel_t draw, char** ptr, int nptr, const int64_t* arg, int narg) except -1:
+    """On a thread that plans: keep the draw for a plan. Whether this thread plans."""
+    if not is_planning():
+        return False
+    if g is not _default:
+        refuse_recording(b"numbers are drawn from a generator of its own")
+    launch(draw, ptr, nptr, arg, narg, 1, 1, True)
+    return True
+
+
+cdef void draw_memory(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    with gil:
+        fill_memory(_default, <int>arg[0], <int>arg[1], ptr[0], arg[2], arg[3], arg[4])
+
+
+cdef void draw_pairs(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    with gil:
+        fill_pairs(_default, <int>arg[0], ptr[0], arg[1], (<double*>(arg + 2))[0], (<double*>(arg + 3))[0], arg[4])
+
+
+cdef void draw_order(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    with gil:
+        shuffle(_default, <int64_t*>ptr[0], arg[0])
+
+
 cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t n, int64_t a, int64_t b) except -1:
     cdef int64_t arg[2]
     cdef uint32_t few[SMALL + BLOCKS]
@@ -683,7 +711,8 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef int64_t words = words_of(distribution, code)
     cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
     cdef int64_t least = LIGHT if distribution <= BERNOULLI else HEAVY
-    if n <= 0 or is_planning():
+    cdef int64_t* planned = [distribution, code, n, a, b]
+    if n <= 0 or is_draw_planned(g, draw_memory, &out, 1, planned, 5):
         return 0
     arg[0], arg[1] = a, b
     if (n // elements + 1) * words > SMALL:
@@ -715,7 +744,8 @@ cdef int fill_steps(Generator g, kernel_t fn, char* out, int64_t n, int64_t* arg
 cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, double std, bint exponent) except -1:
     cdef kernel_t fn = NULL
     cdef uint32_t* buffer = NULL
-    if is_planning():
+    cdef int64_t* planned = [code, n, (<int64_t*>&mean)[0], (<int64_t*>&std)[0], exponent]
+    if is_draw_planned(g, draw_pairs, &out, 1, planned, 5):
         return 0
     if n > 32:
         fn = find(LOG_NORMAL_PAIRS if exponent else NORMAL_PAIRS, code)
@@ -738,6 +768,9 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
     cdef uint32_t* order
     cdef uint32_t* words
     cdef uint32_t t
+    cdef char* to = <char*>out
+    if is_draw_planned(g, draw_order, &to, 1, &n, 1):
+        return 0
     if n >= 214748364:  # 2**32 / 20: from here on a remainder of 32 bits would not be uniform enough
         return shuffle_large(g, out, n)
     room = (n + 1) * 4

@@ -16,8 +16,9 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from .memory cimport allocate, is_planning, release
-from .pool cimport kernel_t, launch_range
+from .memory cimport release_scratch, take_scratch
+from .recorder cimport note_flag
+from .pool cimport kernel_t, launch as run_kernel
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, NO_COMMON, WORK, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
@@ -368,7 +369,7 @@ cdef class Reducer:
         args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, l.sa, l.sb
         args[n + 4], args[n + 5], args[n + 6] = 0, 0, count
         args[n + 7], args[n + 8] = params[0], params[1]
-        go(kernel, pointers, args, l.a, l.b, count, l.columns, l.a >= 16)
+        go(kernel, pointers, outs + 1, args, n + 9, l.a, l.b, count, l.columns, l.a >= 16)
         return 0
 
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
@@ -393,9 +394,7 @@ cdef class Reducer:
         cdef int i, n
         for i in range(self.nstates):
             total += (chunks * m * widths[i] + 63) & -64
-        if is_planning():
-            return 0
-        cdef char* block = <char*>allocate(total)
+        cdef char* block = <char*>take_scratch(total)
         if block == NULL:
             raise MemoryError()
         cdef char* free_ = block
@@ -419,15 +418,16 @@ cdef class Reducer:
                 args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
                 args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
                 args[n + 7], args[n + 8] = params[0], params[1]
-                go(kernel, pointers, args, 1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
+                go(kernel, pointers, self.nstates + 1, args, n + 9, 1 if rest else whole, l.b, args[0] * args[1],
+                   l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
         pointers[0] = address_of(first)
         if second is not None:
             pointers[1] = address_of(second)
         for i in range(self.nstates):
             pointers[self.nouts + i] = states[i]
-        launch_range(join, pointers, args, m, 1 + 16384 // chunks, False)
-        release(block, total)
+        run_kernel(join, pointers, self.nouts + self.nstates, args, 5, m, 1 + 16384 // chunks, False)
+        release_scratch(block, total)
         return 0
 
 
@@ -480,8 +480,8 @@ cdef void place(Layout* l, Group* outer, int nk, Group* inner, int nr, int item,
         l.columns = nk and l.b >= 16 and l.n0 <= 32
 
 
-cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b, int64_t count, bint columns,
-             bint fully) noexcept:
+cdef void go(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
+             int64_t count, bint columns, bint fully) noexcept:
     """Launch over ``a * b`` rows of ``count`` elements; with ``fully``, pieces of column mode hold all ``b`` if they
     can."""
     cdef int64_t units, total, grain, work = a * b * count
@@ -496,7 +496,7 @@ cdef void go(Kernel kernel, char** pointers, int64_t* args, int64_t a, int64_t b
     else:
         total = a * b
         grain = 1 + PIECE // (count + 1)
-    launch_range(kernel.fn, pointers, args, total, grain, work < FREE_GIL)
+    run_kernel(kernel.fn, pointers, npointers, args, nargs, total, grain, work < FREE_GIL)
 
 
 include "rowwise.pxi"

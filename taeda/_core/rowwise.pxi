@@ -179,7 +179,8 @@ cdef class Rowwise:
             if i == 0:
                 t = source
             elif shape == b"n":
-                report[1] = 0
+                report[0] = report[1] = 0
+                note_flag(report, sizeof(report))
                 pointers[at] = <char*>report
                 key |= <uint64_t>I64 << (5 * at)
                 fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
@@ -250,7 +251,8 @@ cdef class Rowwise:
         cdef int64_t count = n // 2 if key >> STREAM_BIT else n * 4
         if not columns and key >> STREAM_BIT:
             count = min(count, PIECE // max(1, min(8, a * b // 16)))
-        go(kernel, pointers, args, a, b, count, columns, False)
+        go(kernel, pointers, self.nouts + self.nins, args, 5 + 4 * (self.nouts + self.nins), a, b, count, columns,
+           False)
         return 0
 
 
@@ -302,6 +304,14 @@ cdef inline void fill_strides(int64_t* args, char shape, int64_t item, int64_t n
 
 
 # ---- losses over classes --------------------------------------------------------------------------------------------
+cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    (<float*>ptr[0])[0] /= (<float*>ptr[1])[0]
+
+
+cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    (<double*>ptr[0])[0] /= (<double*>ptr[1])[0]
+
+
 @cython.final
 cdef class ClassLoss:
     """Cross entropy or negative log-likelihood of class numbers: a row-wise kernel and the sums after it.
@@ -320,6 +330,7 @@ cdef class ClassLoss:
     def run(self, input, target, weight, long ignore_index, str reduction):
         """The reduced loss, then everything else: each row's weight, further outputs of the kernel, the divisor."""
         cdef Tensor x, t, loss, weights, count
+        cdef char* pointers[2]
         cdef int d, i
         cdef bint fits = isinstance(input, Tensor) and isinstance(target, Tensor)
         if fits:
@@ -346,10 +357,8 @@ cdef class ClassLoss:
             loss = <Tensor>self.total.reduce(loss, None, False, None, 0.0, 0.0)
             if reduction == "mean":
                 count = <Tensor>self.total.reduce(weights, None, False, None, 0.0, 0.0)
-                if loss.code == F32:
-                    (<float*>address_of(loss))[0] /= (<float*>address_of(count))[0]
-                else:
-                    (<double*>address_of(loss))[0] /= (<double*>address_of(count))[0]
+                pointers[0], pointers[1] = address_of(loss), address_of(count)
+                run_kernel(divide_float if loss.code == F32 else divide_double, pointers, 2, NULL, 0, 1, 1, True)
         if loss.code != x.code:
             loss = <Tensor>HELPERS["grad_cast"](loss, x.dtype)
         return (loss, *made[1:], count)

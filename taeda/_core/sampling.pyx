@@ -8,11 +8,11 @@ from libc.math cimport INFINITY, ceil, exp, fabs, floor, lgamma, log, log1p, pow
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from .memory cimport allocate, is_planning, release
+from .memory cimport allocate, only_plans, release
 from .pool cimport kernel_t
 from .random cimport (
-    BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find, leave,
-    next_normal, next_unit, run_steps, shuffle, which,
+    BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, Generator, enter, fill_memory, fill_pairs, find,
+    is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, which,
 )
 from .tensor cimport (
     DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, NDTYPES, Tensor, address_of, alias_tensor, copy_into, dtype,
@@ -21,6 +21,7 @@ from .tensor cimport (
 
 from .machine import stream_bytes
 from .random import DISTRIBUTIONS
+from .tensor import DTYPE_NAMES
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -194,7 +195,7 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
     cdef uint32_t* buffer
-    if is_planning():
+    if only_plans(b"numbers are drawn"):
         return
     key = (t.dtype.name, name)
     for i in range(p.count):
@@ -223,41 +224,53 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
 
     The three fill their memory in one order, in which numbers are drawn.
     """
+    cdef char** ptr = [address_of(out), address_of(mask), address_of(source)]
+    cdef int64_t* arg = [source.code, source.count, bits_of(p), bits_of(value)]
+    if not is_draw_planned(which(None), draw_dropout, ptr, 3, arg, 4):
+        drop(ptr, arg)
+
+
+cdef void draw_dropout(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    with gil:
+        drop(ptr, arg)
+
+
+cdef int drop(char** ptr, const int64_t* arg) except -1:
+    """The draw of :func:`dropout`."""
     cdef Generator g = which(None)
-    cdef int64_t size = ITEMSIZE[source.code]
-    cdef int64_t[2] arg
-    cdef char** base = [address_of(out), NULL, address_of(mask), address_of(source)]
+    cdef int code = <int>arg[0]
+    cdef int64_t size = ITEMSIZE[code], count = arg[1]
+    cdef int64_t[2] numbers
+    cdef char** base = [ptr[0], NULL, ptr[1], ptr[2]]
     cdef int64_t* strides = [size, 0, 1, size]
     cdef uint32_t* buffer
     cdef kernel_t fn
     # past the cache where it would not stay, by whole lines from a line on
-    cdef bint stream = (size >= 4 and source.count >= LIGHT and 2 * size * source.count >= STREAM_BYTES
-                        and <size_t>address_of(out) % 64 == 0)
-    if is_planning():
-        return
-    if DROPOUT[stream][source.code] == NULL:
+    cdef bint stream = size >= 4 and count >= LIGHT and 2 * size * count >= STREAM_BYTES and <size_t>ptr[0] % 64 == 0
+    if DROPOUT[stream][code] == NULL:
         from ..kernels import random as kernels
 
-        find(BERNOULLI, source.code)  # the generator's own kernel, too
-        DROPOUT[stream][source.code] = <kernel_t><size_t>kernels.dropout(source.dtype.name, bool(stream))
-    fn = DROPOUT[stream][source.code]
-    arg[0], arg[1] = bits_of(p), bits_of(value)
+        find(BERNOULLI, code)  # the generator's own kernel, too
+        DROPOUT[stream][code] = <kernel_t><size_t>kernels.dropout(DTYPE_NAMES[code], bool(stream))
+    fn = DROPOUT[stream][code]
+    numbers[0], numbers[1] = arg[2], arg[3]
     buffer = <uint32_t*>allocate((SOME + BLOCKS) * 4)
     if buffer == NULL:
         raise MemoryError()
     enter(g)
     try:
         with nogil:
-            run_steps(g, fn, base, strides, 4, source.count, arg, 2, LIGHT, buffer)
+            run_steps(g, fn, base, strides, 4, count, numbers, 2, LIGHT, buffer)
     finally:
         leave(g)
         release(buffer, (SOME + BLOCKS) * 4)
+    return 0
 
 
 def permutation(int64_t n, generator=None):
     """A random permutation of ``[0, n)`` as an int64 tensor."""
     cdef Tensor t = empty_tensor(I64, 1, &n)
-    if n > 0 and not is_planning():
+    if n > 0:
         shuffle(which(generator), <int64_t*>address_of(t), n)
     return t
 
@@ -341,7 +354,7 @@ def choose(Tensor p, Tensor out, generator=None):
     cdef double total
     cdef int64_t* places
     cdef char* sums
-    if is_planning():
+    if only_plans(b"numbers are drawn"):
         return
     sums = <char*>allocate(n * 8)
     if sums == NULL:
@@ -399,7 +412,7 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef const double* rate = <double*>address_of(rates)
-    if is_planning():
+    if only_plans(b"numbers are drawn"):
         return
     for i in range(out.count):
         if not rate[i] >= 0:
@@ -443,7 +456,7 @@ def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef double x
-    if is_planning():
+    if only_plans(b"numbers are drawn"):
         return
     enter(g)
     with nogil:
@@ -503,7 +516,7 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
     cdef Generator g = which(generator)
     cdef int64_t i
     cdef double n, p
-    if is_planning():
+    if only_plans(b"numbers are drawn"):
         return
     enter(g)
     with nogil:

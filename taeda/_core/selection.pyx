@@ -15,6 +15,7 @@ from libc.string cimport memcmp
 from .indexing cimport (
     ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
 )
+from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BOOL,
     I8,
@@ -437,6 +438,7 @@ cdef Tensor one_mask(bint value):
     cdef int64_t one = 1
     cdef Tensor t = empty_tensor(BOOL, 1, &one)
     address_of(t)[0] = value
+    note_filled(address_of(t), NUMBERS)
     return t
 
 

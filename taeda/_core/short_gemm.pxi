@@ -44,7 +44,7 @@ cdef int short_pack(Product* p, Matrix* x, char* to, bint left, int64_t size, in
     cdef kernel_t fn = short_kernel(("pack", NAMES[p.code], bool(left), x_k == item))
     ptr[0], ptr[1] = to, x.ptr
     arg[:] = [size, p.k, x_o, x_k, p.n1 if batches > 1 else 1, x.outer, x.inner]
-    run(fn, ptr, arg, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k), <double>size * p.k * batches)
+    run(fn, ptr, 2, arg, PACK_ARGS, pairs * batches, ceil_div(1 << 15, 2 * SIDE * p.k), <double>size * p.k * batches)
     return 0
 
 
@@ -67,8 +67,8 @@ cdef int short_product(Product* p) except -1:
     cdef double work = <double>p.m * p.n * p.k * batch
     cdef int64_t arg[SHORT_ARGS]
     cdef char* ptr[4]
-    cdef char* a = <char*>allocate(size_a * batch_a) if packs else p.a.ptr
-    cdef char* b = <char*>allocate(size_b * batch_b)
+    cdef char* a = <char*>take_scratch(size_a * batch_a) if packs else p.a.ptr
+    cdef char* b = <char*>take_scratch(size_b * batch_b)
     cdef Matrix left
     cdef int64_t words = steps * SIDE if packs else p.k * ITEMSIZE[p.code] // 4
     cdef kernel_t fn
@@ -89,10 +89,10 @@ cdef int short_product(Product* p) except -1:
                   p.c.rows,
                   p.d.rows, p.d.columns, p.init != 0, down, across, p.n1, left.outer, left.inner, p.c.outer, p.c.inner,
                   p.d.outer, p.d.inner, size_b if batch_b > 1 else 0]
-        run(fn, ptr, arg, tasks, grain_of(work / 16, tasks), work)
+        run(fn, ptr, 4, arg, SHORT_ARGS, tasks, grain_of(work / 16, tasks), work)
     finally:
         if a != NULL and packs:
-            release(a, size_a * batch_a)
+            release_scratch(a, size_a * batch_a)
         if b != NULL:
-            release(b, size_b * batch_b)
+            release_scratch(b, size_b * batch_b)
     return 0

@@ -16,12 +16,16 @@ cdef Tensor working(int64_t size):
     return empty_tensor(U8, 1, &size)
 
 
+cdef void zero_lines(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    memset(ptr[0] + begin, 0, end - begin)
+
+
 cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
     """Slots of ``size`` bytes for what runs at most ``tasks``; they live as long as the result."""
     s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
     cdef Tensor memory = working(s.count * (s.size + 64))
     s.data = address_of(memory)
-    memset(s.data, 0, s.count * 64)
+    launch_kernel(zero_lines, &s.data, 1, NULL, 0, s.count * 64, s.count * 64, True)
     return memory
 
 
@@ -46,4 +50,4 @@ cdef void run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, co
     memcpy(more + 3, arg, args * 8)
     ptr[0], ptr[1] = <char*>fn, s.data
     more[0], more[1], more[2] = s.count, s.size, pointers
-    run(in_slot, ptr, more, tasks, grain_of(work, tasks), work)
+    run(in_slot, ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)

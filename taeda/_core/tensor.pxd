@@ -166,6 +166,7 @@ cdef class Op:
     cdef void** table_values
     cdef int table_size
     cdef int table_used
+    cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
     cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
 
 cdef int[CODES] ITEMSIZE
@@ -174,6 +175,12 @@ cdef int[CODES] DOMAIN           # the kind, but for float8, which few ops compu
 cdef int[CODES] WORK             # what kernels compute in: float32 for narrower floats
 cdef int[CODES] REAL_OF          # the dtype of a complex number's parts
 cdef int[CODES] COMPLEX_OF       # the complex dtype with parts of this one; -1: there is none
+
+# What an op that keeps plans calls for its body.
+ctypedef object (*planner_t)(Op, PyObject**)
+cdef void set_planner(planner_t planner) noexcept
+cdef object call_body(Op op, PyObject** bound)
+cdef int default_code() noexcept
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)

@@ -165,6 +165,8 @@ cdef class Tensor:
 
     def data_ptr(self):
         """The address of the first element."""
+        if self.device_type:
+            refuse_recording(b"an address is read")
         return <size_t>stored_at(self) if self.count and not self.device_type else 0
 
     def untyped_storage(self):
@@ -220,6 +222,8 @@ cdef class Tensor:
 
     @property
     def is_meta(self):
+        if self.device_type:
+            refuse_recording(b"the body does something else on device meta")
         return self.device_type != 0
 
     @property

@@ -263,6 +263,8 @@ cdef Tensor window_tables(Geometry* g, Windows* w, Part* parts, int64_t number, 
         entry[8], entry[9], entry[10] = runs, max(3 * b.depth // entry[6], 1), count if sorted else 0
         entry[11], entry[12] = parts[i].g.taps, parts[i].begin
         entry += PHASE_ITEMS
+    note_filled(address_of(places), CONSTANT)
+    note_filled(address_of(table), CONSTANT)
     return table
 
 
@@ -300,4 +302,6 @@ cdef Tensor gradient_tables(Geometry* g, Windows* w, int code, int64_t m, Tensor
             w.spare = count
             out = write_tiles(g, w, rows, count, heights[n], direct is None, sums, w.b[3], g.s[2], g.s[2] * pitch,
                               sums, out)
+    note_filled(address_of(places), CONSTANT)
+    note_filled(address_of(table), CONSTANT)
     return table

@@ -25,6 +25,7 @@ FORMAT = 1  # changes when the cache's layout does
 _SHIPPED = Path(__file__).with_name("shipped")
 _lock = threading.RLock()
 _addresses: dict[str, int] = {}
+_known: set[int] = set()  # the addresses alone
 _alive: list[object] = []  # what LLVM must not free
 _doors: list[
     tuple[str, int]
@@ -219,7 +220,13 @@ def build(f: Function) -> int:
         if not f.inner:
             _open_door(f.label, compiler().door(name))
         _addresses[digest] = address
+        _known.add(address)
         return address
+
+
+def is_kernel(address: int) -> bool:
+    """Whether a kernel that was built in this process begins at ``address``."""
+    return address in _known
 
 
 class kernel:

@@ -138,7 +138,7 @@ def _conj(x: Tensor) -> Tensor:
 # ---- the three bilinear maps --------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False, flops=flops.convolution)
+@primitive(method=False, out=False, flops=flops.convolution, planned=True)
 def _convolution(input, weight, size, stride, padding, dilation, groups):
     """Convolution to spatial sizes ``size``; every geometry argument is a tuple that has been checked."""
     if input.is_complex():
@@ -146,7 +146,7 @@ def _convolution(input, weight, size, stride, padding, dilation, groups):
     return core.forward(input, weight, None, size, stride, padding, dilation, groups)
 
 
-@primitive(method=False, out=False, flops=flops.transposed_convolution)
+@primitive(method=False, out=False, flops=flops.transposed_convolution, planned=True)
 def _conv_input(grad, weight, size, stride, padding, dilation, groups):
     """What :func:`_convolution` of spatial sizes ``size`` gives its input as gradient."""
     if grad.is_complex():
@@ -156,7 +156,7 @@ def _conv_input(grad, weight, size, stride, padding, dilation, groups):
     return core.input_gradient(grad, weight, None, size, stride, padding, dilation, groups)
 
 
-@primitive(method=False, out=False, flops=flops.convolution_weight)
+@primitive(method=False, out=False, flops=flops.convolution_weight, planned=True)
 def _conv_weight(input, grad, kernel, stride, padding, dilation, groups):
     """What :func:`_convolution` with spatial kernel sizes ``kernel`` gives its weights as gradient."""
 
@@ -257,17 +257,17 @@ _ARGUMENTS = """
     """
 
 
-@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower")
+@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower", planned=True)
 def conv1d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower")
+@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower", planned=True)
 def conv2d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower")
+@primitive(method=False, node="Convolution", flops=flops.convolution, autocast="lower", planned=True)
 def conv3d(input, weight, bias=None, stride=1, padding: Any = 0, dilation=1, groups=1):
     return _forward("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
@@ -339,17 +339,17 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     return squeeze(out, 0) if single else out
 
 
-@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower")
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower", planned=True)
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower")
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower", planned=True)
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower")
+@primitive(method=False, node="Convolution", flops=flops.transposed_convolution, autocast="lower", planned=True)
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -435,7 +435,7 @@ def _taps(kernel, dilation, padding, stride, count, space):
                 yield y, x, (by, bx), (iy, ix)
 
 
-@primitive(method=False, name="_unfold_columns", batch="fold", node="Im2Col")
+@primitive(method=False, name="_unfold_columns", batch="fold", node="Im2Col", planned=True)
 def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
     kernel, dilation, padding, stride, count = _blocks(
         "unfold", kernel_size, dilation, padding, stride, input.shape[2:]
@@ -452,7 +452,7 @@ def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
     )
 
 
-@primitive(method=False, name="_fold_columns", batch="fold")
+@primitive(method=False, name="_fold_columns", batch="fold", planned=True)
 def _col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     size = _tuple(output_size, 2, "fold", "output_size")
     kernel, dilation, padding, stride, count = _blocks("fold", kernel_size, dilation, padding, stride, size)

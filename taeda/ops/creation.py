@@ -10,7 +10,6 @@ from typing import Any
 from .. import _core
 from .._core import Tensor, moves, settings
 from .._core import tensor as core
-from .._core.memory import plans_only
 from .._warn import warn_once
 from ..kernels import copy as kernels
 from .copies import empty_in_format
@@ -495,7 +494,7 @@ triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
 def _triangle_indices(row, col, offset, dtype, lower, name):
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
-    if plans_only():
+    if _core.empty((0,)).is_meta:
         reached = (builtins.min(builtins.max(i + offset + lower, 0), col) for i in builtins.range(row))
         return _core.empty((2, sum(n if lower else col - n for n in reached)), dtype or _core.int64)
     ends = (arange(row) + (offset + lower)).clamp(

@@ -86,7 +86,7 @@ def _ctc(log_probs, targets, steps, lengths, blank):
     return loss, alpha, labels, skips
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, planned=True)
 def _ctc_loss_backward(grad, log_probs, loss, alpha, labels, skips, steps, lengths):
     """The gradient of the log-probabilities, from what :func:`_ctc` gave."""
     x = log_probs.contiguous()

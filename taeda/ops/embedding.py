@@ -187,7 +187,7 @@ def bags(
     return total
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, planned=True)
 def _bag_totals(weight, indices, edges, mean):
     """Sums or means of the rows at ``indices[edges[b]:edges[b + 1]]``."""
     out = _core.empty((edges.shape[0] - 1, weight.shape[1]), weight.dtype)
@@ -220,7 +220,7 @@ def _bag_backward(g, weight_shape, indices, edges, mean):
 _bag_totals.vjp(weight=_bag_backward)
 
 
-@primitive(method=False, out=False, outputs=("values", "rows"), differentiable=[0])
+@primitive(method=False, out=False, outputs=("values", "rows"), differentiable=[0], planned=True)
 def _bag_maxima(weight, indices, edges):
     """Maxima of the same rows, and the numbers of the rows that they are from: -1 for empty bags."""
     shape = (edges.shape[0] - 1, weight.shape[1])
@@ -229,7 +229,7 @@ def _bag_maxima(weight, indices, edges):
     return outs
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, planned=True)
 def _bag_spread(grad, rows, count):
     """``grad`` added up in a table of ``count`` rows, where ``rows`` says."""
     bags_, width = grad.shape

@@ -145,7 +145,7 @@ def _sum_lead(x, lead):
     return x.sum(lead) if lead else x
 
 
-@primitive(method=False, out=False, decomposition=_norm_gradient)
+@primitive(method=False, out=False, decomposition=_norm_gradient, planned=True)
 def _norm_backward(grad, input, n, weight, bias, eps, needs, centred):
     """Gradients of layer norm (``centred``) and RMS norm over the last ``n`` dimensions; those of weight and bias are None
     where not needed."""
@@ -272,7 +272,7 @@ def _group_plan(shape, dtype, groups, weight, bias):
     return address, (*rows.sizes, *every, *every, *rows.affine(w), *rows.affine(b)), rows.rows, rows.grain
 
 
-@primitive(method=False, out=False, name="_group_norm", node="NativeGroupNorm")
+@primitive(method=False, out=False, name="_group_norm", node="NativeGroupNorm", planned=True)
 def _fused_group_norm(input, num_groups, weight, bias, eps):
     plan = _group_plan(input.shape, input.dtype, num_groups, _signature(weight), _signature(bias))
     if _groups_last(input):
@@ -321,7 +321,7 @@ def _group_norm_gradient(grad, input, groups, weight, bias, eps):
     return dx.reshape(input.shape).to(input.dtype), dw, db
 
 
-@primitive(method=False, out=False, decomposition=_group_norm_gradient)
+@primitive(method=False, out=False, decomposition=_group_norm_gradient, planned=True)
 def _group_norm_backward(grad, input, groups, weight, bias, eps, needs):
     """Gradients of group norm; those of weight and bias are None where not needed."""
     if _groups_last(input):
@@ -498,6 +498,7 @@ def _batch_backward_plan(shape, dtype, training, weight):
     differentiable=[0],
     name="_batch_norm",
     node="NativeBatchNorm",
+    planned=True,
 )
 def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     signatures = map(_signature, (running_mean, running_var, weight, bias))
@@ -562,7 +563,7 @@ def _batch_norm_gradient(grad, input, weight, bias, running_mean, running_var, t
     return dx.to(input.dtype), dw, db
 
 
-@primitive(method=False, out=False, decomposition=_batch_norm_gradient)
+@primitive(method=False, out=False, decomposition=_batch_norm_gradient, planned=True)
 def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs):
     """Gradients of batch norm, whose statistics were ``mean`` and ``rstd`` when ``training``; those of weight and bias are
     None where not needed."""

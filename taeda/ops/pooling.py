@@ -176,6 +176,7 @@ def _by_space(form, smallest=1):
     differentiable=[0],
     batch="fold",
     node=_by_space("MaxPool{}DWithIndices", 2),
+    planned=True,
 )
 def _max_pool(input, size, kernel, stride, padding, dilation, adaptive=0):
     """Maxima of windows and where in its plane each was found."""
@@ -187,7 +188,7 @@ def _max_pool_first(input, size, kernel, stride, padding, dilation, adaptive):
     return _max_pool(input, size, kernel, stride, padding, dilation, adaptive)[0]
 
 
-@primitive(method=False, out=False, batch="fold", decomposition=_max_pool_first)
+@primitive(method=False, out=False, batch="fold", decomposition=_max_pool_first, planned=True)
 def _max_pool_values(input, size, kernel, stride, padding, dilation, adaptive=0):
     """Maxima of windows alone, which is faster where no derivative asks for their places."""
     args = _args(input.shape[-len(size) :], size, kernel, stride, padding, dilation, adaptive)
@@ -208,7 +209,7 @@ def _gathered(kind: str, tensors, space, windows) -> Tensor:
     return _as_image(out)
 
 
-@primitive(method=False, out=False, batch="fold")
+@primitive(method=False, out=False, batch="fold", planned=True)
 def _max_pool_adjoint(grad, indices, space, windows=None):
     """``grad`` summed into the places that ``indices`` name in planes of sizes ``space``.
 
@@ -333,7 +334,7 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 # ---- average ------------------------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False, batch="fold", node=_by_space("AvgPool{}D"))
+@primitive(method=False, out=False, batch="fold", node=_by_space("AvgPool{}D"), planned=True)
 def _avg_pool(input, size, kernel, stride, padding, divide=1):
     """Sums of windows over ``divide`` (see ``kernels.pool.POOL_ARGS``)."""
     whole = input.dtype is _core.int64
@@ -345,7 +346,7 @@ def _avg_pool(input, size, kernel, stride, padding, divide=1):
     return _divided(out, space, kernel, stride, padding, divide) if whole else out  # the kernel divides no integers
 
 
-@primitive(method=False, out=False, batch="fold")
+@primitive(method=False, out=False, batch="fold", planned=True)
 def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     """Every element of an image of sizes ``space`` gets the sum of ``grad`` over the windows that it lies in."""
     n = len(space)

@@ -159,24 +159,24 @@ class _Steps:
             (n, self.gates, (n * item, item)) if transposed else (n * self.gates, 1, (item, n * item))
         )
         packed = empty((parts, self.panels * self.width * depth), self.dtype)
-        to, source = packed.data_ptr(), w.data_ptr()
         for k in range(parts):
-            at = (to + k * packed.shape[1] * item, source + k * n * n * item)
+            at = (packed, k * packed.shape[1] * item), (w, k * n * n * item)
             launch(pack, at, (n, depth, *strides, depth), self.panels, max(1, _PIECE // (depth * self.width) + 1))
         return packed
 
     def run(self, address: int, tensors: tuple, entries: list[tuple[int, int, int, int]], bias: bool = False) -> None:
         """Launch a layer's kernel; ``tensors`` are those before its last two pointers."""
         table = array("q", [x for entry in entries for x in entry])
-        steps, tiles = table.buffer_info()[0], gemm.panel_product(self.dtype.name)
+        tiles = gemm.panel_product(self.dtype.name)
         if self.by_rows or self.panels == 1:
             work = len(entries) * self.block * self.gates * self.hidden**2
             args, total = (self.hidden, len(entries), self.block, bias), self.tasks if self.by_rows else 1
-            launch(address, (*tensors, tiles, steps), args, total, -(-_WORK // max(work, 1)))
+            launch(address, (*tensors, tiles, table.tobytes()), args, total, -(-_WORK // max(work, 1)))
             return
         for at in range(len(entries)):
             args = self.hidden, 1, 0, bias
-            launch(address, (*tensors, tiles, steps + at * 8 * kernels.STEP_ITEMS), args, self.panels, 1)
+            steps = table[at * kernels.STEP_ITEMS : (at + 1) * kernels.STEP_ITEMS].tobytes()
+            launch(address, (*tensors, tiles, steps), args, self.panels, 1)
 
 
 def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:
@@ -186,7 +186,7 @@ def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:
 
 @primitive(
     method=False, out=False, outputs=("out", "h", "c", "saved", "old_c"), differentiable=(0, 1, 2),
-    name="_recurrent_layer", flops=flops.recurrent,
+    name="_recurrent_layer", flops=flops.recurrent, planned=True,
     autocast=lambda mode, *_: "widest" if mode == "GRU" else "lower",  # a GRU's state stays wide
 )  # fmt: skip
 def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):
@@ -233,7 +233,7 @@ def _step_by_step(mode, gates, h, c, w_hh, b_hh, blocks, save, results):
     """The products as an op; ``h``, ``c`` and ``results`` are written."""
     dtype, item, (batch, hidden), width = h.dtype, h.dtype.itemsize, h.shape, gates.shape[1]
     address = kernels.step(dtype.name, mode, save)
-    p_out, p_saved, p_c, p_x = (t.data_ptr() for t in (*results, gates))
+    out, saved, old_c = results
     grain = max(1, _PIECE // max(1, hidden))
     w = w_hh.t().contiguous() if len(blocks) > 1 else w_hh.t()  # once, rather than in the product of every step
     for start, n in blocks:
@@ -242,9 +242,16 @@ def _step_by_step(mode, gates, h, c, w_hh, b_hh, blocks, save, results):
         now = h if n == batch else h[:n]
         inner = matmul(now, w) if b_hh is None else addmm(b_hh, now, w)
         at = start * hidden * item
-        tail = (p_c + at,) if mode == "LSTM" else (h,)
+        tail = (old_c, at) if mode == "LSTM" else h
         state = (h, c) if mode == "LSTM" else (h,)
-        tensors = (p_out + at, *state, p_saved + 4 * at, *tail, p_x + start * width * item, inner)
+        tensors = (
+            (out, at),
+            *state,
+            (saved, 4 * at if saved.numel() else 0),
+            tail,
+            (gates, start * width * item),
+            inner,
+        )
         launch(address, tensors, (hidden,), n, grain)
 
 
@@ -278,7 +285,7 @@ def _(g, out, saved, old_c, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, nee
     return _recurrent_layer_backward(mode, g[0], g[1], g_c, *given, out, saved, old_c, needs)
 
 
-@primitive(method=False, out=False, decomposition=_layer_gradient, flops=flops.recurrent_backward)
+@primitive(method=False, out=False, decomposition=_layer_gradient, flops=flops.recurrent_backward, planned=True)
 def _recurrent_layer_backward(
     mode, g_out, g_h, g_c, gates, h0, c0, w_hh, b_hh, sizes, reverse, out, saved, old_c, needs
 ):
@@ -316,14 +323,14 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
     """The products as an op; ``results`` are written, as is ``g_c``. The gradient of the first state."""
     (batch, hidden), width, dtype = g_h.shape, w_hh.shape[0], g_h.dtype
     address, item = kernels.step_gradient(dtype.name, mode), dtype.itemsize
-    p_x, p_h = (t.data_ptr() for t in results)
-    rest = [(0 if t is None else t.data_ptr(), _SAVED[mode] if t is given[1] else 1) for t in given]
+    (d_x, d_h), spans = results, [_SAVED[mode] if t is given[1] else 1 for t in given]
     grain = max(1, _PIECE // max(1, hidden))
     for start, n in reversed(blocks):
         if not n:
             continue
         at, wide = start * hidden * item, start * width * item
-        tensors = (p_x + wide, p_h + wide, 0 if g_c is None else g_c, g_h, *(p + at * k for p, k in rest))
+        rest = [0 if t is None else (t, at * k) for t, k in zip(given, spans, strict=True)]
+        tensors = ((d_x, wide), (d_h, wide), 0 if g_c is None else g_c, g_h, *rest)
         launch(address, tensors, (hidden,), n, grain)
         through = matmul(results[1][start : start + n], w_hh)
         target = g_h if n == batch else g_h[:n]
@@ -338,7 +345,7 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
 
 @primitive(
     method=False, out=False, outputs=("h_new", "c_new", "gates"), differentiable=(0, 1), name="_lstm_cell",
-    batch="rows", autocast="widest",
+    batch="rows", autocast="widest", planned=True,
 )  # fmt: skip
 def lstm_cell(x, hidden, c, save):
     """One step of an LSTM from gate inputs ``x`` and ``hidden``: the new h and c, and what backward needs if ``save``."""
@@ -357,7 +364,7 @@ def _lstm_cell_gradient(dh, dc, x, hidden, c):
     return dx, dc
 
 
-@primitive(method=False, out=False, decomposition=_lstm_cell_gradient, batch="rows")
+@primitive(method=False, out=False, decomposition=_lstm_cell_gradient, batch="rows", planned=True)
 def _lstm_cell_backward(dh, dc, gates, x, hidden, c):
     """The gradient of both gate inputs and that of the cell."""
     c = c.contiguous()
@@ -376,7 +383,7 @@ def _(g, gates, x, hidden, c):
 
 @primitive(
     method=False, out=False, outputs=("h_new", "saved"), differentiable=(0,), name="_gru_cell", batch="rows",
-    autocast="widest",
+    autocast="widest", planned=True,
 )  # fmt: skip
 def gru_cell(x, hidden, h, save):
     """One step of a GRU from gate inputs ``x`` and ``hidden``: the new h, and what backward needs if ``save``."""
@@ -392,7 +399,7 @@ def _gru_cell_gradient(g, x, hidden, h):
     return _step_gradient("GRU", x, hidden, (h,), g, None)[:3]
 
 
-@primitive(method=False, out=False, decomposition=_gru_cell_gradient, batch="rows")
+@primitive(method=False, out=False, decomposition=_gru_cell_gradient, batch="rows", planned=True)
 def _gru_cell_backward(g, saved, x, hidden, h):
     """The gradients of the gate inputs and of the state."""
     g, h = g.contiguous(), h.contiguous()

@@ -227,7 +227,7 @@ def _dtype_of_weights(x: Tensor) -> str:
     return kernels.working(x.dtype.name)
 
 
-@primitive(method=False, out=False, batch="along")
+@primitive(method=False, out=False, batch="along", planned=True)
 def resample(input, dim, line):
     """One dimension of ``input`` resampled as ``line`` says."""
     dim = dim % input.dim()
@@ -257,7 +257,7 @@ def _along(input, dim, line):
     return result
 
 
-@primitive(method=False, out=False, batch="fold")
+@primitive(method=False, out=False, batch="fold", planned=True)
 def resample_plane(input, across, along):
     """The last two dimensions of ``input`` resampled, the rows as ``across`` says and what is in them as ``along``."""
     if not is_channels_last(input):
@@ -508,7 +508,7 @@ def _image(x: Tensor, sizes) -> Tensor:
     return x.reshape(x.shape[0], *sizes, x.shape[2]).permute(0, n - 1, *range(1, n - 1))
 
 
-@primitive(method=False, out=False, name="_grid_sampler", batch="fold")
+@primitive(method=False, out=False, name="_grid_sampler", batch="fold", planned=True)
 def grid_sampler(input, grid, mode, padding_mode, align_corners):
     """:func:`grid_sample` on checked arguments."""
     grid = grid.contiguous()
@@ -604,7 +604,7 @@ def _axis_in_ops(x, size, mode, padding_mode, align_corners):
     return [(base, 1 - (at - base), -scale * slope), (base + 1, at - base, scale * slope)]
 
 
-@primitive(method=False, out=False, name="_grid_sampler_backward", decomposition=_grid_gradient)
+@primitive(method=False, out=False, name="_grid_sampler_backward", decomposition=_grid_gradient, planned=True)
 def grid_sampler_backward(grad, input, grid, mode, padding_mode, align_corners, needs):
     """The gradients of image and grid, None where not needed."""
     if grad.numel() == 0:

@@ -1,0 +1,738 @@
+"""Plans: the launches of a call, to be repeated on other memory.
+
+`make_plan` calls a function on *twins* of its arguments, tensors on device meta of the same form, while a recorder
+keeps the launches. Addresses become blocks and offsets: of an argument's storage, of a result, of memory for the time
+of the call, whose blocks share room as far as their lifetimes allow. `Plan.run` is given other tensors of the same
+form, makes the results, turns blocks into addresses, and launches.
+
+What a call does beside launching cannot be repeated: reading elements, calling LAPACK, writing to memory in the body.
+`make_plan` then says why there is no plan.
+
+An op whose stanza says ``planned=True`` keeps its plans by the forms of its arguments (`call_planned`): its body runs
+when a form is met for the first and the second time, and then no more. See docs/notes/0014.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.list cimport PyList_CheckExact
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.stdint cimport int8_t, int64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from .memory cimport Storage, is_planning, new_storage, release_scratch, swap_planning, take_scratch
+from .pool cimport kernel_t, launch
+from .recorder cimport (
+    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, free_recorder, is_touched,
+)
+from .tensor cimport (
+    CONJUGATES, ITEMSIZE, NOTHING, U8, VALUES, Op, Tensor, address_of, alias_tensor, call_body, default_code, dtype,
+    empty_tensor, set_planner,
+)
+
+from .pool import get_num_threads
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*) except NULL
+
+cdef enum:
+    MOST_POINTERS = 512      # of a launch
+    MOST_STORAGES = 64       # of the arguments
+    LINE = 64                # bytes: what addresses are aligned to
+    MOST_WORDS = 512         # of a key
+    MOST_KEPT = 512          # plans of an op
+
+cdef enum Place:             # where a block of a plan is
+    FIXED                    # an address that does not change: a kernel, NULL, a table of the plan's own
+    GIVEN                    # in the storage of an argument
+    MADE                     # in the storage of a result
+    SCRATCH                  # in the memory of the run
+
+
+cdef struct Pointer:
+    Place place
+    int64_t index            # of the storage
+    int64_t offset           # bytes; of FIXED, the address
+
+
+cdef object BAD = object()
+
+
+class NoPlan(RuntimeError):
+    """What was called cannot be repeated from its launches; the message says why."""
+
+
+cdef class Form:
+    """A tensor of a plan: which storage, from which byte on, and the form."""
+
+    cdef Place place
+    cdef int64_t index, offset
+    cdef int code, nd
+    cdef bytes dims          # sizes, then strides
+    cdef readonly object argument   # the argument that is given back itself, its number; or None
+
+
+cdef class Fields:
+    """The tuple with names, of class ``kind``, that a call gives."""
+
+    cdef object kind
+    cdef tuple items
+
+    def __init__(self, kind, items):
+        self.kind, self.items = kind, items
+
+
+cdef class Plan:
+    """The launches of one call, for arguments of one form."""
+
+    cdef Step* steps
+    cdef Pointer* pointers
+    cdef int64_t* numbers
+    cdef int8_t* flagged     # for each step whether one of its pointers is a flag
+    cdef int64_t nsteps, npointers, nnumbers
+    cdef int64_t scratch, nflags
+    cdef list made           # bytes of each result's storage
+    cdef list filled         # (whether in a result, its number, offset, table): what is there before the launches
+    # for each storage of the arguments: (number of an argument in it, bytes before its first element)
+    cdef list given
+    cdef list writes         # (number of an argument, how many in-place writes its storage counts)
+    cdef list held           # storages that fixed addresses are in
+    cdef list tables         # of the body's own
+    cdef list addresses      # where those storages lay
+    cdef object result       # Forms in tuples and lists, and constants
+    cdef bytes key           # of the forms of the arguments
+
+    def __dealloc__(self):
+        free(self.steps)
+        free(self.pointers)
+        free(self.numbers)
+        free(self.flagged)
+
+    @property
+    def launches(self):
+        """Of each launch the address of its kernel, its range, its grain, and what it is given: ``(place, index,
+        offset)``."""
+        names = ("fixed", "given", "made", "scratch")
+        found = []
+        for i in range(self.nsteps):
+            first = self.steps[i].pointers
+            at = [self.pointers[k] for k in range(first, first + self.steps[i].npointers)]
+            found.append((<uintptr_t>self.steps[i].kernel, self.steps[i].total, self.steps[i].grain,
+                          [(names[p["place"]], p["index"], p["offset"]) for p in at]))
+        return found
+
+    @property
+    def scratch_bytes(self):
+        """Memory that a run takes beside its results."""
+        return self.scratch
+
+    def run(self, arguments):
+        """Repeat the launches on ``arguments``, tensors of the forms that the plan was made for, in order.
+
+        Raises:
+            ValueError: other forms, or other arguments that share memory.
+            IndexError: a kernel met a bad value, as an index out of range.
+        """
+        cdef list tensors = list(arguments)
+        if form_key(tensors) != self.key:
+            raise ValueError("the plan was made for arguments of other forms")
+        result = self.repeat(tensors)
+        if result is BAD:
+            raise IndexError("a kernel of this plan met a bad value; call the op itself to be told which")
+        return result
+
+    cdef object repeat(self, list tensors):
+        """The results; BAD where a kernel met a bad value."""
+        cdef char* bases[MOST_STORAGES]
+        cdef char* results[MOST_STORAGES]
+        cdef char* at[MOST_POINTERS]
+        cdef char* memory = NULL
+        cdef Pointer* p
+        cdef Step* step
+        cdef int64_t i, k
+        cdef list storages = []
+        cdef bint good = True
+        cdef Storage storage
+        for i in range(len(self.given)):
+            number, before = <tuple>self.given[i]
+            bases[i] = (<Tensor>tensors[number]).raw - <int64_t>before
+        for i in range(len(self.held)):
+            if <uintptr_t>(<Storage>self.held[i]).data != self.addresses[i]:
+                return BAD
+        for i in range(len(self.made)):
+            storage = new_storage(self.made[i])
+            storages.append(storage)
+            results[i] = storage.data
+        if self.scratch:
+            memory = <char*>take_scratch(self.scratch)
+            if memory == NULL:
+                raise MemoryError()
+            if self.nflags:
+                memset(memory, 0, self.nflags)
+        for in_result, number, offset, table in self.filled:
+            memcpy((results[<int64_t>number] if in_result else memory) + <int64_t>offset, address_of(<Tensor>table),
+                   (<Tensor>table).count)
+        for i in range(self.nsteps):
+            step = &self.steps[i]
+            p = self.pointers + step.pointers
+            for k in range(step.npointers):
+                at[k] = ((<char*>0 if p[k].place == FIXED else bases[p[k].index] if p[k].place == GIVEN
+                          else results[p[k].index] if p[k].place == MADE else memory) + p[k].offset)
+            launch(<kernel_t>step.kernel, at, <int>step.npointers, self.numbers + step.numbers, <int>step.nnumbers,
+                   step.total, step.grain, step.small)
+            if self.flagged[i] and any_word(memory, self.nflags):
+                good = False
+                break
+        if memory != NULL:
+            release_scratch(memory, self.scratch)
+        if not good:
+            return BAD
+        for number, times in self.writes:
+            (<Tensor>tensors[number]).storage.version += <int64_t>times
+        return self.give(self.result, tensors, storages)
+
+    cdef object give(self, object x, list tensors, list storages):
+        """``x`` with tensors for its forms."""
+        cdef Form form
+        cdef Tensor like, t
+        cdef const int64_t* dims
+        if type(x) is Form:
+            form = <Form>x
+            if form.argument is not None:
+                return tensors[form.argument]
+            dims = <const int64_t*>PyBytes_AS_STRING(form.dims)
+            if form.place == GIVEN:
+                like = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
+                t = alias_tensor(like, form.nd, dims, dims + form.nd, 0)
+                t.raw = like.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset
+            else:
+                t = over_storage(<Storage>storages[form.index], form.code, form.nd, dims, form.offset)
+            t.code = form.code
+            return t
+        if type(x) is tuple:
+            return tuple([self.give(y, tensors, storages) for y in <tuple>x])
+        if type(x) is list:
+            return [self.give(y, tensors, storages) for y in <list>x]
+        if type(x) is Fields:
+            return tuple.__new__((<Fields>x).kind, [self.give(y, tensors, storages) for y in (<Fields>x).items])
+        return x
+
+
+cdef bint any_word(const char* data, int64_t nbytes) noexcept nogil:
+    cdef int64_t i
+    for i in range(nbytes // 8):
+        if (<const int64_t*>data)[i]:
+            return True
+    return False
+
+
+cdef Tensor over_storage(Storage storage, int code, int nd, const int64_t* dims, int64_t offset):
+    """A tensor in ``storage``, from byte ``offset`` on."""
+    cdef Tensor t
+    cdef Tensor base = <Tensor>Tensor.__new__(Tensor)
+    base.storage, base.raw, base.code, base.holds = storage, storage.data, code, VALUES
+    t = alias_tensor(base, nd, dims, dims + nd, 0)
+    t.raw = storage.data + offset
+    return t
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+cdef struct Key:
+    int64_t* words
+    int64_t n
+    int64_t ntensors
+    PyObject** tensors       # in order
+
+
+cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept:
+    if key.n + 2 > MOST_WORDS:
+        return False
+    key.words[key.n], key.words[key.n + 1] = tag, value
+    key.n += 2
+    return True
+
+
+cdef bint add_tensor(Key* key, Tensor t) noexcept:
+    """What a plan depends on: the form, the alignment, and which argument before shares memory."""
+    cdef int64_t i, shared = -1
+    cdef int d
+    if t.holds != VALUES or t.device_type or key.n + 4 + 2 * t.nd > MOST_WORDS or key.ntensors >= MOST_STORAGES:
+        return False
+    for i in range(key.ntensors):
+        if (<Tensor>key.tensors[i]).storage is t.storage:
+            shared = i
+            break
+    key.words[key.n] = 1 | t.code << 8 | t.nd << 16 | (shared + 1) << 32
+    key.words[key.n + 1] = <int64_t>(<uintptr_t>t.raw % LINE)
+    if shared >= 0:
+        key.words[key.n + 1] = t.raw - (<Tensor>key.tensors[shared]).raw
+    key.n += 2
+    for d in range(t.nd):
+        key.words[key.n + d], key.words[key.n + t.nd + d] = t.sizes[d], t.strides[d]
+    key.n += 2 * t.nd
+    key.tensors[key.ntensors] = <PyObject*>t
+    key.ntensors += 1
+    return True
+
+
+cdef bint add_text(Key* key, object text) except -1:
+    cdef Py_ssize_t n
+    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &n)
+    cdef int64_t words = (n + 7) // 8
+    if n > 64 or key.n + 2 + words > MOST_WORDS:
+        return False
+    add_word(key, 5, n)
+    if n:
+        key.words[key.n + words - 1] = 0
+        memcpy(key.words + key.n, data, n)
+        key.n += words
+    return True
+
+
+cdef bint add_argument(Key* key, PyObject* x) except -1:
+    """Whether the argument is of a kind that a plan can be kept by."""
+    cdef double real
+    cdef int64_t word, i
+    cdef object o = <object>x
+    if isinstance(o, Tensor):
+        return add_tensor(key, <Tensor>o)
+    if PyLong_CheckExact(o):
+        if not -(1 << 62) < o < 1 << 62:
+            return False
+        return add_word(key, 2, o)
+    if PyFloat_CheckExact(o):
+        real = PyFloat_AS_DOUBLE(o)
+        memcpy(&word, &real, 8)
+        return add_word(key, 3, word)
+    if o is None or o is True or o is False or type(o) is dtype:  # these live for ever
+        return add_word(key, 4, <int64_t>x)
+    if PyUnicode_CheckExact(o):
+        return add_text(key, o)
+    if PyTuple_CheckExact(o) or PyList_CheckExact(o):
+        if not add_word(key, 6, len(o)):
+            return False
+        for item in o:
+            if not add_argument(key, <PyObject*>item):
+                return False
+        return True
+    if isinstance(o, tuple):     # with names: of numbers alone
+        kind = type(o)
+        if not add_word(key, 7, <int64_t><PyObject*>kind) or not add_word(key, 7, len(o)):
+            return False
+        for item in o:
+            if isinstance(item, (Tensor, tuple, list)) or not add_argument(key, <PyObject*>item):
+                return False
+        return True
+    return False
+
+
+cdef bytes form_key(list tensors):
+    """The key of tensors alone; None where they are not of a kind that there are plans for."""
+    cdef int64_t words[MOST_WORDS]
+    cdef PyObject* found[MOST_STORAGES]
+    cdef Key key
+    key.words, key.n, key.ntensors, key.tensors = words, 0, 0, found
+    for t in tensors:
+        if not isinstance(t, Tensor) or not add_tensor(&key, <Tensor>t):
+            return None
+    return PyBytes_FromStringAndSize(<char*>words, key.n * 8)
+
+
+# ---- making ----------------------------------------------------------------------------------------------------------
+
+cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept:
+    """Bytes before and from the first element of ``t`` that its elements take."""
+    cdef int d
+    low[0], high[0] = 0, ITEMSIZE[t.code]
+    for d in range(t.nd):
+        if t.sizes[d] > 1:
+            if t.strides[d] < 0:
+                low[0] -= (t.sizes[d] - 1) * t.strides[d] * ITEMSIZE[t.code]
+            else:
+                high[0] += (t.sizes[d] - 1) * t.strides[d] * ITEMSIZE[t.code]
+
+
+cdef class Maker:
+    """The twins of the arguments of a call, and what becomes of its launches."""
+
+    cdef list tensors        # the arguments, in order
+    cdef list twins
+    cdef list storages       # of the twins
+    cdef list given          # see Plan
+    cdef dict by_id          # twins by the id of their tensor
+
+    def __cinit__(self):
+        self.tensors, self.twins, self.storages, self.given, self.by_id = [], [], [], [], {}
+
+    cdef int add(self, list tensors) except -1:
+        """Make the twins: storages of their own, in which they lie as the arguments do in theirs."""
+        cdef Tensor t, first
+        cdef int64_t low, high, before, after, align
+        cdef Storage storage
+        cdef list groups = []
+        for t in tensors:
+            for group in groups:
+                if (<Tensor>group[0]).storage is t.storage:
+                    group.append(t)
+                    break
+            else:
+                groups.append([t])
+        for group in groups:
+            first = <Tensor>group[0]
+            before = after = 0
+            for t in group:
+                extent(t, &low, &high)
+                before, after = max(before, low - (t.raw - first.raw)), max(after, high + (t.raw - first.raw))
+            before = (before + LINE - 1) // LINE * LINE + <int64_t>(<uintptr_t>first.raw % LINE)
+            storage = new_storage(before + after)
+            self.storages.append(storage)
+            self.given.append((index_of(tensors, first), before))
+            for t in group:
+                if id(t) not in self.by_id:
+                    self.by_id[id(t)] = self.twin(t, storage, before + (t.raw - first.raw))
+        for t in tensors:
+            self.tensors.append(t)
+            self.twins.append(self.by_id[id(t)])
+        return 0
+
+    cdef Tensor twin(self, Tensor t, Storage storage, int64_t offset):
+        cdef Tensor base = <Tensor>Tensor.__new__(Tensor)
+        cdef Tensor made
+        base.storage, base.raw, base.code = storage, storage.data, t.code
+        base.holds, base.device_type = t.holds, 0
+        made = alias_tensor(base, t.nd, t.sizes, t.strides, 0)
+        made.raw = storage.data + offset
+        made.holds, made.device_type = NOTHING, 1
+        return made
+
+    cdef object exchange(self, object x):
+        """``x`` with twins for its tensors."""
+        if isinstance(x, Tensor):
+            return self.by_id[id(x)]
+        if type(x) is tuple:
+            return tuple([self.exchange(y) for y in <tuple>x])
+        if type(x) is list:
+            return [self.exchange(y) for y in <list>x]
+        return x
+
+
+cdef int index_of(list tensors, object t) except -1:
+    cdef int i
+    for i in range(len(tensors)):
+        if tensors[i] is t:
+            return i
+    raise ValueError("not among the tensors")
+
+
+cdef int collect(object x, list found) except -1:
+    """The tensors of an argument."""
+    if isinstance(x, Tensor):
+        found.append(x)
+    elif type(x) is tuple or type(x) is list:
+        for y in x:
+            collect(y, found)
+    return 0
+
+
+def make_plan(function, *args):
+    """The plan of ``function(*args)``.
+
+    Args:
+        function: an op, or a Python function of tensors written in ops, that gives tensors in tuples and lists.
+        args: tensors on the CPU, numbers, strings, and tuples and lists of them. They are not changed.
+
+    Raises:
+        NoPlan: the call does what launches do not tell.
+    """
+    cdef list tensors = []
+    for x in args:
+        collect(x, tensors)
+    return record(function, list(args), tensors)
+
+
+cdef Plan record(object function, list args, list tensors):
+    cdef Recorder* recorder = begin_recording()
+    cdef Maker maker = Maker()
+    cdef bint before = swap_planning(True)
+    try:
+        try:
+            maker.add(tensors)
+            result = function(*[maker.exchange(x) for x in args])
+        except NotImplementedError as error:
+            raise NoPlan(str(error)) from error
+        finally:
+            swap_planning(before)
+        return finish(recorder, maker, result)
+    finally:
+        end_recording()
+        free_recorder(recorder)
+
+
+cdef int64_t find_block(Recorder* r, const char* address, int64_t step) noexcept:
+    """The number of the block that an address of that launch is in; -1 for none.
+
+    A flag is on the stack of who launches: it is the caller's for the first launch that is given it.
+    """
+    cdef int64_t i
+    cdef Block* block
+    for i in range(r.nblocks - 1, -1, -1):
+        block = &r.blocks[i]
+        if block.made > step:
+            continue
+        if block.purpose == FLAG:
+            if block.data == address and (block.gone < 0 or block.gone == step):
+                block.gone = step
+                return i
+        elif block.data <= address < block.data + max(block.nbytes, <int64_t>1):
+            return i
+    return -1
+
+
+cdef struct Room:            # of a block that a run has memory for
+    int64_t block, first, last   # the launches that it is given to
+    int64_t nbytes, offset
+
+
+cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) noexcept:
+    """Offsets for blocks, from ``begin`` on: those that are in use together do not overlap. The bytes in all.
+
+    The largest first, each at the first place that is free for its time.
+    """
+    cdef int64_t i, k, at, top = begin
+    cdef Room room
+    cdef bint moved
+    for i in range(1, n):    # by size
+        room, k = rooms[i], i
+        while k and rooms[k - 1].nbytes < room.nbytes:
+            rooms[k] = rooms[k - 1]
+            k -= 1
+        rooms[k] = room
+    for i in range(n):
+        at, moved = begin, True
+        while moved:
+            moved = False
+            for k in range(i):
+                if (rooms[k].first <= rooms[i].last and rooms[i].first <= rooms[k].last
+                        and rooms[k].offset < at + rooms[i].nbytes and at < rooms[k].offset + rooms[k].nbytes):
+                    at, moved = rooms[k].offset + rooms[k].nbytes, True
+        rooms[i].offset = at
+        top = max(top, at + rooms[i].nbytes)
+    return top
+
+
+cdef object describe(object x, Maker maker, dict made):
+    """What the function gave, with Forms for tensors."""
+    cdef Tensor t
+    cdef Form form
+    cdef int64_t* dims
+    if isinstance(x, Tensor):
+        t = <Tensor>x
+        form = Form()
+        form.argument = None
+        form.code, form.nd = t.code, t.nd
+        if t.holds == CONJUGATES:
+            raise NoPlan("a conjugate view is given back")
+        for i in range(len(maker.twins)):
+            if maker.twins[i] is t:
+                form.argument = i
+                return form
+        form.dims = PyBytes_FromStringAndSize(NULL, 16 * t.nd)
+        dims = <int64_t*>PyBytes_AS_STRING(form.dims)
+        memcpy(dims, t.sizes, t.nd * 8)
+        memcpy(dims + t.nd, t.strides, t.nd * 8)
+        form.offset = t.raw - t.storage.data
+        for i in range(len(maker.storages)):
+            if maker.storages[i] is t.storage:
+                form.place, form.index = GIVEN, i
+                return form
+        form.place, form.index = MADE, made.setdefault(<uintptr_t>t.storage.data, len(made))
+        return form
+    if type(x) is tuple:
+        return tuple([describe(y, maker, made) for y in <tuple>x])
+    if isinstance(x, tuple) and hasattr(type(x), "n_fields"):
+        return Fields(type(x), tuple([describe(y, maker, made) for y in x]))
+    if type(x) is list:
+        return [describe(y, maker, made) for y in <list>x]
+    if x is None or type(x) in (int, float, bool, str):
+        return x
+    raise NoPlan(f"{type(x).__name__} is given back")
+
+
+cdef Plan finish(Recorder* r, Maker maker, object result):
+    """The plan of what the recorder kept."""
+    cdef Plan plan = Plan()
+    cdef int64_t i
+    cdef dict made = {}
+    cdef Storage storage
+    if r.refused != NULL:
+        raise NoPlan((<bytes>r.refused).decode())
+    for i in range(r.nblocks):
+        if is_touched(&r.blocks[i]):
+            raise NoPlan(f"the body writes to a block of {r.blocks[i].nbytes} bytes itself")
+    plan.result = describe(result, maker, made)
+    plan.key, plan.given, plan.held, plan.tables, plan.addresses = form_key(maker.tensors), maker.given, [], [], []
+    plan.made = [None] * len(made)
+    plan.filled = []
+    plan.steps = <Step*>malloc(r.nsteps * sizeof(Step) + 1)
+    plan.pointers = <Pointer*>malloc(r.npointers * sizeof(Pointer) + 1)
+    plan.numbers = <int64_t*>malloc(r.nnumbers * 8 + 8)
+    plan.flagged = <int8_t*>calloc(r.nsteps + 1, 1)
+    if plan.steps == NULL or plan.pointers == NULL or plan.numbers == NULL or plan.flagged == NULL:
+        raise MemoryError()
+    if r.nsteps:
+        memcpy(plan.steps, r.steps, r.nsteps * sizeof(Step))
+    if r.nnumbers:
+        memcpy(plan.numbers, r.numbers, r.nnumbers * 8)
+    plan.nsteps, plan.npointers, plan.nnumbers = r.nsteps, r.npointers, r.nnumbers
+    place_blocks(plan, r, maker, made)
+    plan.writes = []
+    for i in range(len(maker.storages)):
+        storage = <Storage>maker.storages[i]
+        if storage.version:
+            plan.writes.append(((<tuple>maker.given[i])[0], storage.version))
+    return plan
+
+
+cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
+    """Turn the addresses of all launches into places."""
+    from ..kernels.build import is_kernel
+
+    cdef int64_t i, k, found, number, n = 0, flags = 0, at
+    cdef Pointer* p
+    cdef Block* block
+    cdef Room* rooms = <Room*>calloc(r.nblocks + 1, sizeof(Room))
+    cdef int64_t* room_of = <int64_t*>calloc(r.nblocks + 1, 8)  # one more than the number of its room
+    cdef int64_t* offsets = <int64_t*>calloc(r.nblocks + 1, 8)
+    cdef dict given = {<uintptr_t>(<Storage>maker.storages[i]).data: i for i in range(len(maker.storages))}
+    cdef dict tables = {}
+    try:
+        for i in range(r.nblocks):
+            if <uintptr_t>r.blocks[i].data in made and r.blocks[i].purpose != FLAG:
+                plan.made[made[<uintptr_t>r.blocks[i].data]] = r.blocks[i].nbytes
+                if r.blocks[i].purpose == CONSTANT:
+                    raise NoPlan("a table of the body is given back")
+        if None in plan.made:
+            raise NoPlan("a tensor of before the call is given back")
+        for i in range(r.nsteps):
+            if r.steps[i].npointers > MOST_POINTERS:
+                raise NoPlan("a launch has too many operands")
+            for k in range(r.steps[i].pointers, r.steps[i].pointers + r.steps[i].npointers):
+                p = &plan.pointers[k]
+                found = find_block(r, r.pointers[k], i) if r.pointers[k] != NULL else -1
+                if found < 0:
+                    if r.pointers[k] != NULL and not is_kernel(<uintptr_t>r.pointers[k]):
+                        raise NoPlan("a kernel is given an address of the body's own")
+                    p.place, p.index, p.offset = FIXED, 0, <int64_t>r.pointers[k]
+                    continue
+                block = &r.blocks[found]
+                at = r.pointers[k] - block.data
+                if block.purpose == FLAG:
+                    plan.flagged[i] = True
+                    if not room_of[found]:
+                        room_of[found], offsets[found] = 1, flags
+                        flags += (block.nbytes + 7) & -8
+                    p.place, p.index, p.offset = SCRATCH, 0, offsets[found] + at
+                elif block.purpose == HELD:
+                    if not isinstance(<object>block.owner, Storage):
+                        plan.tables.append(<object>block.owner)
+                    elif not any([<object>block.owner is x for x in plan.held]):
+                        plan.held.append(<object>block.owner)
+                        plan.addresses.append(<uintptr_t>block.data)
+                    p.place, p.index, p.offset = FIXED, 0, <int64_t>r.pointers[k]
+                elif block.purpose == CONSTANT:
+                    if found not in tables:
+                        tables[found] = keep(plan, block)
+                    p.place, p.index, p.offset = FIXED, 0, <int64_t>address_of(<Tensor>tables[found]) + at
+                elif <uintptr_t>block.data in given:
+                    p.place, p.index, p.offset = GIVEN, given[<uintptr_t>block.data], at
+                elif <uintptr_t>block.data in made:
+                    p.place, p.index, p.offset = MADE, made[<uintptr_t>block.data], at
+                else:
+                    if not room_of[found]:
+                        rooms[n].block, rooms[n].first = found, i
+                        rooms[n].nbytes = (block.nbytes + LINE) // LINE * LINE
+                        if block.purpose == NUMBERS:
+                            rooms[n].first = 0
+                        n += 1
+                        room_of[found] = n
+                    rooms[room_of[found] - 1].last = i
+                    p.place, p.index, p.offset = SCRATCH, found + 1, at   # the block for now
+        plan.nflags = flags
+        plan.scratch = arrange(rooms, n, (flags + LINE - 1) // LINE * LINE)
+        for i in range(n):
+            offsets[rooms[i].block] = rooms[i].offset
+        for k in range(r.npointers):
+            p = &plan.pointers[k]
+            if p.place == SCRATCH and p.index:
+                p.offset += offsets[p.index - 1]
+                p.index = 0
+        for i in range(r.nblocks):
+            if r.blocks[i].purpose == NUMBERS:
+                if <uintptr_t>r.blocks[i].data in made:
+                    plan.filled.append((True, made[<uintptr_t>r.blocks[i].data], 0, keep(plan, &r.blocks[i])))
+                elif room_of[i]:
+                    plan.filled.append((False, 0, offsets[i], keep(plan, &r.blocks[i])))
+    finally:
+        free(rooms)
+        free(room_of)
+        free(offsets)
+    return 0
+
+
+cdef Tensor keep(Plan plan, Block* block):
+    """A copy of a table that the body filled, as long as the plan."""
+    cdef Tensor table
+    cdef bint before = swap_planning(False)
+    try:
+        table = empty_tensor(U8, 1, &block.nbytes)
+    finally:
+        swap_planning(before)
+    memcpy(address_of(table), block.data, block.nbytes)
+    plan.tables.append(table)
+    return table
+
+
+# ---- plans of ops ----------------------------------------------------------------------------------------------------
+
+cdef object call_planned(Op op, PyObject** bound):
+    cdef int64_t words[MOST_WORDS]
+    cdef PyObject* found[MOST_STORAGES]
+    cdef Key key
+    cdef int i
+    cdef bytes name
+    key.words, key.n, key.ntensors, key.tensors = words, 2, 0, found
+    words[0], words[1] = get_num_threads(), default_code()
+    for i in range(op.nparams):
+        if not add_argument(&key, bound[i]):
+            return call_body(op, bound)
+    name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
+    known = op.plans.get(name)
+    if type(known) is Plan:
+        result = (<Plan>known).repeat([<object>found[i] for i in range(key.ntensors)])
+        return call_body(op, bound) if result is BAD else result
+    if known is None:
+        if len(op.plans) >= MOST_KEPT:
+            op.plans.clear()
+        op.plans[name] = 1   # seen once
+    elif known is 1:
+        op.plans[name] = plan_of_body(op, bound)
+    return call_body(op, bound)
+
+
+cdef object plan_of_body(Op op, PyObject** bound):
+    """The plan of the body, or why there is none."""
+    cdef list tensors = []
+    cdef list args = [<object>bound[i] for i in range(op.nparams)]
+    for x in args:
+        collect(x, tensors)
+    try:
+        return record(op.run_bound, args, tensors)
+    except Exception as error:   # the body itself runs next, and raises what there is to raise
+        return str(error)
+
+
+set_planner(call_planned)

@@ -1,0 +1,118 @@
+"""Plans: the launches of an entry's call, repeated on other memory, give what the call gives, bit for bit, or there is no plan.
+
+python -m tests.conformance.opdb.plans [REGEX [SAMPLES]]     (0: all samples)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections import Counter
+
+import torch
+
+import taeda
+from taeda._core.plan import NoPlan, make_plan
+
+from .checks import entries, name_of, pick, tensors
+from .meta import is_plain
+from .translate import translate
+
+
+def same(a, b) -> bool:
+    """Whether two tensors have one form and the same bits, NaNs apart."""
+    if (a.shape, a.dtype, a.stride()) != (b.shape, b.dtype, b.stride()):
+        return False
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def rebuilt(thing, given):
+    """``thing`` with the next of ``given`` for each tensor."""
+    if isinstance(thing, taeda.Tensor):
+        return next(given)
+    if isinstance(thing, dict):
+        return {k: rebuilt(v, given) for k, v in thing.items()}
+    if isinstance(thing, (list, tuple)) and type(thing) in (list, tuple):
+        return type(thing)(rebuilt(x, given) for x in thing)
+    return thing
+
+
+def copies(found):
+    """Copies of tensors in their strides."""
+    return [taeda.empty_strided(t.shape, t.stride(), dtype=t.dtype).copy_(t) for t in found]
+
+
+def attempt(function, args, kwargs) -> str:
+    """What differs; ``""`` if nothing does, ``"-"`` and why if there is no plan."""
+    found = [t.detach() for t in tensors([list(args), kwargs])]
+
+    def call(*given):
+        at = iter(given)
+        return function(*rebuilt(list(args), at), **rebuilt(kwargs, at))
+
+    try:
+        plan = make_plan(call, *copies(found))
+    except NoPlan as error:
+        return f"- {error}"
+    except Exception as error:
+        return f"- {type(error).__name__}: {str(error)[:80]}"
+    mine, others = copies(found), copies(found)
+    taeda.manual_seed(1)
+    want = tensors(call(*mine))
+    taeda.manual_seed(1)
+    got = tensors(plan.run(others))
+    if len(want) != len(got) or not all(same(a, b) for a, b in zip(want, got, strict=True)):
+        return "results"
+    if not all(same(a, b) for a, b in zip(mine, others, strict=True)):
+        return "arguments written to"
+    return ""
+
+
+def check(op, limit=1) -> list[str]:
+    """For each sample what :func:`attempt` says."""
+    supported = op.supported_dtypes("cpu")
+    if not supported:
+        return []
+    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
+    function, found = translate(op.op), []
+    for sample in samples if limit is None else pick(samples, limit):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            args, kwargs = translate((sample.input, *sample.args)), translate(sample.kwargs)
+            try:
+                function(*args, **kwargs)
+            except Exception:  # an error that the comparison of values is about
+                continue
+            found.append(attempt(function, args, kwargs))
+    return found
+
+
+def main() -> None:
+    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    limit = int(sys.argv[2]) or None if len(sys.argv) > 2 else 1
+    why, good, total = Counter(), 0, 0
+    for op in entries().values():
+        if not expression.search(name_of(op)):
+            continue
+        found = check(op, limit)
+        total += len(found)
+        good += found.count("")
+        for reason in found:
+            if reason.startswith("- "):
+                why[reason] += 1
+                if "-v" in sys.argv:
+                    print(name_of(op), reason)
+            elif reason:
+                print(name_of(op), "DIFFERS:", reason)
+    print(f"{good} of {total} calls repeated from their plans")
+    for reason, n in why.most_common(40):
+        print(n, reason)
+
+
+if __name__ == "__main__":
+    main()
