@@ -161,6 +161,7 @@ cdef void make_words(Generator g, uint32_t* out, int64_t count) noexcept nogil:
 
 
 cdef int enter(Generator g) except -1:
+    refuse_recording(b"the state of a generator is read or set")
     if not PyThread_acquire_lock(g.guard, 0):
         with nogil:
             PyThread_acquire_lock(g.guard, 1)

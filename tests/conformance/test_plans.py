@@ -10,7 +10,7 @@ from .opdb.plans import check
 
 #: Why a call cannot be repeated from its launches.
 REASONS = (
-    "- LAPACK is called", "- numbers are drawn", "- the body does something else on device meta", "- Cannot copy out of meta",
+    "- LAPACK is called", "- the state of a generator", "- numbers are drawn", "- the body does something else on device meta", "- Cannot copy out of meta",
     "- RuntimeError: Tensor.item()", "- Size is given back",
     "- elements are counted",
 )  # fmt: skip
