@@ -10,10 +10,8 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda._core import is_mode_active
-from taeda._core.optim import alike, change_all
-
-from .kernels import optim as kernels
+from taeda._core.optim import alike
+from taeda.ops.updates import change_all
 
 _UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round
 rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
@@ -112,16 +110,15 @@ for _name in ("addcdiv", "addcmul"):
 
 
 def lerp_all(tensors: Sequence[Tensor], ends: Sequence[Tensor], weight: float) -> bool:
-    """``lerp_`` of all by one kernel, where it can go over both lists; whether it did. Nothing is recorded."""
+    """``lerp_`` of all at once, where one kernel can go over both lists; whether it did. Nothing is recorded."""
     fit = (
         len(tensors) == len(ends)
         and alike([*tensors, *ends])
         and tensors[0].is_floating_point()
         and all(a.shape == b.shape for a, b in zip(tensors, ends, strict=True))
-        and not is_mode_active()
     )
     if fit:
-        change_all(kernels.each(tensors[0].dtype.name, "lerp"), list(tensors), kernels.CHUNK, weight, list(ends))
+        change_all(tensors, "lerp", weight, ends)
     return fit
 
 

@@ -177,6 +177,9 @@ cdef void copy_rows(char** ptr, const int64_t* arg, int64_t begin, int64_t end) 
     elif nbytes == 8:
         for i in range(begin, end):
             memcpy(ptr[0] + i * target_row, ptr[1] + i * 8, 8)
+    elif chunks == 1:
+        for i in range(begin, end):
+            memcpy(ptr[0] + i * target_row, ptr[1] + i * nbytes, nbytes)
     else:
         for i in range(begin, end):
             row = i // chunks
@@ -187,10 +190,13 @@ cdef void copy_rows(char** ptr, const int64_t* arg, int64_t begin, int64_t end) 
 cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, int64_t target_row) noexcept:
     """Copy rows that lie one after the other in ``source`` to rows ``target_row`` apart."""
     cdef char** ptr = [target, source]
-    cdef int64_t chunk = max(min(nbytes, <int64_t>PARALLEL_BYTES), <int64_t>1), chunks = (nbytes + chunk - 1) // chunk
-    cdef int64_t* arg = [nbytes, target_row, chunk, chunks]
-    launch(copy_rows, ptr, 2, arg, 4, rows * chunks, max(PARALLEL_BYTES // chunk, <int64_t>1),
-           rows * nbytes < PARALLEL_BYTES)
+    cdef int64_t* arg = [nbytes, target_row, nbytes, 1]
+    if rows * nbytes < PARALLEL_BYTES:
+        launch(copy_rows, ptr, 2, arg, 4, rows, 1, True)
+        return
+    arg[2] = min(nbytes, <int64_t>PARALLEL_BYTES)
+    arg[3] = (nbytes + arg[2] - 1) // arg[2]
+    launch(copy_rows, ptr, 2, arg, 4, rows * arg[3], max(PARALLEL_BYTES // arg[2], <int64_t>1), False)
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:

@@ -210,6 +210,46 @@ cdef class Plan:
         self.held = None
 
 
+    def once(self, list grads, list scalars):
+        """Update everything, with these gradients and for each parameter these scalars; no counters.
+
+        Returns:
+            False if a tensor is not laid out as its parameter, or has another dtype; nothing has been changed then.
+        """
+        cdef Py_ssize_t i, j
+        cdef Tensor p, g, s
+        cdef int64_t* row = self.table
+        cdef double number
+        cdef char* pointers[2]
+        self.held = []
+        for i in range(self.n):
+            p, g = <Tensor>self.params[i], <Tensor?>grads[i]
+            if p.code != self.code or g.code != p.code or not self.takes(p) or not self.takes(g) or \
+                    not same_layout(g, p) and not (p.contiguous and g.count == p.count):
+                return False
+            if not same_layout(g, p):
+                g = contiguous_tensor(g)
+                self.held.append(g)
+            row[0], row[1] = <int64_t>address_of(p), <int64_t>address_of(g)
+            for j in range(self.nstates):
+                s = <Tensor>(<tuple>self.states[i])[j]
+                if s.code != p.code or not self.takes(s) or not same_layout(s, p):
+                    return False
+                row[2 + j] = <int64_t>address_of(s)
+            for j in range(self.nscalars):
+                number = scalars[i][j]
+                memcpy(row + 2 + self.nstates + j, &number, 8)
+            row += self.width
+        pointers[0], pointers[1] = <char*>self.table, <char*>self.chunks
+        launch(self.kernel, pointers, 2, NULL, 0, self.nchunks, self.grain, False)
+        for i in range(self.n):
+            (<Tensor>self.params[i]).storage.version += 1
+            for j in range(self.nstates):
+                (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
+        self.held = None
+        return True
+
+
 def covered(list params, list known, bytes has_grad):
     """Whether ``params`` are still the tensors ``known``, with gradients where ``has_grad`` is 1 and nowhere else."""
     cdef Py_ssize_t i, n = PyList_GET_SIZE(params)

@@ -13,10 +13,8 @@ from typing import Any
 
 import taeda
 from taeda import Tensor
-from taeda._core import is_mode_active
-from taeda._core.optim import alike, change_all, partial_norms
-
-from ..kernels import optim as kernels
+from taeda._core.optim import alike
+from taeda.ops.updates import change_all, total_norm
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -114,21 +112,16 @@ class GradScaler:
 
     @staticmethod
     def _unscale(optimizer: Any, inverse: Tensor, allow_half: bool) -> Tensor:
-        finite = True
         with taeda.no_grad():
             grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
             if not allow_half and any(grad.dtype is taeda.float16 for grad in grads):
                 raise ValueError("Attempting to unscale FP16 gradients.")
             values = [grad._values() if grad.is_sparse else grad for grad in grads]
-            if alike(values) and values[0].dtype in _NARROW and not is_mode_active():
-                name, chunk = values[0].dtype.name, kernels.CHUNK
-                # Sums in float64 of numbers of 32 bits do not overflow: they are finite if all numbers are.
-                finite = math.isfinite(partial_norms(kernels.norm(name, "1"), values, chunk, False))
-                change_all(kernels.each(name, "scale"), values, chunk, float(inverse))
+            if values and alike(values) and values[0].dtype in _NARROW:
+                finite = bool(total_norm(values, math.inf).isfinite())
             else:
-                for value in values:
-                    finite = finite and bool(value.isfinite().all())
-                    value.mul_(inverse)
+                finite = all(bool(value.isfinite().all()) for value in values)
+            change_all(values, "scale", inverse)
         return taeda.full((), 0.0 if finite else 1.0, dtype=taeda.float32)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

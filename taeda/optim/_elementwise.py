@@ -8,12 +8,13 @@ mode, and for parameters with overlapping elements or state of another dtype.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import taeda
 from taeda import Tensor
-from taeda._core import is_dense_tensor, is_mode_active
+from taeda._core import current_mode, is_dense_tensor
 from taeda._core.optim import Plan, covered
+from taeda.ops.updates import update_all
 
 from ..kernels import optim as kernels
 from .optimizer import Optimizer, to_scalar
@@ -155,8 +156,8 @@ class ElementwiseOptimizer(Optimizer):
         differentiable = group.get("differentiable", False)
         with taeda.set_grad_enabled(bool(differentiable)):
             buckets: dict[tuple, list] = {}
-            stable = not differentiable and not is_mode_active()
-            fused = stable
+            watched = current_mode() is not None
+            stable = not differentiable and not watched
             for p in group["params"]:
                 if p.grad is None:
                     continue
@@ -169,11 +170,15 @@ class ElementwiseOptimizer(Optimizer):
                     stable = stable and own == flags
                     for name in self._states(own):
                         state.setdefault(name, taeda.zeros_like(p, memory_format=taeda.preserve_format))
-                if fused and not p.grad.is_sparse and self._fits(p, state, own):
+                if not differentiable and not p.grad.is_sparse and (watched or self._fits(p, state, own)):
                     buckets.setdefault((p.dtype.name, own), []).append(p)
                 else:
                     stable = False
                     self._one(group, own, p, state)
+            if watched:
+                for (_, own), params in buckets.items():
+                    self._as_op(group, own, params)
+                return None
             launches = [self._launch(dtype, own, params) for (dtype, own), params in buckets.items()]
             whole = _GroupPlan(group, flags, launches)
             late = [plan for plan in launches if not plan.ready(self.state)]
@@ -183,7 +188,7 @@ class ElementwiseOptimizer(Optimizer):
             for plan in late:  # a gradient with another dtype or layout than its parameter
                 stable = False
                 for p in plan.tensors:
-                    self._one(group, plan.flags, p, self.state[p])
+                    self._one(group, plan.flags, p, self.state.get(p, {}))
         return whole if stable and launches else None
 
     def _fits(self, p: Tensor, state: dict, flags: tuple) -> bool:
@@ -195,40 +200,47 @@ class ElementwiseOptimizer(Optimizer):
     def _launch(self, dtype: str, flags: tuple, params: list[Tensor]) -> _Launch:
         names = self._states(flags)
         states = [tuple(self.state[p][name] for name in names) if names else () for p in params]
+        plan = _Launch(self._kernel(flags, dtype), params, states, names, self._counters, self._nscalars, kernels.CHUNK)
+        plan.flags, plan.tensors = flags, params
+        return plan
+
+    def _as_op(self, group: dict, flags: tuple, params: list[Tensor]) -> None:
+        """The update of parameters of one dtype as one op, for the modes of this thread."""
+        own = [self.state.get(p, {}) for p in params]
+        states = [[state[name] for name in self._states(flags)] for state in own]
+        scalars = [self._counted(group, state) for state in own]
+        update_all(params, [p.grad for p in params], states, scalars, _Rule(self, flags))
+
+    def _counted(self, group: dict, state: dict) -> tuple:
+        """The rule's scalars of this step, which is counted."""
+        new, scalars = self._scalars(group, tuple(float(state[name]) for name in self._counters))
+        with taeda.no_grad():
+            for name, value in zip(self._counters, new, strict=True):
+                state[name].fill_(value)
+        return scalars
+
+    def _kernel(self, flags: tuple, dtype: str) -> int:
+        """The address of the kernel of the rule for parameters of that dtype."""
         cls = type(self)
         if cls._kernels is None:
             cls._kernels = kernels.table(cls.__name__, cls._rule, lambda flags: len(cls._states(flags)), cls._nscalars)
-        address = cls._kernels(flags, _REAL.get(dtype, dtype))
-        plan = _Launch(address, params, states, names, self._counters, self._nscalars, kernels.CHUNK)
-        plan.flags, plan.tensors = flags, params
-        return plan
+        return cls._kernels(flags, _REAL.get(dtype, dtype))
 
     def _one(self, group: dict, flags: tuple, p: Tensor, state: dict) -> None:
         """The update of one parameter in tensor operations."""
         differentiable = group.get("differentiable", False)
-        counters = tuple(float(state[name]) for name in self._counters)
-        new, scalars = self._scalars(group, counters)
-        for name, value in zip(self._counters, new, strict=True):
-            with taeda.no_grad():
-                state[name].fill_(value)
+        scalars = self._counted(group, state)
         grad = p.grad
         names = self._states(flags)
         if grad is not None and grad.is_sparse:
             self._sparse(group, flags, scalars, p, grad, [state[name] for name in names])
             return
-        before = [state[name] for name in names]
-        work = p.clone() if differentiable else p
-        if p.is_complex():
-            work, grad, *before = (taeda.view_as_real(t.resolve_conj()) for t in (work, grad, *before))
-        after = self._rule(TensorMath, flags, scalars, work, grad, *before)
-        if p.is_complex():
-            after = [taeda.view_as_complex(t.contiguous()) for t in after]
-        p.copy_(after[0])
-        for name, value in zip(names, after[1:], strict=True):
-            if differentiable:
-                state[name] = value
-            else:
-                state[name].copy_(value)
+        if not differentiable:
+            _Rule(self, flags).update(p, grad, [state[name] for name in names], scalars)
+            return
+        moved, *after = _Rule(self, flags).after(p.clone(), grad, [state[name] for name in names], scalars)
+        p.copy_(moved)
+        state.update(zip(names, after, strict=True))
 
     def _sparse(self, group: dict, flags: tuple, scalars: tuple, p: Tensor, grad: Any, states: list[Tensor]) -> None:
         """The update of the entries that a sparse gradient has, by the same rule."""
@@ -250,6 +262,30 @@ class ElementwiseOptimizer(Optimizer):
             raise RuntimeError(f"{name}: weight_decay option is not compatible with sparse gradients")
 
 
+class _Rule(NamedTuple):
+    """The rule of an optimiser with its flags, as the op that does a step takes it."""
+
+    optimizer: ElementwiseOptimizer
+    flags: tuple
+
+    def kernel(self, dtype: str) -> int:
+        """The address of the kernel for parameters of that dtype; 0 where there is none."""
+        return self.optimizer._kernel(self.flags, dtype) if _REAL.get(dtype, dtype) in _FLOATS else 0
+
+    def after(self, p: Tensor, grad: Tensor, states: list[Tensor], scalars: tuple) -> list[Tensor]:
+        """The parameter and its state after a step, in tensor operations."""
+        given = [p, grad, *states]
+        if p.is_complex():
+            given = [taeda.view_as_real(t.resolve_conj()) for t in given]
+        found = self.optimizer._rule(TensorMath, self.flags, scalars, *given)
+        return [taeda.view_as_complex(t.contiguous()) for t in found] if p.is_complex() else list(found)
+
+    def update(self, p: Tensor, grad: Tensor, states: list[Tensor], scalars: tuple) -> None:
+        """The same in place."""
+        for target, value in zip([p, *states], self.after(p, grad, states, scalars), strict=True):
+            target.copy_(value)
+
+
 class _Launch(Plan):
     """A Plan that remembers what it was made for."""
 
@@ -268,7 +304,7 @@ class _GroupPlan:
 
     def step(self, optimizer: ElementwiseOptimizer, group: dict, flags: tuple) -> bool:
         """Do the step if the plan still fits."""
-        if flags != self.flags or not covered(group["params"], self.known, self.has_grad) or is_mode_active():
+        if flags != self.flags or not covered(group["params"], self.known, self.has_grad) or current_mode():
             return False
         state = optimizer.state
         for launch in self.launches:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import taeda
-from taeda import nn, optim
+from taeda import _core, nn, optim
 
 RULES = [
     (optim.SGD, {"lr": 0.1}),
@@ -214,3 +214,40 @@ def test_closure_runs_with_gradients():
         first = optimizer.step(closure)
     assert float(first.detach()) == 2
     np.testing.assert_allclose(p.detach().numpy(), 0.8, rtol=1e-6)
+
+
+class Watching:
+    """A mode that notes the ops that it sees."""
+
+    watches = True
+
+    def __init__(self):
+        self.seen = []
+
+    def handle(self, op, args, kwargs):
+        self.seen.append(op.__name__)
+        return op(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("kind", "options"), RULES)
+def test_a_mode_sees_a_step_as_one_call(kind, options):
+    """A norm, a scaling of all gradients and an update of all parameters, with the numbers of a step that nobody watches."""
+    watched, alone = parameters(), parameters()
+    a, b = kind(watched, **options), kind(alone, **options)
+    mode = Watching()
+    for step in range(3):
+        for params, optimizer in (watched, a), (alone, b):
+            give_gradients(params, step)
+            if params is watched:
+                _core.push_mode(mode)
+            try:
+                nn.utils.clip_grad_norm_(params, 0.5)
+                nn.utils.clip_grad_value_(params, 0.3)
+                optimizer.step()
+            finally:
+                if params is watched:
+                    _core.pop_mode()
+    wanted = ["total_norm", "change_all", "change_all", "update_all"]
+    assert [name for name in mode.seen if name in set(wanted)] == wanted * 3
+    assert all(taeda.equal(p, q) and p._version == q._version for p, q in zip(watched, alone, strict=True))
+    assert str(a.state_dict()) == str(b.state_dict())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import types
 import warnings
 from collections.abc import Iterable
@@ -10,30 +9,14 @@ from collections.abc import Iterable
 import taeda
 from taeda import Tensor
 from taeda._core import is_mode_active
-from taeda._core.optim import alike, change_all, partial_norms
-
-from ...kernels import optim as kernels
+from taeda.ops.updates import change_all
+from taeda.ops.updates import total_norm as norm_of_all
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
 def _list(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
-
-
-_ORDERS = {1.0: "1", 2.0: "2", math.inf: "inf"}
-
-
-def _fused(tensors: list[Tensor]) -> bool:
-    """Whether one kernel can go over all of them."""
-    return alike(tensors) and tensors[0].is_floating_point() and not is_mode_active()
-
-
-def _fused_norm(tensors: list[Tensor], norm_type: float) -> Tensor:
-    order = _ORDERS[norm_type]
-    address = kernels.norm(tensors[0].dtype.name, order)
-    total = partial_norms(address, tensors, kernels.CHUNK, order == "inf")
-    return taeda.tensor(math.sqrt(total) if order == "2" else total, dtype=tensors[0].dtype)
 
 
 def get_total_norm(
@@ -56,11 +39,7 @@ def get_total_norm(
     if not tensors:
         return taeda.tensor(0.0)
     with taeda.no_grad():
-        if norm_type in _ORDERS and _fused(tensors):
-            total = _fused_norm(tensors, norm_type)
-        else:
-            norms = [taeda.linalg.vector_norm(t, norm_type) for t in tensors]
-            total = taeda.linalg.vector_norm(taeda.stack([n.to(norms[0].dtype) for n in norms]), norm_type)
+        total = norm_of_all(tensors, norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
@@ -76,14 +55,14 @@ def clip_grads_with_norm_(
     """Scale the gradients so that a total norm of ``total_norm`` becomes at most ``max_norm``."""
     with taeda.no_grad():
         grads = [p.grad for p in _list(parameters) if p.grad is not None]
-        if _fused(grads):
-            factor = float(max_norm) / (float(total_norm) + 1e-6)
-            if not factor >= 1.0:  # a NaN reaches the gradients
-                change_all(kernels.each(grads[0].dtype.name, "scale"), grads, kernels.CHUNK, factor)
+        if not grads:
             return
-        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in grads:
-            grad.mul_(scale.to(grad.dtype))
+        if is_mode_active() or total_norm.is_meta:
+            change_all(grads, "scale", (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0))
+            return
+        factor = float(max_norm) / (float(total_norm) + 1e-6)
+        if not factor >= 1.0:  # a NaN reaches the gradients
+            change_all(grads, "scale", factor)
 
 
 def clip_grad_norm_(
@@ -129,8 +108,5 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     limit = float(clip_value)
     with taeda.no_grad():
         grads = [p.grad for p in _list(parameters) if p.grad is not None]
-        if limit >= 0 and _fused(grads):
-            change_all(kernels.each(grads[0].dtype.name, "bound"), grads, kernels.CHUNK, limit)
-            return
-        for grad in grads:
-            grad.clamp_(-limit, limit)
+        if grads:
+            change_all(grads, "bound", limit)

@@ -1,0 +1,97 @@
+"""Ops over many tensors at once: the norm of gradients, their scaling and limits, an optimiser's step.
+
+Each is one launch over all tensors where these are contiguous and of one floating-point dtype. Else it goes tensor by tensor.
+A mode sees one call. The ops write to the tensors of their lists; they are for use where nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import _core
+from .._core import Tensor
+from .._core import optim as core
+from ..kernels import optim as kernels
+from .joining import stack
+from .reduction import linalg_vector_norm
+from .table import primitive
+
+_ORDERS = {1.0: "1", 2.0: "2", math.inf: "inf"}
+
+
+def _at_once(*lists) -> bool:
+    """Whether one kernel can go over all of them."""
+    tensors = [t for tensors in lists for t in tensors]
+    return core.alike(tensors) and tensors[0].is_floating_point()
+
+
+def _norm_by_tensor(tensors, order):
+    norms = [linalg_vector_norm(t, order) for t in tensors]
+    return linalg_vector_norm(stack([n.to(norms[0].dtype) for n in norms]), order)
+
+
+@primitive(method=False, out=False, decomposition=_norm_by_tensor)
+def total_norm(tensors, order):
+    """The norm of order ``order`` (a float) of all elements of ``tensors`` together; chunks are added in order."""
+    if order not in _ORDERS or not _at_once(tensors):
+        return _norm_by_tensor(tensors, order)
+    name = _ORDERS[order]
+    address = kernels.norm(tensors[0].dtype.name, name)
+    total = core.partial_norms(address, tensors, kernels.CHUNK, name == "inf")
+    return tensors[0].new_tensor(math.sqrt(total) if name == "2" else total)
+
+
+def _change_by_tensor(tensors, how, number, others):
+    for i, t in enumerate(tensors):
+        if how == "scale":
+            t.mul_(number.to(t.dtype) if isinstance(number, Tensor) else number)
+        elif how == "bound":
+            t.clamp_(-number, number)
+        else:
+            t.lerp_(others[i], number)
+
+
+@primitive(method=False, out=False, decomposition=_change_by_tensor)
+def change_all(tensors, how, number, others=None):
+    """Change every tensor in place.
+
+    Args:
+        tensors: a list.
+        how: ``"scale"`` multiplies by ``number``, ``"bound"`` clamps to ``[-number, number]``, ``"lerp"`` goes that part of
+            the way to the tensor that has the same place in ``others``.
+        number: a float, or of "scale" a tensor without dimensions.
+    """
+    if isinstance(number, Tensor) and number.is_meta:
+        return _change_by_tensor(tensors, how, number, others)
+    number = float(number)
+    if (number < 0 and how == "bound") or not _at_once(tensors, others or ()):
+        return _change_by_tensor(tensors, how, number, others)
+    core.change_all(
+        kernels.each(tensors[0].dtype.name, how), list(tensors), kernels.CHUNK, number, others and list(others)
+    )
+
+
+def _update_by_tensor(params, grads, states, scalars, rule):
+    for p, grad, own, numbers in zip(params, grads, states, scalars, strict=True):
+        rule.update(p, grad, own, numbers)
+
+
+@primitive(method=False, out=False, decomposition=_update_by_tensor)
+def update_all(params, grads, states, scalars, rule):
+    """An optimiser's step for parameters of one dtype.
+
+    Args:
+        params: the parameters, which are written.
+        grads: their gradients.
+        states: for each parameter a list of its state tensors, which are written.
+        scalars: for each parameter a tuple of the rule's numbers.
+        rule: has ``kernel(dtype name)``, the address of a kernel of :mod:`taeda.kernels.optim` or 0, and ``update(parameter,
+            gradient, state tensors, numbers)``, the same in tensors.
+    """
+    address = rule.kernel(params[0].dtype.name) if all(map(_core.is_dense_tensor, params)) else 0
+    if address:
+        states = [tuple(own) for own in states]
+        plan = core.Plan(address, list(params), states, ("",) * len(states[0]), (), len(scalars[0]), kernels.CHUNK)
+        if plan.once(list(grads), list(scalars)):
+            return
+    _update_by_tensor(params, grads, states, scalars, rule)
