@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from .io.archive import ArchiveReader
-from .io.checkpoint import find, load, read_all, save
+from .io.checkpoint import load, read_all, save
+from .io.objects import find
 from .io.options import options
 from .io.pickling import UnpicklingError, allow, allowed, forget
 

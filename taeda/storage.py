@@ -339,9 +339,7 @@ def _load_from_bytes(b: bytes) -> TypedStorage:
     """The storage that PyTorch wrote into a pickle of its own."""
     import io
 
-    from .io import load
-
-    return load(io.BytesIO(b), weights_only=False)
+    return HELPERS["load"](io.BytesIO(b), weights_only=False)
 
 
 _core.install("storage", _storage)

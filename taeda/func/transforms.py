@@ -13,7 +13,8 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from .vmap import Batched, is_batched, vmap, vmap_modes
+from .batched import Batched, is_batched, vmap_modes
+from .vmap import vmap
 
 # ---- inputs of one's own ------------------------------------------------------------------------------------------------
 

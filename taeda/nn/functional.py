@@ -45,7 +45,7 @@ from ..ops.pooling import (
     adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d, lp_pool1d,
     lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
 )  # fmt: skip
-from ..ops.resample import affine_grid, grid_sample, interpolate
+from ..ops.interpolation import affine_grid, grid_sample, interpolate
 from ..ops.shape import pad
 from . import grad
 from ._attention import canonical_mask as _canonical_mask

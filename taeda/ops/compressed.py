@@ -17,12 +17,10 @@ from .creation import arange
 from .exchange import tensor
 from .joining import cat, stack
 from .parts import OfParts, into_out
-from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, values_at
+from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, sparse_csc, sparse_csr, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors
 from .views import _wrap
-
-sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
 
 
 class CompressedTensor(OfParts):

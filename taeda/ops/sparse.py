@@ -354,13 +354,17 @@ def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseT
     return sparse_coo_tensor(size or (0,), dtype=dtype, device=device)
 
 
+#: Layouts of :mod:`.compressed`.
+sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
+
+
 def _in_layout(input: Tensor, layout: Any) -> Tensor:
     """``input`` in a compressed layout."""
-    from .compressed import compress, sparse_csc, sparse_csr
-
-    if layout not in (sparse_csr, sparse_csc):
-        raise NotImplementedError(f"to_sparse: expected layout sparse_coo, sparse_csr or sparse_csc, got {layout}")
-    return compress(input, layout is sparse_csr)
+    if layout is sparse_csr:
+        return input.to_sparse_csr()
+    if layout is sparse_csc:
+        return input.to_sparse_csc()
+    raise NotImplementedError(f"to_sparse: expected layout sparse_coo, sparse_csr or sparse_csc, got {layout}")
 
 
 @composite(meta="values")

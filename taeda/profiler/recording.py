@@ -250,9 +250,9 @@ class Recording:
 
 def _watch_loaders(on: bool) -> None:
     """A range for each batch that a DataLoader gives."""
-    from ..utils.data import dataloader
+    from ..utils.data._utils import iterating
 
-    dataloader.record_fetch = record_function if on else None
+    iterating.record_fetch = record_function if on else None
 
 
 def _innermost(made: list[FunctionEvent], starts: list[float], run: KernelRun) -> FunctionEvent | None:
