@@ -142,9 +142,7 @@ class _Counting:
         if given is None and formula is None:
             return _core.pass_through(self, op, args, kwargs)
         result = op(*args, **kwargs)
-        from ..profiler.flops import bound_arguments
-
-        values = bound_arguments(op, args, kwargs)
+        values = _formulas.bound_arguments(op, args, kwargs)
         if given is not None:
             name, count = op.name, given(*args, out_val=result, **kwargs)
         else:
