@@ -18,8 +18,8 @@ from typing import Any
 from .. import _core
 from .._core import profile as _writer
 from ..kernels import build
-from .events import EventList, FunctionEvent, KernelRun
 from ..ops.flops import flops_of_call
+from .events import EventList, FunctionEvent, KernelRun
 
 OP, NODE, RANGE, MODULE = range(4)
 _SCOPES = {OP: 0, NODE: 1, RANGE: 7, MODULE: 7}  # PyTorch's numbers: function, backward function, user's
