@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor
+from .linalg import vector_norm
 from .ops.creation import full_like, ones_like
 from .ops.indexing import where
 from .ops.reduction import extent
@@ -63,20 +64,16 @@ def _dims(dim: Any, input: Tensor) -> tuple[int, ...]:
 
 
 def _total_dtype(input: Tensor, dtype: Any) -> Any:
-    from . import int64
-
     if dtype is not None:
         return dtype
-    return input.dtype if input.is_floating_point() or input.is_complex() else int64
+    return input.dtype if input.is_floating_point() or input.is_complex() else _core.int64
 
 
 def _float_dtype(input: Tensor, dtype: Any) -> Any:
-    from . import float32
-
     dtype = input.dtype if dtype is None else dtype
     if not isinstance(dtype, _core.dtype):
         raise TypeError(f"argument 'dtype' must be taeda.dtype, not {dtype.__class__.__name__}")
-    return dtype if dtype.is_floating_point or dtype.is_complex else float32
+    return dtype if dtype.is_floating_point or dtype.is_complex else _core.float32
 
 
 # ---- totals ---------------------------------------------------------------------------------------------------------
@@ -186,11 +183,9 @@ def median(
 
 def _count(input: Tensor, dims: tuple[int, ...], mask: Tensor | None) -> Any:
     """How many elements are kept."""
-    from . import int64
-
     if mask is None:
         return math.prod(input.shape[d] for d in dims)
-    return mask.sum(dims, True, dtype=int64)
+    return mask.sum(dims, True, dtype=_core.int64)
 
 
 def mean(
@@ -251,8 +246,6 @@ def norm(
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """``ord``-norm of the kept elements; where there are none 0, or ``inf`` for a negative ``ord``."""
-    from .linalg import vector_norm
-
     kept = _filled(input, _mask(mask, input, "norm"), math.inf if ord < 0 else 0)
     return vector_norm(kept, ord, _dims(dim, input), keepdim, dtype=dtype)
 

@@ -13,6 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .backward import grad
+from .functional import _directional
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -188,8 +189,6 @@ def _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, c
 def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
     """The derivative along each input element, as ``jvp`` gives it."""
     import numpy as np
-
-    from .functional import _directional
 
     for j, x in enumerate(found):
         numerical = _numerical(func, inputs, x, len(outputs), eps)

@@ -8,6 +8,7 @@ from ..kernels import scalar as s
 from ._lazy import np
 from .copies import to_dtype
 from .extrema import refused_gradient
+from .joining import stack
 from .pointwise import (
     FLOATS,
     add,
@@ -23,7 +24,7 @@ from .pointwise import (
 )
 from .powers import pow
 from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise, result_type
-from .views import view_as_complex
+from .views import broadcast_tensors, view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 
@@ -402,9 +403,6 @@ def complex(real, imag):
             f"complex: expected both inputs to be of one dtype, float16, float32 or float64, got {real.dtype} and "
             f"{imag.dtype}"
         )
-    from .joining import stack
-    from .views import broadcast_tensors
-
     return view_as_complex(stack(broadcast_tensors(real, imag), -1))
 
 

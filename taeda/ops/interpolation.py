@@ -10,6 +10,8 @@ from .. import _core
 from .._core import Tensor
 from .._core.conv import is_channels_last
 from ..kernels import gridsample, target
+from .creation import linspace, zeros
+from .joining import stack
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .resample import Line, _table, resample, resampled
 from .table import composite, expect_tensors, primitive
@@ -241,8 +243,6 @@ def _grid_gradient(grad, input, grid, mode, padding_mode, align_corners):
             for j, w in enumerate(weights):
                 term = term * w if j != k else term
             d_points[k] = term if d_points[k] is None else d_points[k] + term
-    from .joining import stack
-
     return d_image.reshape(input.shape), stack(d_points[::-1], -1).reshape(grid.shape)
 
 
@@ -395,8 +395,6 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 def _base(size: int, align_corners: bool, like: Tensor) -> Tensor:
     """Coordinates in [-1, 1] of ``size`` pixels."""
-    from .creation import linspace, zeros
-
     if size <= 1:
         return zeros((size,), dtype=like.dtype)
     x = linspace(-1, 1, size, dtype=like.dtype)
@@ -436,8 +434,6 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    from .joining import stack
-
     axes = [_base(s, align_corners, theta) for s in size[2:]]
     columns = []
     for i in reversed(range(n)):  # x first

@@ -10,6 +10,7 @@ from typing import Any
 from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
 from .._core.reduce import Reducer
 from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
+from .views import blank
 
 # What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
 _REAL = {d.code for d in ALL_DTYPES if d.is_floating_point and d.itemsize > 1}
@@ -226,8 +227,6 @@ def _place(g, indices, shape, dim, keepdim):
     """A gradient put where the extreme was."""
     if not shape:
         return g
-    from .views import blank
-
     dim = dim % len(shape)
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)

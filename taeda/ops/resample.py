@@ -16,6 +16,7 @@ from .._core import Tensor
 from .._core.conv import is_channels_last
 from ..kernels import resample as kernels
 from ..kernels import target
+from .exchange import from_numpy
 from .table import primitive
 
 
@@ -150,8 +151,6 @@ def _taps(line: Line):
 @functools.lru_cache(maxsize=256)
 def _table(line: Line, dtype: str = "float64") -> tuple[Tensor, Tensor, int]:
     """Indices and weights (of ``dtype``), tap-major, and the number of taps."""
-    from .exchange import from_numpy
-
     index, weight = _taps(line)
     return from_numpy(index), from_numpy(weight.astype(dtype)), index.shape[0]
 
@@ -170,8 +169,6 @@ class _Row(NamedTuple):
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
     import numpy as np
-
-    from .exchange import from_numpy
 
     width, item = target.host().vector_bytes, np.dtype(dtype).itemsize
     lanes = width // item

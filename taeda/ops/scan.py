@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._core import Tensor, get_default_dtype
 from .._core.reduce import Rowwise
 from .table import OPS, composite, primitive, result_type
+from .views import blank
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False, backward: bool = False):
@@ -94,8 +95,6 @@ def _cumprod_gradient_with_zeros(g, x, dim):
 
 def _scatter_sum(g, indices, shape, dim):
     """Gradients added up where the running extremes came from."""
-    from .views import blank
-
     return blank(g, shape).scatter_add(dim, indices, g) if shape else g
 
 

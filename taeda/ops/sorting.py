@@ -11,6 +11,7 @@ from .._core import tensor as core
 from ..kernels import indexing as index_kernels
 from ..kernels import sort as kernels
 from .copies import convert
+from .creation import full
 from .reduction import aminmax
 from .scatter import scatter
 from .table import composite, primitive, result_type
@@ -347,8 +348,6 @@ def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, s
             "searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
     if not isinstance(input, Tensor):
-        from .creation import full
-
         number_dtype = sorted_sequence.dtype if sorted_sequence.is_floating_point() else None
         input = full((), input, dtype=number_dtype)
     if sorter is not None:

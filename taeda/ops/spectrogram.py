@@ -13,6 +13,7 @@ from .fft import fft_c2c, fft_c2r, fft_r2c
 from .reduction import extent
 from .shape import pad
 from .table import composite
+from .views import view_as_real
 
 
 def _described(name, input, n_fft, hop_length, win_length, window):
@@ -133,8 +134,6 @@ def stft(
 
 
 def _as_real(x):
-    from .views import view_as_real
-
     return view_as_real(x)
 
 

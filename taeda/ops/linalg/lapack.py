@@ -15,7 +15,9 @@ from ..._core.lapack import call as _call
 from ..._core.lapack import columns as columns
 from ..._core.lapack import empty_columns as empty_columns
 from ..._core.lapack import zero_ints as ints  # noqa: F401
+from ..creation import eye
 from ..table import primitive
+from ..views import broadcast_shapes
 
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 #: LAPACK's letter for each dtype that it computes in.
@@ -82,8 +84,6 @@ def batch_of(*tensors: Tensor) -> tuple[int, ...]:
     first = tuple(tensors[0].shape[:-2])
     if all(tuple(t.shape[:-2]) == first for t in tensors[1:]):
         return first
-    from ..views import broadcast_shapes
-
     return tuple(broadcast_shapes(*(t.shape[:-2] for t in tensors)))
 
 
@@ -168,6 +168,4 @@ def H(x: Tensor) -> Tensor:
 
 
 def eye_like(x: Tensor) -> Tensor:
-    from ..creation import eye
-
     return eye(x.shape[-1], dtype=x.dtype)
