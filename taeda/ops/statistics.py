@@ -6,10 +6,11 @@ import warnings
 
 from .. import _core
 from .._core import Tensor
-from .creation import full_like, ones, ones_like
+from .creation import full_like, ones_like
 from .indexing import where
 from .joining import cat
 from .matmul import matmul
+from .matrices import triu_indices
 from .pointwise import lerp
 from .reduction import extent, vector_norm
 from .sorting import searchsorted, sort
@@ -83,8 +84,10 @@ def pdist(input, p=2.0):
     """Distances between every pair of rows, as a vector."""
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
-    rows, columns = ones(n, n, dtype=_core.bool_).triu(1).nonzero(as_tuple=True)
+    rows, columns = triu_indices(n, n, 1).unbind(0)
     return vector_norm(input[rows] - input[columns], p, -1)
 
 
