@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -77,7 +78,6 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     Raises:
         ValueError: it is no such file.
     """
-    import os
     import pickletools
 
     if isinstance(f, (str, os.PathLike)):

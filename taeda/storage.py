@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -337,8 +338,6 @@ def _typed_storage(input: Tensor) -> TypedStorage:
 
 def _load_from_bytes(b: bytes) -> TypedStorage:
     """The storage that PyTorch wrote into a pickle of its own."""
-    import io
-
     return HELPERS["load"](io.BytesIO(b), weights_only=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+import warnings
 from typing import Any
 
 from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
@@ -388,8 +389,6 @@ def _arguments(name, dim, unbiased, correction):
 
 
 def _warn_freedom(name, input, dim, correction):
-    import warnings
-
     warnings.warn(
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
         f"(correction={correction:g}, shape {tuple(input.shape)}, dim={dim}).",

@@ -7,6 +7,7 @@ the first routine is called. Matrices are handed over by columns, as Fortran kee
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 from ..._core import Tensor
@@ -39,7 +40,6 @@ LinAlgError.__module__ = "taeda.linalg"
 @functools.cache
 def _library() -> Any:
     import ctypes
-    import os
 
     import scipy_openblas32 as blas
 
