@@ -347,7 +347,7 @@ def differentiate(tensors: list, grads: list, keep: bool, create: bool, inputs: 
     mode = older[-1]
     if not all(is_batched(x, mode) for x in inputs):
         return _across(mode, tensors, grads, keep, create, inputs)
-    grads = [mode.apart(_as_one(g, t)) for g, t in zip(grads, tensors, strict=True)]
+    grads = [mode.apart(as_one(g, t)) for g, t in zip(grads, tensors, strict=True)]
     tensors, grads, inputs = ([lower(t, mode) for t in group] for group in (tensors, grads, inputs))
     results = mode.below(differentiate, tensors, grads, keep, create, inputs)
     return [None if g is None else raise_(g, mode, order) for g in results]
@@ -400,7 +400,8 @@ def _of(pairs: list, keep: bool, create: bool, inputs: list) -> list:
     return differentiate([t for t, _ in pairs], [g for _, g in pairs], keep, create, inputs)
 
 
-def _as_one(g: Tensor | None, t: Tensor) -> Tensor:
+def as_one(g: Tensor | None, t: Tensor) -> Tensor:
+    """``g``, or ones where there is no gradient of ``t`` yet."""
     if g is None:
         return t.new_ones(t.shape) if t.is_meta else _core.empty(t.shape, t.dtype).fill_(1)
     return g

@@ -14,7 +14,7 @@ from .. import _core
 from .._core import Tensor
 from ..autograd.modes import enable_grad, set_grad_enabled
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from .batched import Batched, is_batched, vmap_modes
+from .batched import Batched, as_one, is_batched, vmap_modes
 from .vmap import vmap
 
 # ---- inputs of one's own ------------------------------------------------------------------------------------------------
@@ -180,15 +180,11 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             )
         create = inputs.needs_graph([out])
         with set_grad_enabled(create):
-            made = inputs.gradients([out], [_ones(out)], create, create)
+            made = inputs.gradients([out], [as_one(None, out)], create, create)
         value = out if create else out.detach()
         return tree_unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
 
     return both
-
-
-def _ones(t: Tensor) -> Tensor:
-    return t.new_ones(t.shape) if t.is_meta else _core.empty(t.shape, t.dtype).fill_(1)
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:

@@ -13,7 +13,6 @@ from .joining import cat
 from .reduction import extent
 from .scatter import gather, index_add, index_reduce, scatter
 from .shape import _positions
-from .sparse import make
 from .table import composite, expect_tensors, primitive
 from .views import reshape, unsqueeze
 
@@ -77,6 +76,8 @@ def _embedding_backward(g, weight_shape, indices, padding_idx, scale_grad_by_fre
 
 def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
     """The gradient of the table as one entry for each index."""
+    from .sparse import make  # classes of tensors are made when all methods are installed (taeda/overrides.py)
+
     if scale_grad_by_freq:
         raise RuntimeError(
             "embedding_backward: scale_grad_by_freq not supported with sparse gradients; use sparse=False"

@@ -16,6 +16,7 @@ from .._core import Tensor
 from .._core.conv import is_channels_last
 from ..kernels import resample as kernels
 from ..kernels import target
+from ._lazy import np
 from .exchange import from_numpy
 from .table import primitive
 
@@ -37,9 +38,9 @@ class Line(NamedTuple):
 # ---- weights ------------------------------------------------------------------------------------------------------------
 
 
-def _step(line: Line, np) -> float:
+def _step(line: Line) -> float:
     """Distance in the input from one output to the next, in the precision in which PyTorch computes it."""
-    real = _real(line, np)
+    real = _real(line)
     if line.align_corners:
         return float(real(line.inputs - 1) / real(line.outputs - 1)) if line.outputs > 1 else 0.0
     if line.scale > 0:
@@ -47,11 +48,11 @@ def _step(line: Line, np) -> float:
     return float(real(line.inputs) / real(line.outputs))
 
 
-def _real(line: Line, np):
+def _real(line: Line):
     return np.float64 if line.double else np.float32
 
 
-def _cubic(x, a: float, np):
+def _cubic(x, a: float):
     """Keys' kernel (1981) at distance ``x``."""
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
@@ -59,9 +60,9 @@ def _cubic(x, a: float, np):
     return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
 
 
-def _antialiased(line: Line, np):
+def _antialiased(line: Line):
     """Taps of a kernel widened to the step where that is above 1, normalised, as image libraries do."""
-    step = _step(line, np)
+    step = _step(line)
     radius = 1.0 if line.kind == "linear" else 2.0
     stretch = max(step, 1.0)
     support = radius * stretch
@@ -71,17 +72,17 @@ def _antialiased(line: Line, np):
     count = np.minimum((center + support + 0.5).astype(np.int64), line.inputs) - first
     j = np.arange(n)[:, None]
     x = (j + first - center + 0.5) / stretch
-    w = np.maximum(1 - np.abs(x), 0) if line.kind == "linear" else _cubic(x, -0.5, np)
+    w = np.maximum(1 - np.abs(x), 0) if line.kind == "linear" else _cubic(x, -0.5)
     w = np.where(j < np.minimum(count, n), w, 0.0)
     total = w.sum(0)
     w = w / np.where(total == 0, 1, total)
     return np.minimum(j + first, line.inputs - 1), w
 
 
-def _plain(line: Line, np):
+def _plain(line: Line):
     """Taps of nearest, linear and cubic interpolation."""
-    single = _real(line, np)
-    step = single(_step(line, np))
+    single = _real(line)
+    step = single(_step(line))
     o = np.arange(line.outputs).astype(single)
     top = line.inputs - 1
     if line.kind == "nearest":
@@ -97,10 +98,10 @@ def _plain(line: Line, np):
     base = np.floor(src)
     part = (src - base).astype(np.float64)
     taps = np.arange(-1, 3)[:, None]
-    return np.clip(base.astype(np.int64) + taps, 0, top), _cubic(part - taps, -0.75, np)
+    return np.clip(base.astype(np.int64) + taps, 0, top), _cubic(part - taps, -0.75)
 
 
-def _fixed_point(index, weight, np):
+def _fixed_point(index, weight):
     """Weights rounded to multiples of a power of 2 of which the largest takes 15 bits, as for images in 8 bits; those of
     several taps on one element are rounded together."""
     weight = weight.copy()
@@ -114,7 +115,7 @@ def _fixed_point(index, weight, np):
     return np.trunc(weight * unit + np.copysign(0.5, weight)) / unit
 
 
-def _areas(line: Line, np):
+def _areas(line: Line):
     """Equal taps of the windows of adaptive averages."""
     o = np.arange(line.outputs)
     first, stop = o * line.inputs // line.outputs, -(-(o + 1) * line.inputs // line.outputs)
@@ -125,11 +126,9 @@ def _areas(line: Line, np):
 @functools.lru_cache(maxsize=256)
 def _taps(line: Line):
     """Indices (int64) and weights (float64) of each tap of each output."""
-    import numpy as np
-
     forward = line._replace(transposed=False)
-    index, weight = (_areas if line.kind == "area" else _antialiased if line.antialias else _plain)(forward, np)
-    weight = _fixed_point(index, weight, np) if line.fixed else weight
+    index, weight = (_areas if line.kind == "area" else _antialiased if line.antialias else _plain)(forward)
+    weight = _fixed_point(index, weight) if line.fixed else weight
     if line.transposed:  # for each input, the outputs it went to
         taps, outputs = index.shape
         i, o, w = index.ravel(), np.tile(np.arange(outputs), taps), weight.ravel()
@@ -168,8 +167,6 @@ class _Row(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
     """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
-    import numpy as np
-
     width, item = target.host().vector_bytes, np.dtype(dtype).itemsize
     lanes = width // item
     index, weight = _taps(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._core import Tensor, get_default_dtype
 from .._core.reduce import Rowwise
 from ._choices import choice
+from .softmax import _as_input
 from .table import OPS, composite, primitive
 from .views import blank
 
@@ -40,10 +41,6 @@ def cumsum(input, dim, *, dtype=None):
     if dtype is not None and input.dtype.is_complex != dtype.is_complex:
         input = input.to(dtype)
     return _cumsum(input, dim, (), dtype)
-
-
-def _as_input(g, dtype, original):
-    return g if dtype is None else g.to(original)
 
 
 cumsum.vjp(

@@ -130,11 +130,7 @@ def stft(
         made = fft_c2c(pieces if pieces.is_complex() else pieces.to(pieces.dtype.to_complex()), (2,), True, scale)
     made = made.transpose(1, 2)
     made = made.squeeze(0) if alone else made
-    return made if return_complex else _as_real(made)
-
-
-def _as_real(x):
-    return view_as_real(x)
+    return made if return_complex else view_as_real(made)
 
 
 @composite()

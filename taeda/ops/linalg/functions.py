@@ -47,16 +47,16 @@ def matrix_exp(input):
     if input.shape[-1] == 1:
         return input.exp()
     if input.is_meta:  # how often it squares depends on values
-        return _squared(input, 1, 13)
+        return _squared(input, 1)
     norms = input.abs().sum(-2).amax(-1)
     norm = float(norms.amax())
     if not math.isfinite(norm):
-        return input * math.nan if math.isnan(norm) else _squared(input, 0, 13)
+        return input * math.nan if math.isnan(norm) else _squared(input, 0)
     for degree, limit in _PADE:
         if norm <= limit:
             return _pade(input, degree)
     if norm <= _LARGEST or input.dim() == 2:
-        return _squared(input, max(0, math.ceil(math.log2(norm / _LARGEST))), 13)
+        return _squared(input, max(0, math.ceil(math.log2(norm / _LARGEST))))
     # The matrices of a batch are scaled each as it needs, and squared until the largest is done.
     times = (norms / _LARGEST).log2().ceil().clamp(min=0)
     result = _pade(input * (-times).exp2().to(input.dtype)[..., None, None], 13)
@@ -65,8 +65,8 @@ def matrix_exp(input):
     return result
 
 
-def _squared(A: Tensor, times: int, degree: int) -> Tensor:
-    result = _pade(A * 2.0**-times, degree)
+def _squared(A: Tensor, times: int) -> Tensor:
+    result = _pade(A * 2.0**-times, 13)
     for _ in range(times):
         result = matmul(result, result)
     return result

@@ -127,13 +127,13 @@ def geqrf(input):
 geqrf.vjp(input=no_derivative("geqrf", "input"))
 
 
-def _check_reflectors(name: str, A: Tensor, tau: Tensor, label: str = "input") -> None:
-    check(A, name, square=False, label=label)
-    check_same_dtype(name, A, tau, label, "tau")
+def _check_reflectors(name: str, A: Tensor, tau: Tensor) -> None:
+    check(A, name, square=False, label="input")
+    check_same_dtype(name, A, tau, "input", "tau")
     if tau.dim() != A.dim() - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]):
         raise RuntimeError(
-            f"{name}: Expected tau to have one dimension less than {label} and its batch dimensions, got tau.shape "
-            f"{list(tau.shape)} and {label}.shape {list(A.shape)}"
+            f"{name}: Expected tau to have one dimension less than input and its batch dimensions, got tau.shape "
+            f"{list(tau.shape)} and input.shape {list(A.shape)}"
         )
 
 
