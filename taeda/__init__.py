@@ -33,9 +33,8 @@ from .ops.conv import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_t
 from .ops.conjugation import conj, resolve_conj, resolve_neg
 from .ops.conversion import is_same_size, resize_as_
 from .ops.creation import (
-    _fill as fill_, arange, diag, diag_embed, diagflat, empty, empty_like, empty_permuted, empty_strided, eye, fill,
-    full, full_like, linspace, logspace, meshgrid, ones, ones_like, range, scalar_tensor, tril, tril_indices, triu,
-    triu_indices, vander, zeros, zeros_like,
+    _fill as fill_, arange, empty, empty_like, empty_permuted, empty_strided, eye, fill, full, full_like, linspace,
+    logspace, ones, ones_like, range, scalar_tensor, zeros, zeros_like,
 )  # fmt: skip
 from .ops.einsum import einsum, kron, tensordot
 from .ops.elementary import (
@@ -51,9 +50,9 @@ from .ops.indexing import (
     where,
 )  # fmt: skip
 from .ops.joining import (
-    atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, cat, cat as concat, cat as concatenate,
-    column_stack, combinations, dsplit, dstack, hsplit, hstack, stack, tensor_split, vsplit, vstack,
-    vstack as row_stack,
+    atleast_1d, atleast_2d, atleast_3d, block_diag, cat, cat as concat, cat as concatenate, chunk, column_stack, dsplit,
+    dstack, hsplit, hstack, split, split_with_sizes, stack, tensor_split, unbind, unsafe_chunk, unsafe_split,
+    unsafe_split_with_sizes, vsplit, vstack, vstack as row_stack,
 )  # fmt: skip
 from .ops.histogram import histogram, histogramdd
 from .ops.linalg import (
@@ -66,6 +65,9 @@ from .ops.linalg import (
 from .ops.matmul import (
     _int_mm, addbmm, addmm, addmv, addr, baddbmm, bilinear, bmm, chain_matmul, dot, inner, matmul, matrix_power, mm, mv,
     outer, outer as ger, vdot,
+)  # fmt: skip
+from .ops.matrices import (
+    cartesian_prod, combinations, diag, diag_embed, diagflat, meshgrid, tril, tril_indices, triu, triu_indices, vander,
 )  # fmt: skip
 from .ops.normalization import group_norm, layer_norm, native_layer_norm, rms_norm
 from .ops.pointwise import (
@@ -113,10 +115,9 @@ from .ops.view_copies import (
 )  # fmt: skip
 from .ops.copies import clone
 from .ops.views import (
-    adjoint, as_strided, broadcast_shapes, broadcast_tensors, broadcast_to, chunk, diagonal, flatten, imag, is_nonzero,
-    movedim, movedim as moveaxis, narrow, permute, ravel, real, reshape, select, split, split_with_sizes, squeeze, t,
-    transpose, transpose as swapaxes, transpose as swapdims, unbind, unflatten, unsafe_chunk, unsafe_split,
-    unsafe_split_with_sizes, unsqueeze, view_as_complex, view_as_real,
+    adjoint, as_strided, broadcast_shapes, broadcast_tensors, broadcast_to, diagonal, flatten, imag, is_nonzero, movedim,
+    movedim as moveaxis, narrow, permute, ravel, real, reshape, select, squeeze, t, transpose, transpose as swapaxes,
+    transpose as swapdims, unflatten, unsqueeze, view_as_complex, view_as_real,
 )  # fmt: skip
 from .ops.spectrogram import istft, stft
 from .ops.inplace import (

@@ -1,16 +1,16 @@
 """The names of ``torch.functional``: functions that PyTorch writes in Python."""
 
-from .ops.creation import meshgrid
 from .ops.einsum import einsum, tensordot
-from .ops.joining import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod
+from .ops.joining import atleast_1d, atleast_2d, atleast_3d, block_diag, split
 from .ops.linalg import _lu_with_info as lu
 from .ops.linalg import pca_lowrank, svd_lowrank
 from .ops.matmul import chain_matmul
+from .ops.matrices import cartesian_prod, meshgrid
 from .ops.reduction import norm
 from .ops.sorting import unique, unique_consecutive
 from .ops.spectrogram import istft, stft
 from .ops.statistics import cdist, unravel_index
-from .ops.views import broadcast_shapes, broadcast_tensors, split
+from .ops.views import broadcast_shapes, broadcast_tensors
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",

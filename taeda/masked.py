@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor
+from .linalg import vector_norm
 from .ops.creation import full_like, ones_like
 from .ops.indexing import where
 from .ops.reduction import extent
@@ -63,20 +64,16 @@ def _dims(dim: Any, input: Tensor) -> tuple[int, ...]:
 
 
 def _total_dtype(input: Tensor, dtype: Any) -> Any:
-    from . import int64
-
     if dtype is not None:
         return dtype
-    return input.dtype if input.is_floating_point() or input.is_complex() else int64
+    return input.dtype if input.is_floating_point() or input.is_complex() else _core.int64
 
 
 def _float_dtype(input: Tensor, dtype: Any) -> Any:
-    from . import float32
-
     dtype = input.dtype if dtype is None else dtype
     if not isinstance(dtype, _core.dtype):
         raise TypeError(f"argument 'dtype' must be taeda.dtype, not {dtype.__class__.__name__}")
-    return dtype if dtype.is_floating_point or dtype.is_complex else float32
+    return dtype if dtype.is_floating_point or dtype.is_complex else _core.float32
 
 
 # ---- totals ---------------------------------------------------------------------------------------------------------
@@ -118,42 +115,40 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 # ---- extremes -------------------------------------------------------------------------------------------------------
 
 
+def _replaced(name: str, op: str, input: Tensor, dtype: Any, mask: Tensor | None) -> Tensor:
+    """``input`` in ``dtype``, with what changes nothing under ``op``, amax or amin, where it is left out."""
+    input = input if dtype is None else input.to(dtype)
+    return _filled(input, _mask(mask, input, name), _identity_of(op, input.dtype))
+
+
 def amax(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Largest kept element; ``-inf``, or the smallest integer, where there is none."""
-    input = input if dtype is None else input.to(dtype)
-    kept = _filled(input, _mask(mask, input, "amax"), _identity_of("amax", input.dtype))
-    return kept.amax(_dims(dim, input), keepdim)
+    return _replaced("amax", "amax", input, dtype, mask).amax(_dims(dim, input), keepdim)
 
 
 def amin(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Smallest kept element; ``inf``, or the largest integer, where there is none."""
-    input = input if dtype is None else input.to(dtype)
-    kept = _filled(input, _mask(mask, input, "amin"), _identity_of("amin", input.dtype))
-    return kept.amin(_dims(dim, input), keepdim)
+    return _replaced("amin", "amin", input, dtype, mask).amin(_dims(dim, input), keepdim)
 
 
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Position of the largest kept element along ``dim`` (in the flattened tensor by default), in the dtype of ``input``."""
-    input = input if dtype is None else input.to(dtype)
-    whole = _mask(mask, input, "argmax")
-    kept = _filled(input, whole, _identity_of("amax", input.dtype))
-    return kept.argmax(dim, keepdim).to(input.dtype)
+    kept = _replaced("argmax", "amax", input, dtype, mask)
+    return kept.argmax(dim, keepdim).to(kept.dtype)
 
 
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """Position of the smallest kept element along ``dim`` (in the flattened tensor by default), in the dtype of ``input``."""
-    input = input if dtype is None else input.to(dtype)
-    whole = _mask(mask, input, "argmin")
-    kept = _filled(input, whole, _identity_of("amin", input.dtype))
-    return kept.argmin(dim, keepdim).to(input.dtype)
+    kept = _replaced("argmin", "amin", input, dtype, mask)
+    return kept.argmin(dim, keepdim).to(kept.dtype)
 
 
 def median(
@@ -186,11 +181,9 @@ def median(
 
 def _count(input: Tensor, dims: tuple[int, ...], mask: Tensor | None) -> Any:
     """How many elements are kept."""
-    from . import int64
-
     if mask is None:
         return math.prod(input.shape[d] for d in dims)
-    return mask.sum(dims, True, dtype=int64)
+    return mask.sum(dims, True, dtype=_core.int64)
 
 
 def mean(
@@ -251,8 +244,6 @@ def norm(
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """``ord``-norm of the kept elements; where there are none 0, or ``inf`` for a negative ``ord``."""
-    from .linalg import vector_norm
-
     kept = _filled(input, _mask(mask, input, "norm"), math.inf if ord < 0 else 0)
     return vector_norm(kept, ord, _dims(dim, input), keepdim, dtype=dtype)
 
@@ -269,25 +260,19 @@ def normalize(
 # ---- exponentials ---------------------------------------------------------------------------------------------------
 
 
-def _for_exponentials(name: str, input: Tensor, dtype: Any, mask: Any, low: bool = True) -> Tensor:
-    input = input if dtype is None else input.to(dtype)
-    whole = _mask(mask, input, name)
-    return _filled(input, whole, _identity_of("amax" if low else "amin", input.dtype))
-
-
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Softmax of the kept elements along ``dim``, 0 elsewhere; NaN where nothing is kept."""
-    return _for_exponentials("softmax", input, dtype, mask).softmax(dim)
+    return _replaced("softmax", "amax", input, dtype, mask).softmax(dim)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Logarithm of :func:`softmax`: ``-inf`` at what is left out."""
-    return _for_exponentials("log_softmax", input, dtype, mask).log_softmax(dim)
+    return _replaced("log_softmax", "amax", input, dtype, mask).log_softmax(dim)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """:func:`softmax` of ``-input``."""
-    return (-_for_exponentials("softmin", input, dtype, mask, False)).softmax(dim)
+    return (-_replaced("softmin", "amin", input, dtype, mask)).softmax(dim)
 
 
 def logsumexp(
@@ -297,7 +282,7 @@ def logsumexp(
     if input.is_complex() and dtype is None:
         kept = _filled(input, _mask(mask, input, "logsumexp"), -math.inf)
     else:
-        kept = _for_exponentials("logsumexp", input, dtype, mask)
+        kept = _replaced("logsumexp", "amax", input, dtype, mask)
     return OPS["logsumexp"](kept, _dims(dim, input), keepdim).to(dtype or kept.dtype)
 
 

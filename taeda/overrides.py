@@ -11,6 +11,7 @@ define it get ``Tensor``'s, which runs the function and gives its results the su
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -395,12 +396,10 @@ def _tensor_functions() -> set:
 
 
 def _namespaces() -> list[tuple[str, Any]]:
-    import taeda
-    from taeda import fft, linalg, special
-    from taeda.nn import functional
-
-    return [("torch", taeda), ("torch.functional", functional), ("torch.nn.functional", functional),
-            ("torch.linalg", linalg), ("torch.fft", fft), ("torch.special", special)]  # fmt: skip
+    """Modules whose functions can be overridden, by PyTorch's names; they lie above this one."""
+    names = ("torch", "torch.functional", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
+    own = {"torch.functional": "taeda.nn.functional"}
+    return [(name, importlib.import_module(own.get(name, "taeda" + name[5:]))) for name in names]
 
 
 @functools.cache

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .io.archive import ArchiveReader
-from .io.checkpoint import find, load, read_all, save
+from .io.checkpoint import load, read_all, save
+from .io.objects import find
 from .io.options import options
 from .io.pickling import UnpicklingError, allow, allowed, forget
 
@@ -76,7 +78,6 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     Raises:
         ValueError: it is no such file.
     """
-    import os
     import pickletools
 
     if isinstance(f, (str, os.PathLike)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -337,11 +338,7 @@ def _typed_storage(input: Tensor) -> TypedStorage:
 
 def _load_from_bytes(b: bytes) -> TypedStorage:
     """The storage that PyTorch wrote into a pickle of its own."""
-    import io
-
-    from .io import load
-
-    return load(io.BytesIO(b), weights_only=False)
+    return HELPERS["load"](io.BytesIO(b), weights_only=False)
 
 
 _core.install("storage", _storage)

@@ -3,8 +3,8 @@
 Each ``check_*`` function takes an op of the table and raises AssertionError where the op falls short. They are run over
 the whole table by ``tests/ops/test_table.py`` and over a freshly declared op by ``tests/ops/test_new_op.py``.
 
-What is read from the stanza: its parameters and defaults, and the traits ``reference`` (a NumPy function), ``domain``
-((lo, hi), or one pair per operand), ``samples`` (a function from a Maker to a list of (args, kwargs)), ``random``,
+What is read from the stanza: its parameters and defaults, and the traits ``reference`` (of NumPy: a function, or its name),
+``domain`` ((lo, hi), or one pair per operand), ``samples`` (a function from a Maker to a list of (args, kwargs)), ``random``,
 ``second`` (False: no second derivative) and ``dtypes``.
 """
 
@@ -209,6 +209,7 @@ def assert_same(a: Any, b: Any, what: str) -> None:
 def check_value(op: Op) -> None:
     """float64 and float32 results are those of the reference."""
     reference = op.traits["reference"]
+    reference = getattr(np, reference) if isinstance(reference, str) else reference
     for dtype, tolerance in (("float64", 1e-12), ("float32", 2e-6)):
         for args, kwargs in samples(op, dtype):
             got = op(*args, **kwargs)

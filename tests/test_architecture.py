@@ -8,6 +8,7 @@ import pkgutil
 import re
 import shutil
 import types
+from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -96,6 +97,70 @@ def test_a_wrong_import_is_found(tmp_path, monkeypatch):
 def test_kernels_know_nothing_else_of_taeda():
     names = {name for path in _sources() if path.parts[-2] == "kernels" for _, name in _python_imports(path)}
     assert {name for name in names if name.startswith("taeda.") and not name.startswith("taeda.kernels")} == set()
+
+
+# ---- circles ------------------------------------------------------------------------------------------------------------
+
+#: Imports that close a circle, each inside a function, and why they stay.
+CLOSING = {("taeda.nn.modules.module", "taeda.compiler"): "Module.compile() is compile() of the Module"}
+#: Folders that share a layer, and so may import from each other, are one place; `utils` holds things of many layers.
+SHARED = {name: "/".join(names) for names in ORDER for name in names}
+SHARED["utils.checkpoint"] = SHARED["nn"]  # layers run again what they did, as `checkpoint` does; it knows of `vmap`
+
+
+def _imports_of_modules() -> dict[str, set[str]]:
+    """What each module imports of the package, functions' imports too. The root, which hands names on, is left out."""
+    files = {
+        ".".join(("taeda", *path.relative_to(SOURCES).with_suffix("").parts)): path for path in SOURCES.rglob("*.py")
+    }
+    modules = {name.removesuffix(".__init__"): path for name, path in files.items()}
+
+    def module_of(name: str) -> str:
+        while name and name not in modules:
+            name = name.rpartition(".")[0]
+        return name
+
+    imports = {name: {module_of(imported) for _, imported in _python_imports(path)} for name, path in modules.items()}
+    del imports["taeda"]
+    return {name: found - {name, "", "taeda"} for name, found in imports.items()}
+
+
+def _circle(imports: dict[str, set[str]]) -> list[str]:
+    """Names that import each other in a circle, if there are any."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def _place(module: str) -> str:
+    _, folder, *rest = module.split(".")
+    place = f"utils.{rest[0]}" if folder == "utils" and rest else folder
+    return SHARED.get(place, place)
+
+
+def test_no_files_import_each_other_in_a_circle():
+    imports = _imports_of_modules()
+    for importer, imported in CLOSING:
+        imports[importer].remove(imported)
+    assert _circle(imports) == []
+
+
+def test_no_folders_import_each_other_in_a_circle():
+    places: dict[str, set[str]] = {}
+    for module, imports in _imports_of_modules().items():
+        found = {_place(name) for name in imports if (module, name) not in CLOSING}
+        places.setdefault(_place(module), set()).update(found - {_place(module)})
+    assert _circle(places) == []
+
+
+def test_a_circle_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "SOURCES", tmp_path)
+    (tmp_path / "__init__.py").write_text("")
+    (tmp_path / "a.py").write_text("def f():\n    from .b import g\n")
+    (tmp_path / "b.py").write_text("from .a import f\n")
+    assert sorted(set(_circle(_imports_of_modules()))) == ["taeda.a", "taeda.b"]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ in promotion. What remains different is listed in ``docs/array-api.md``.
 
 from __future__ import annotations
 
+import sys
 from math import e, inf, nan, pi
 from typing import Any
 
@@ -38,8 +39,6 @@ def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
         raise ValueError(
             f"__array_namespace__: version {api_version!r} is not known; up to {__array_api_version__} are"
         )
-    import sys
-
     return sys.modules[__name__]
 
 

@@ -12,6 +12,7 @@ from .. import _core
 from .._core import Tensor
 from ..ops.joining import stack
 from .backward import grad as _grad
+from .modes import enable_grad, set_grad_enabled
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -121,13 +122,13 @@ def vjp(
         create_graph: both results can be differentiated.
         strict: raise where an output does not depend on an input, rather than give zeros.
     """
-    with _Recording():
+    with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "vjp")
         inputs = _fresh(inputs, create_graph)
         outputs, many_out = _run(func, inputs, "vjp")
         _require_graph(outputs, strict)
         v = _like(v, outputs, many_out, "out", "the user-provided function", "vjp")
-    with _Recording(create_graph and _core.is_grad_enabled()):
+    with set_grad_enabled(create_graph and _core.is_grad_enabled()):
         made = _gradients(outputs, inputs, v, create_graph, strict=_unused() if strict else None)
     return _finish(outputs, many_out, create_graph), _finish(made, many, create_graph)
 
@@ -139,7 +140,7 @@ def jvp(
 
     Arguments as for :func:`vjp`; ``v`` has the inputs' sizes.
     """
-    with _Recording():
+    with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "jvp")
         inputs = _fresh(inputs, create_graph)
         v = _like(v, inputs, many, "in", "the user-provided function", "jvp")
@@ -160,12 +161,12 @@ def vhp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """``func(*inputs)``, a scalar, and the product of ``v`` with its Hessian. Arguments as for :func:`vjp`."""
-    with _Recording():
+    with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "vhp")
         inputs = _fresh(inputs, create_graph)
         v = _like(v, inputs, many, "in", "the user-provided function", "vhp")
         output, jac = _scalar_gradient(func, inputs, strict, "vhp")
-    with _Recording(create_graph and _core.is_grad_enabled()):
+    with set_grad_enabled(create_graph and _core.is_grad_enabled()):
         made = _gradients(jac, inputs, v, create_graph, strict=_unused("The Jacobian") if strict else None)
     return _finish((output,), False, create_graph), _finish(made, many, create_graph)
 
@@ -177,7 +178,7 @@ def hvp(
 
     The Hessian is symmetric, so :func:`vhp` gives the same for less; this one differentiates in the direction ``v``.
     """
-    with _Recording():
+    with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "hvp")
         inputs = _fresh(inputs, create_graph)
         v = _like(v, inputs, many, "in", "the user-provided function", "hvp")
@@ -233,7 +234,7 @@ def jacobian(
         raise RuntimeError(
             "jacobian: strict=True and vectorized=True are not supported together. Please either set strict=False or vectorize=False"
         )
-    with _Recording():
+    with enable_grad():
         inputs, many = _tensors(inputs, "inputs", "jacobian")
         inputs = _fresh(inputs, create_graph)
         outputs, many_out = _run(func, inputs, "jacobian")
@@ -298,16 +299,3 @@ def hessian(
 
     made = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return made if many else made[0][0]
-
-
-class _Recording:
-    """Turns recording on (or, for ``False``, leaves it off) within a block."""
-
-    def __init__(self, enabled: bool = True) -> None:
-        self.enabled = enabled
-
-    def __enter__(self) -> None:
-        self.previous = _core.set_grad_enabled(self.enabled)
-
-    def __exit__(self, *exc: object) -> None:
-        _core.set_grad_enabled(self.previous)

@@ -12,7 +12,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..ops._lazy import np
 from .backward import grad
+from .functional import _directional
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -75,8 +77,6 @@ def _check_inputs(inputs: tuple, function: str) -> tuple[Tensor, ...]:
 
 def _reals(t: Tensor) -> Any:
     """The elements as a flat NumPy array of float64; real and imaginary parts one after the other."""
-    import numpy as np
-
     flat = t.detach().to(_core.complex128 if t.is_complex() else _core.float64).contiguous().numpy().reshape(-1)
     return np.array(flat.view(np.float64))
 
@@ -106,8 +106,6 @@ def _evaluate(func: Callable, inputs: tuple, count: int) -> list:
 
 def _numerical(func: Callable, inputs: tuple, x: Tensor, count: int, eps: float) -> list:
     """For each output, d output / d x by central differences: a row per real number in ``x``."""
-    import numpy as np
-
     rows: list[list] = [[] for _ in range(count)]
     for element, step in _element_steps(x):
         original = element.item()
@@ -133,8 +131,6 @@ def _basis(output: Tensor) -> Iterable[Tensor]:
 
 def _analytical(outputs: tuple[Tensor, ...], i: int, found: tuple[Tensor, ...], check_dtypes: bool) -> list:
     """For each input, d outputs[i] / d input by backward: a column per real number in it."""
-    import numpy as np
-
     columns: list[list] = [[] for _ in found]
     zeros = [o.detach().new_zeros(o.shape) for o in outputs]
     for v in _basis(outputs[i]):
@@ -151,8 +147,6 @@ def _analytical(outputs: tuple[Tensor, ...], i: int, found: tuple[Tensor, ...], 
 
 
 def _close(a: Any, b: Any, rtol: float, atol: float) -> bool:
-    import numpy as np
-
     return a.shape == b.shape and bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True))
 
 
@@ -187,10 +181,6 @@ def _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, c
 
 def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
     """The derivative along each input element, as ``jvp`` gives it."""
-    import numpy as np
-
-    from .functional import _directional
-
     for j, x in enumerate(found):
         numerical = _numerical(func, inputs, x, len(outputs), eps)
         rows: list[list] = [[] for _ in outputs]
@@ -207,8 +197,6 @@ def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
 
 def _check_fast(func, inputs, found, outputs, eps, rtol, atol) -> bool:
     """One random number per input and output: u J v, by backward and by a difference along v."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     for x in found:
         v = rng.standard_normal(_reals(x).size)
@@ -279,8 +267,6 @@ def _check_undefined(found, outputs) -> None:
 
 def _check_batched(found, outputs, rtol, atol) -> None:
     """Several gradients of an output at once give what they give one by one."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     for i, output in enumerate(outputs):
         batch = output.detach().new_zeros((2, *output.shape))
@@ -298,7 +284,6 @@ def _check_batched(found, outputs, rtol, atol) -> None:
 
 def _check_constant(func, inputs, found, eps, atol) -> None:
     """No output requires grad: the function must not depend on its inputs."""
-    import numpy as np
 
     def values():
         return [_reals(o) for o in _tuple(func(*inputs)) if isinstance(o, Tensor)]
@@ -419,8 +404,6 @@ def gradgradcheck(
 
 def _random_like(output: Tensor, strided: bool, seed: int) -> Tensor:
     """Normal random numbers with the sizes and dtype of ``output``."""
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     shape = (*output.shape, 2) if strided else tuple(output.shape)
     t = output.detach().new_zeros(shape)

@@ -67,32 +67,32 @@ class _Mode:
         return wrapped
 
 
-class no_grad(_Mode):
+class _Recording(_Mode):
+    """Recording is on or off, as ``_on`` says. ``with mode():``, ``@mode()`` or ``@mode``."""
+
+    _on: bool
+
+    def __new__(cls, function: Callable | None = None):
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+    def __enter__(self) -> None:
+        self.previous = _core.set_grad_enabled(self._on)
+
+    def __exit__(self, *exc: object) -> None:
+        _core.set_grad_enabled(self.previous)
+
+
+class no_grad(_Recording):
     """Ops inside are not recorded. ``with no_grad():``, ``@no_grad()`` or ``@no_grad``."""
 
-    def __new__(cls, function: Callable | None = None):
-        mode = super().__new__(cls)
-        return mode if function is None else mode(function)
-
-    def __enter__(self) -> None:
-        self.previous = _core.set_grad_enabled(False)
-
-    def __exit__(self, *exc: object) -> None:
-        _core.set_grad_enabled(self.previous)
+    _on = False
 
 
-class enable_grad(_Mode):
+class enable_grad(_Recording):
     """Ops inside are recorded, also within ``no_grad``."""
 
-    def __new__(cls, function: Callable | None = None):
-        mode = super().__new__(cls)
-        return mode if function is None else mode(function)
-
-    def __enter__(self) -> None:
-        self.previous = _core.set_grad_enabled(True)
-
-    def __exit__(self, *exc: object) -> None:
-        _core.set_grad_enabled(self.previous)
+    _on = True
 
 
 class set_grad_enabled(_Mode):

@@ -6,6 +6,7 @@ its cache, waiting for it) has none; what needs one raises.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -189,8 +190,6 @@ def _lazy_init() -> None:
 
 def __getattr__(name: str) -> Any:
     """``cuda.memory`` and ``cuda.random`` are this module: their functions are here. Typed storages have no GPU form."""
-    import sys
-
     if name in ("memory", "random", "streams", "graphs"):
         return sys.modules[__name__]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

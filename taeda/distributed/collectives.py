@@ -86,6 +86,16 @@ def _values(payload: memoryview, like: Tensor, what: str) -> Tensor:
     return taeda.frombuffer(payload, dtype=taeda.uint8).view(like.dtype).reshape(like.shape)
 
 
+def _received(group: ProcessGroup, rank: int, key: Key, doing: str, like: Tensor) -> Tensor:
+    """The tensor that process ``rank`` sent, of the sizes and dtype of ``like``."""
+    return _values(group.receive([rank], key, doing)[2], like, doing)
+
+
+def _of_all(group: ProcessGroup, key: Key, doing: str, own: Tensor) -> list[Tensor]:
+    """What the processes have, in the order of ranks: ``own``, and what the others sent."""
+    return [own if rank == group.rank() else _received(group, rank, key, doing, own) for rank in range(group.size())]
+
+
 def _doing(name: str, tensor: Tensor | None = None, *more: str) -> str:
     of = [] if tensor is None else [f"{str(tensor.dtype).rpartition('.')[2]}{list(tensor.shape)}"]
     return f"{name}({', '.join([*of, *more])})"
@@ -117,9 +127,9 @@ def _group_rank(group: ProcessGroup, world: int | None, inner: int | None, defau
     return group.ranks.index(world)
 
 
-def _combined(op: ReduceOp, parts: Sequence[Tensor], count: int) -> Tensor:
+def _combined(op: ReduceOp, parts: Sequence[Tensor]) -> Tensor:
     result = fold(_COMBINE[op], parts)
-    return result / count if op is ReduceOp.AVG and count > 1 else result
+    return result / len(parts) if op is ReduceOp.AVG and len(parts) > 1 else result
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
@@ -157,14 +167,11 @@ def _reduce_everywhere(group: ProcessGroup, key: Key, doing: str, flat: Tensor, 
     for rank in group.others:
         group.send(rank, key, doing, _bytes(parts[rank]))
     mine = parts[group.rank()]
-    given = [mine] * group.size()
-    for rank in group.others:
-        given[rank] = _values(group.receive([rank], key, doing)[2], mine, doing)
-    mine.copy_(_combined(op, given, group.size()))
+    mine.copy_(_combined(op, _of_all(group, key, doing, mine)))
     for rank in group.others:
         group.send(rank, key, doing, _bytes(mine))
     for rank in group.others:
-        parts[rank].copy_(_values(group.receive([rank], key, doing)[2], parts[rank], doing))
+        parts[rank].copy_(_received(group, rank, key, doing, parts[rank]))
 
 
 def all_reduce_coalesced(
@@ -203,7 +210,7 @@ def broadcast(
 
     def body(key: Key) -> list[Tensor]:
         if processes.rank() != root:
-            value.copy_(_values(processes.receive([root], key, doing)[2], value, doing))
+            value.copy_(_received(processes, root, key, doing, value))
         else:
             for rank in processes.others:
                 processes.send(rank, key, doing, _bytes(value))
@@ -229,10 +236,7 @@ def reduce(
         if processes.rank() != root:
             processes.send(root, key, doing, _bytes(value))
         elif processes.others:
-            given = [value] * processes.size()
-            for rank in processes.others:
-                given[rank] = _values(processes.receive([rank], key, doing)[2], value, doing)
-            value.copy_(_combined(op, given, processes.size()))
+            value.copy_(_combined(op, _of_all(processes, key, doing, value)))
         return [tensor]
 
     return processes.run(body, async_op)
@@ -256,7 +260,7 @@ def _gather_into(group: ProcessGroup, key: Key, doing: str, value: Tensor, slots
         group.send(rank, key, doing, _bytes(value))
     slots[group.rank()].copy_(value)
     for rank in group.others:
-        slots[rank].copy_(_values(group.receive([rank], key, doing)[2], slots[rank], doing))
+        slots[rank].copy_(_received(group, rank, key, doing, slots[rank]))
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
@@ -336,7 +340,7 @@ def gather(
             return []
         slots[root].copy_(value)
         for rank in processes.others:
-            slots[rank].copy_(_values(processes.receive([rank], key, doing)[2], value, doing))
+            slots[rank].copy_(_received(processes, rank, key, doing, value))
         return gather_list or []
 
     return processes.run(body, async_op)
@@ -363,7 +367,7 @@ def scatter(
 
     def body(key: Key) -> list[Tensor]:
         if processes.rank() != root:
-            value.copy_(_values(processes.receive([root], key, doing)[2], value, doing))
+            value.copy_(_received(processes, root, key, doing, value))
         else:
             for rank in processes.others:
                 processes.send(rank, key, doing, _bytes(parts[rank]))
@@ -382,10 +386,7 @@ def _scatter_reduced(
     def body(key: Key) -> list[Tensor]:
         for rank in processes.others:
             processes.send(rank, key, doing, _bytes(parts[rank]))
-        given = [parts[processes.rank()]] * processes.size()
-        for rank in processes.others:
-            given[rank] = _values(processes.receive([rank], key, doing)[2], output, doing)
-        output.copy_(_combined(op, given, processes.size()))
+        output.copy_(_combined(op, _of_all(processes, key, doing, parts[processes.rank()])))
         return [output]
 
     return processes.run(body, async_op)
@@ -457,7 +458,7 @@ def _exchange(
             processes.send(rank, key, doing, _bytes(inputs[rank]))
         outputs[own].copy_(inputs[own])
         for rank in processes.others:
-            outputs[rank].copy_(_values(processes.receive([rank], key, doing)[2], outputs[rank], doing))
+            outputs[rank].copy_(_received(processes, rank, key, doing, outputs[rank]))
         return outputs
 
     return processes.run(body, async_op)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import cat as join
-from .. import linalg
+from .. import finfo, full, linalg
 from .. import stack as pile
 from .utils import formula
 
@@ -280,8 +280,6 @@ class _LowerCholesky(_LowerTriangular):
 
 class _CorrCholesky(_LowerCholesky):
     def check(self, value: Any) -> Any:
-        from .. import finfo
-
         tolerance = finfo(value.dtype).eps * value.size(-1) * 10  # an adjustable constant, as PyTorch has it
         return super().check(value) & ((linalg.vector_norm(value, dim=-1) - 1).abs() < tolerance).all(-1)
 
@@ -290,8 +288,6 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        from .. import full
-
         return full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=full((), True).dtype)
 
 

@@ -18,7 +18,21 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Normal(ExponentialFamily):
+class _LocScale(Distribution):
+    """Real numbers ``loc + scale * x`` with ``x`` of one distribution, whose mode is 0."""
+
+    arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    mode = formula(lambda self: self.loc)
+
+
+class Normal(_LocScale, ExponentialFamily):
     """Normal (Gauss).
 
     Args:
@@ -26,17 +40,9 @@ class Normal(ExponentialFamily):
         scale: the standard deviation.
     """
 
-    arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     mean = formula(lambda self: self.loc)
-    mode = formula(lambda self: self.loc)
     stddev = formula(lambda self: self.scale)
     variance = formula(lambda self: self.scale**2)
 
@@ -69,7 +75,7 @@ class Normal(ExponentialFamily):
         return -0.25 * x * x / y + 0.5 * (-math.pi / y).log()
 
 
-class Cauchy(Distribution):
+class Cauchy(_LocScale):
     """Cauchy (Lorentz), without mean or variance.
 
     Args:
@@ -77,16 +83,7 @@ class Cauchy(Distribution):
         scale: half the width at half of the maximum.
     """
 
-    arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     mean = formula(lambda self: full(self._extended_shape(), math.nan, dtype=self.loc.dtype))
-    mode = formula(lambda self: self.loc)
     variance = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.loc.dtype))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
@@ -107,7 +104,7 @@ class Cauchy(Distribution):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Laplace(Distribution):
+class Laplace(_LocScale):
     """Density proportional to ``exp(-|x - loc| / scale)``.
 
     Args:
@@ -115,16 +112,7 @@ class Laplace(Distribution):
         scale: positive.
     """
 
-    arg_constraints: ClassVar[dict] = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     mean = formula(lambda self: self.loc)
-    mode = formula(lambda self: self.loc)
     variance = formula(lambda self: 2 * self.scale**2)
     stddev = formula(lambda self: 2**0.5 * self.scale)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from .. import as_tensor, full_like, no_grad, rand, stack, where, xlogy
+from .. import as_tensor, full_like, rand, stack, where, xlogy
 from .._core import Tensor
 from ..nn.functional import binary_cross_entropy_with_logits
 from ..ops.variates import _sample_dirichlet
@@ -180,10 +180,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with no_grad():
-            return self.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -33,13 +33,18 @@ __all__ = [
 
 
 # ---- of each element -------------------------------------------------------------------------------------------------
-class ExpTransform(_Plain):
-    """``exp(x)``."""
+class _Increasing(_Plain):
+    """An increasing function of real numbers, without parameters."""
 
     domain = constraints.real
-    codomain = constraints.positive
     bijective = True
     sign = +1
+
+
+class ExpTransform(_Increasing):
+    """``exp(x)``."""
+
+    codomain = constraints.positive
 
     def _call(self, x: Any) -> Any:
         return x.exp()
@@ -98,13 +103,10 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
     return _inside_unit(x.sigmoid())
 
 
-class SigmoidTransform(_Plain):
+class SigmoidTransform(_Increasing):
     """``1 / (1 + exp(-x))``."""
 
-    domain = constraints.real
     codomain = constraints.unit_interval
-    bijective = True
-    sign = +1
 
     def _call(self, x: Any) -> Any:
         return _clipped_sigmoid(x)
@@ -117,13 +119,10 @@ class SigmoidTransform(_Plain):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_Plain):
+class SoftplusTransform(_Increasing):
     """``log(1 + exp(x))``."""
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = +1
 
     def _call(self, x: Any) -> Any:
         return softplus(x)
@@ -135,13 +134,10 @@ class SoftplusTransform(_Plain):
         return -softplus(-x)
 
 
-class TanhTransform(_Plain):
+class TanhTransform(_Increasing):
     """``tanh(x)``."""
 
-    domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
-    bijective = True
-    sign = +1
 
     def _call(self, x: Any) -> Any:
         return x.tanh()

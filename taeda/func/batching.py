@@ -18,7 +18,7 @@ from .._core import tensor as core
 from ..ops.joining import stack
 from ..ops.table import OPS, asked_for
 from ..utils._pytree import tree_leaves, tree_map
-from .vmap import VmapMode, modes
+from .batched import VmapMode, modes
 
 RULES: dict[str, Callable] = {}  # by the name of an op
 FAMILIES: dict[str, Callable] = {}  # by the trait ``batch``

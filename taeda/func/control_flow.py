@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import Tensor
+from ..ops.joining import cat, stack
+from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from .vmap import vmap
 
 __all__ = ["associative_scan", "cond", "while_loop"]
 
@@ -76,9 +79,6 @@ def associative_scan(
     Raises:
         ValueError: ``xs`` has no tensors, tensors of several sizes along ``dim``, or ``combine_mode`` is another word.
     """
-    from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
-    from .vmap import vmap
-
     if combine_mode not in ("pointwise", "generic"):
         raise ValueError(f"associative_scan: expected combine_mode 'pointwise' or 'generic', got {combine_mode!r}")
     leaves, spec = tree_flatten(xs)
@@ -98,8 +98,6 @@ def associative_scan(
 
 def _scan(combine: Callable, xs: list) -> list:
     """Pairs are combined and scanned, which gives every second result; the others are one combination further."""
-    from .. import cat, stack
-
     n = xs[0].shape[0]
     if n < 2:
         return xs

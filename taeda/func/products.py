@@ -8,9 +8,9 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..ops.table import OPS
+from .batched import modes
 from .batching import Call, _aligned, _pointwise, rule
 from .families import folded, unfolded
-from .vmap import modes
 
 # ---- products -----------------------------------------------------------------------------------------------------------
 

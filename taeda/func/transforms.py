@@ -12,8 +12,10 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.modes import enable_grad, set_grad_enabled
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from .vmap import Batched, is_batched, vmap, vmap_modes
+from .batched import Batched, as_one, is_batched, vmap_modes
+from .vmap import vmap
 
 # ---- inputs of one's own ------------------------------------------------------------------------------------------------
 
@@ -83,17 +85,6 @@ def _bottom(t: Tensor) -> Tensor:
     while type(t) is Batched:
         t = t.physical
     return t
-
-
-class _recording:
-    def __init__(self, enabled: bool = True) -> None:
-        self.enabled = enabled
-
-    def __enter__(self) -> None:
-        self.previous = _core.set_grad_enabled(self.enabled)
-
-    def __exit__(self, *exc: object) -> None:
-        _core.set_grad_enabled(self.previous)
 
 
 def _tensors(x: Any, name: str, what: str) -> tuple[list, Any]:
@@ -174,7 +165,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         positions, chosen = _chosen(args, argnums, "grad")
         leaves, structure = tree_flatten(chosen)
         inputs = _Inputs(leaves, "grad")
-        with _recording():
+        with enable_grad():
             out = func(*_replace(args, positions, argnums, tree_unflatten(inputs.given, structure)), **kwargs)
             out, aux = _split_aux(out, has_aux, "grad")
         if not isinstance(out, Tensor):
@@ -188,16 +179,12 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                 f"vjp or jacrev APIs instead?"
             )
         create = inputs.needs_graph([out])
-        with _recording(create):
-            made = inputs.gradients([out], [_ones(out)], create, create)
+        with set_grad_enabled(create):
+            made = inputs.gradients([out], [as_one(None, out)], create, create)
         value = out if create else out.detach()
         return tree_unflatten(made, structure), (value, _settle(inputs, aux)) if has_aux else value
 
     return both
-
-
-def _ones(t: Tensor) -> Tensor:
-    return t.new_ones(t.shape) if t.is_meta else _core.empty(t.shape, t.dtype).fill_(1)
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
@@ -214,7 +201,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
-    with _recording():
+    with enable_grad():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
     outputs, shape = _tensors(out, name, "the output of f")
 
@@ -232,7 +219,7 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
                     f"{name}: a cotangent must have the shape of its output: expected {list(o.shape)}, got {got}"
                 )
         create = _core.is_grad_enabled() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
-        with _recording(create):
+        with set_grad_enabled(create):
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
         return tree_unflatten(made, structure)
 
@@ -269,7 +256,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         )
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
-    with _recording():
+    with enable_grad():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
         if strict and not all(o.requires_grad for o in outputs):
@@ -294,7 +281,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                     f"{name}: a tangent must have the shape of its primal: expected {list(p.shape)}, got {got}"
                 )
         create = _core.is_grad_enabled() and weights.needs_graph(back, flat)
-        with _recording(create):
+        with set_grad_enabled(create):
             made = weights.gradients(back, flat, True, create)
         return tree_unflatten(made, shape)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.exchange import copy_to_storage
-from .checkpoint import Saver, Stored, check_id, place, read_data
+from .objects import Stored, check_id, place, read_data
 from .pickling import UnpicklingError, Writer
+from .saver import Saver
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001

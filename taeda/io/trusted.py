@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import Tensor
-from .checkpoint import Known, known
+from .objects import Known, known
 from .pickling import Constructor
 
 #: Where PyTorch's compiled functions are known under their Python names.

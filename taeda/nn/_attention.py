@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import taeda
@@ -21,8 +22,6 @@ def canonical_mask(
     if mask.dtype != taeda.bool and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        import warnings
-
         warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=3,
@@ -32,41 +31,35 @@ def canonical_mask(
     return taeda.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
-def _check_shapes(
-    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
+def check_shapes(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
     """Whether the input is batched.
 
     Raises:
         AssertionError: numbers of dimensions do not go together.
     """
-    if query.dim() not in (2, 3):
-        raise AssertionError(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
-        )
-    batched = query.dim() == 3
-    kind = "batched 3-D" if batched else "unbatched 2-D"
     n = query.dim()
+    if n not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {n}-D query tensor")
+    what = f"For {'batched (3-D)' if n == 3 else 'unbatched (2-D)'} `query`, expected"
     if key.dim() != n or value.dim() != n:
         raise AssertionError(
-            f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.dim()}-D and {value.dim()}-D "
-            "tensors respectively"
+            f"{what} `key` and `value` to be {n}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
         )
-    if padding is not None and padding.dim() != n - 1:
+    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found {padding.dim()}-D tensor "
-            "instead"
+            f"{what} `key_padding_mask` to be `None` or {n - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
         )
-    if mask is not None:
-        if mask.dim() not in (2, 3):
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
             raise AssertionError(
-                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.dim()}-D tensor instead"
+                f"{what} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
             )
-        if not batched and mask.dim() == 3 and tuple(mask.shape) != (heads, query.shape[0], key.shape[0]):
-            raise AssertionError(
-                f"Expected `attn_mask` shape to be {(heads, query.shape[0], key.shape[0])} but got {tuple(mask.shape)}"
-            )
-    return batched
+        shape = (num_heads, query.shape[0], key.shape[0])
+        if n == 2 and attn_mask.dim() == 3 and attn_mask.shape != shape:
+            raise AssertionError(f"Expected `attn_mask` shape to be {shape} but got {tuple(attn_mask.shape)}")
+    return n == 3
 
 
 def _project(
@@ -141,7 +134,7 @@ def multi_head_attention_forward(
     Returns:
         The output ``(L, N, E)``, and the weights ``(N, L, S)`` or None.
     """
-    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         same_kv, same_qk = key is value, query is key
         query = query.unsqueeze(1)

@@ -45,8 +45,9 @@ from ..ops.pooling import (
     adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, fractional_max_pool2d, fractional_max_pool3d, lp_pool1d,
     lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
 )  # fmt: skip
-from ..ops.resample import affine_grid, grid_sample, interpolate
+from ..ops.interpolation import affine_grid, grid_sample, interpolate
 from ..ops.shape import pad
+from ..ops.statistics import pdist
 from . import grad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
@@ -346,17 +347,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
     return taeda.norm(x1 - x2 + eps, p, -1, keepdim)
-
-
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distances between all pairs of rows of a matrix, in the order of the upper triangle."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    n = input.size(0)
-    rows, cols = taeda.triu_indices(n, n, 1).unbind(0)
-    return taeda.norm(input[rows] - input[cols], p, -1)
 
 
 # ---- rearranging ----------------------------------------------------------------------------------------------------

@@ -201,16 +201,13 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0 or tensor.is_meta:
         return tensor
-    import numpy as np
-
     rows = tensor.size(0)
     cols = tensor.numel() // rows
     with taeda.no_grad():
-        drawn = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator).numpy()
-        q, r = np.linalg.qr(drawn.T if rows < cols else drawn)
-        q = q * np.sign(np.diag(r))  # without the signs the distribution would depend on the algorithm of the QR
-        q = np.ascontiguousarray(q.T if rows < cols else q, dtype=drawn.dtype)
-        return tensor.copy_(taeda.from_numpy(q).view(tensor.shape)).mul_(gain)
+        drawn = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
+        q, r = taeda.linalg.qr(drawn.t() if rows < cols else drawn)
+        q *= r.diagonal().sign()  # without the signs the distribution would depend on the algorithm of the QR
+        return tensor.copy_((q.t() if rows < cols else q).reshape(tensor.shape)).mul_(gain)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:

@@ -15,9 +15,9 @@ import taeda
 from taeda import Tensor
 
 from .. import _core
+from ..ops import interpolation as _interpolation
 from ..ops import normalization as _normalization
 from ..ops import pooling as _pooling
-from ..ops import resample as _resample
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..ops.recurrent import cell as _cell
 from ..ops.table import checked, composite, expect_tensors, is_index
@@ -384,7 +384,9 @@ def grid_sampler(
     ):
         if value not in (0, 1, 2):
             raise RuntimeError(f"grid_sampler(): expected {name} to be 0, 1 or 2 for {', '.join(known)}, got {value}")
-    return _resample.grid_sample(input, grid, modes[0][interpolation_mode], modes[1][padding_mode], bool(align_corners))
+    return _interpolation.grid_sample(
+        input, grid, modes[0][interpolation_mode], modes[1][padding_mode], bool(align_corners)
+    )
 
 
 @composite(method=False, out=True)
@@ -406,7 +408,7 @@ def grid_sampler_3d(input, grid, interpolation_mode: int, padding_mode: int, ali
 @composite(method=False, out=True)
 def affine_grid_generator(theta, size, align_corners):
     """:func:`taeda.nn.functional.affine_grid`."""
-    return _resample.affine_grid(theta, size, align_corners)
+    return _interpolation.affine_grid(theta, size, align_corners)
 
 
 @_listed
@@ -440,7 +442,7 @@ def _antialiased(mode: str, input: Tensor, size: Any, align_corners: bool, heigh
         height, width = height
         if size is None:
             return F.interpolate(input, None, (height, width), mode, align_corners, False, True)
-    return _resample.to_size(input, list(size), [height or 0.0, width or 0.0], mode, bool(align_corners), True)
+    return _interpolation.to_size(input, list(size), [height or 0.0, width or 0.0], mode, bool(align_corners), True)
 
 
 @_listed

@@ -1,4 +1,4 @@
-"""NumPy on first use: ops name it in their references for tests, which is no reason to import it with taeda."""
+"""NumPy on first use: few calls need it, which is no reason to import it with taeda."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ class _NumPy:
     def __getattr__(self, name: str) -> Any:
         import numpy
 
-        return getattr(numpy, name)
+        value = getattr(numpy, name)
+        setattr(self, name, value)  # the next time it is found at once
+        return value
 
 
 np = _NumPy()

@@ -8,6 +8,8 @@ from .. import _core
 from .._core import Tensor, bool_
 from .._core import attention as core
 from . import flops
+from .creation import ones
+from .random import dropout
 from .table import composite, primitive
 from .views import broadcast_shapes
 
@@ -97,8 +99,6 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
     scores = (query * scale) @ key.transpose(-2, -1)
     hidden = None
     if causal:
-        from .creation import ones
-
         hidden = ones((query.shape[-2], key.shape[-2]), dtype=bool_).triu(1)
     elif mask is not None and mask.dtype is bool_:
         hidden = ~mask
@@ -220,7 +220,5 @@ def scaled_dot_product_attention(
         query, key, value = (x.to(_core.float32) for x in (query, key, value))
     weights = _weights(query, key, attn_mask, is_causal, scale)
     if dropout_p > 0.0:
-        from .random import dropout
-
         weights = dropout(weights, dropout_p, True)
     return (weights @ value).to(dtype)

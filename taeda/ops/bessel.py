@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ..kernels import scalar as s
-from ._lazy import np
 from .pointwise import mul, neg, over_nonzero, sub, times_itself, true_divide, where_nonzero
 from .table import alias, pointwise
 
 # ---- modified, first kind ---------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.i0(*x))
+@pointwise(promote="float", dtypes=("float",), reference="i0")
 def i0(input):
     """The modified Bessel function of the first kind of order 0."""
     return s.i0(input)

@@ -16,16 +16,14 @@ from .._print import sparse_repr
 from .creation import arange
 from .exchange import tensor
 from .joining import cat, stack
-from .parts import OfParts, into_out
-from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, values_at
+from .parts import OfValues, into_out
+from .sparse import RULES, SparseTensor, by_values, is_shell, make, of_dense, sparse_csc, sparse_csr, values_at
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors
 from .views import _wrap
 
-sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
 
-
-class CompressedTensor(OfParts):
+class CompressedTensor(OfValues):
     """A sparse matrix whose indices are compressed along one dimension.
 
     ``_starts`` has one element more than that dimension is long; the entries of row (column) ``i`` are
@@ -35,9 +33,7 @@ class CompressedTensor(OfParts):
     _without_memory = SparseTensor._without_memory
     _starts: Tensor
     _others: Tensor
-    _v: Tensor
     _by_rows: bool
-    _dense: Tensor | None = None  #: as a SparseTensor's
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
@@ -71,22 +67,8 @@ class CompressedTensor(OfParts):
         """``taeda.sparse_csr`` or ``taeda.sparse_csc``."""
         return sparse_csr if self._by_rows else sparse_csc
 
-    def _graph_parts(self) -> tuple[Tensor, ...]:
-        return (self._v,)
-
-    def _output_parts(self) -> tuple[Tensor, ...]:
-        return (self._v,) if self._dense is None else (self._dense,)
-
     def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
         return (values_at(g, self.to_sparse_coo()._i),) if self._dense is None else (g.to_dense(),)
-
-    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
-        (g,) = grads
-        assert g is not None
-        return self._with(g)
-
-    def _detached(self) -> CompressedTensor:
-        return self._with(self._v.detach())
 
     def _pointers(self, by_rows: bool, of_starts: bool, name: str) -> Tensor:
         if self._by_rows is not by_rows:

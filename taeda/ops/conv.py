@@ -12,6 +12,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import conv as core
 from . import flops
+from .matmul import _conj
 from .table import composite, primitive
 from .views import reshape, squeeze, unsqueeze
 
@@ -129,10 +130,6 @@ def _by_parts(linear, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tenso
     if bias is not None:
         out = out + reshape(bias, (-1, *(1,) * (out.dim() - 2)))
     return out
-
-
-def _conj(x: Tensor) -> Tensor:
-    return x.conj_physical() if x.is_complex() else x
 
 
 # ---- the three bilinear maps --------------------------------------------------------------------------------------------

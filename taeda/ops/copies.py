@@ -5,10 +5,10 @@ from __future__ import annotations
 from .. import _core
 from .._core import HELPERS, Tensor
 from .._core import tensor as core
+from .creation import empty_in_format
 from .table import composite, pointwise, primitive
 from .views import (
     _as_strided_backward,
-    _inverse,
     _overlaps,
     as_strided,
     real,
@@ -64,18 +64,6 @@ def clone(input, *, memory_format=_core.preserve_format):
 
 
 clone.vjp(input=lambda g: g)
-
-
-def empty_in_format(shape, dtype, memory_format):
-    """An uninitialised tensor whose strides follow ``memory_format``."""
-    if memory_format in (_core.channels_last, _core.channels_last_3d):
-        n = 4 if memory_format is _core.channels_last else 5
-        if len(shape) != n:
-            raise RuntimeError(f"required rank {n} tensor to use {memory_format} format, got shape {list(shape)}")
-        order = (0, *range(2, n), 1)
-        inner = _core.empty([shape[d] for d in order], dtype)
-        return core.view_permute(inner, _inverse(order))
-    return _core.empty(shape, dtype)
 
 
 @composite(additive=True)

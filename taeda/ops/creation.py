@@ -1,4 +1,4 @@
-"""Making tensors: filled ones, sequences, identity and triangular matrices, grids."""
+"""Making tensors: filled ones, sequences, the identity matrix."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ import warnings
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, moves, settings
+from .._core import Tensor, settings
 from .._core import tensor as core
 from .._warn import warn_once
 from ..kernels import copy as kernels
-from .copies import empty_in_format
 from .table import check_out, composite, is_index, pointwise, primitive, spread
-from .views import _wrap, diagonal, diagonal_backward, expand, reshape
 
 _LAUNCH = 1 << 15  # elements that are worth a piece of their own
+
+
+def empty_in_format(shape, dtype, memory_format):
+    """An uninitialised tensor whose strides follow ``memory_format``."""
+    if memory_format in (_core.channels_last, _core.channels_last_3d):
+        n = 4 if memory_format is _core.channels_last else 5
+        if len(shape) != n:
+            raise RuntimeError(f"required rank {n} tensor to use {memory_format} format, got shape {list(shape)}")
+        inner = _core.empty([shape[0], *shape[2:], shape[1]], dtype)
+        return core.view_permute(inner, (0, n - 1, *builtins.range(1, n - 1)))
+    return _core.empty(shape, dtype)
 
 
 def _checked(size: Any, name: str) -> Any:
@@ -473,152 +482,3 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     result = zeros((n, m), dtype=dtype or (out.dtype if out is not None else None))
     _fill(_core.strided_view(result, (min(n, m),), (m + 1,)), 1)
     return _finish(result, out, requires_grad, device, "eye")
-
-
-@primitive(moves.tril, inplace=True, out="same", batch="trailing")
-def tril(input, diagonal=0):
-    """The lower triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-
-
-tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
-
-
-@primitive(moves.triu, inplace=True, out="same", batch="trailing")
-def triu(input, diagonal=0):
-    """The upper triangle of a matrix or batch of matrices, zero elsewhere; ``diagonal`` moves its edge up."""
-
-
-triu.vjp(input=lambda g, diagonal: triu(g, diagonal))
-
-
-def _triangle_indices(row, col, offset, dtype, lower, name):
-    if row < 0 or col < 0:
-        raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
-    if _core.empty((0,)).is_meta:
-        reached = (builtins.min(builtins.max(i + offset + lower, 0), col) for i in builtins.range(row))
-        return _core.empty((2, sum(n if lower else col - n for n in reached)), dtype or _core.int64)
-    ends = (arange(row) + (offset + lower)).clamp(
-        0, col
-    )  # where a row leaves the lower triangle, or enters the upper one
-    counts = ends if lower else col - ends
-    rows = arange(row).repeat_interleave(counts)
-    columns = arange(rows.shape[0]) - (counts.cumsum(0) - counts - (0 if lower else ends))[rows]
-    found = rows.new_empty((2, rows.shape[0]), dtype=dtype or _core.int64)
-    found[0], found[1] = rows, columns
-    return found
-
-
-@composite(method=False, meta="numbers")
-def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Coordinates of the lower triangle, as two rows."""
-    return _triangle_indices(row, col, offset, dtype, True, "tril_indices")
-
-
-@composite(method=False, meta="numbers")
-def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Coordinates of the upper triangle, as two rows."""
-    return _triangle_indices(row, col, offset, dtype, False, "triu_indices")
-
-
-@composite()
-def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Matrices, in dimensions ``dim1`` and ``dim2``, with the last dimension of ``input`` on a diagonal."""
-    n = input.dim() + 1
-    first, second = _wrap(dim1, n, "diag_embed"), _wrap(dim2, n, "diag_embed")
-    if first == second:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    if input.dim() == 0:
-        raise RuntimeError("diag_embed: input must have at least 1 dimension")
-    side = input.shape[-1] + abs(offset)
-    shape = list(input.shape[:-1])
-    for d in sorted((first, second)):
-        shape.insert(d, side)
-    return diagonal_backward(input, tuple(shape), offset, first, second)
-
-
-@composite(out="same")
-def diag(input, diagonal=0):
-    """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
-    if input.dim() == 1:
-        side = input.shape[0] + abs(diagonal)
-        return diagonal_backward(input, (side, side), diagonal, 0, 1)
-    if input.dim() == 2:
-        return _diagonal(input, diagonal).clone()
-    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
-
-
-_diagonal = diagonal
-
-
-@composite()
-def diagflat(input, offset=0):
-    """A matrix with the elements of ``input`` on its diagonal."""
-    return diag_embed(reshape(input, (-1,)), offset)
-
-
-@composite()
-def fill_diagonal_(input, fill_value, wrap=False):
-    """Write ``fill_value`` on the main diagonal, in place; ``wrap`` starts again below it in a tall matrix."""
-    if input.dim() < 2:
-        raise RuntimeError(f"fill_diagonal_: dimensions must larger than 1, got shape {list(input.shape)}")
-    if input.dim() > 2 and len(set(input.shape)) > 1:
-        raise RuntimeError(f"fill_diagonal_: all dimensions of input must be of equal length, got {list(input.shape)}")
-    step = sum(input.stride())
-    length = min(input.shape)
-    input.as_strided((length,), (step,), input.storage_offset()).fill_(fill_value)
-    if wrap and input.dim() == 2 and input.shape[0] > input.shape[1] + 1:
-        rows, columns = input.shape
-        start = input.storage_offset() + input.stride(0) * (columns + 1)
-        left = (rows * columns - columns * (columns + 1) + columns) // (columns + 1)
-        input.as_strided((left,), (step,), start).fill_(fill_value)
-    return input
-
-
-# ---- grids -----------------------------------------------------------------------------------------------------------
-
-
-@composite(method=False)
-def meshgrid(*tensors, indexing=None):
-    """Coordinates of a grid: each vector expanded to the grid's shape, as views.
-
-    Args:
-        indexing: ``"ij"`` (default): dimension ``i`` belongs to the ``i``-th vector; ``"xy"`` swaps the first two.
-    """
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    if indexing is None:
-        warn_once(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument: indexing='ij' is what "
-            "is done without"
-        )
-    if not tensors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
-    if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    for x in tensors:
-        if x.dim() > 1:
-            raise RuntimeError(f"meshgrid: Expected scalar or 1D tensor in the tensor list but got: {list(x.shape)}")
-        if x.dtype is not tensors[0].dtype:
-            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    swap = indexing == "xy" and len(tensors) >= 2
-    if swap:
-        tensors = (tensors[1], tensors[0], *tensors[2:])
-    n = len(tensors)
-    shape = tuple(x.numel() for x in tensors)
-    grids = [expand(reshape(x, (1,) * d + (-1,) + (1,) * (n - d - 1)), shape) for d, x in enumerate(tensors)]
-    if swap:
-        grids[0], grids[1] = grids[1], grids[0]
-    return tuple(grids)
-
-
-@composite(method=False)
-def vander(x, N=None, increasing=False):
-    """The Vandermonde matrix: powers of a vector's elements, as columns."""
-    if x.dim() != 1:
-        raise RuntimeError(f"x must be a one-dimensional tensor, got shape {list(x.shape)}")
-    n = x.shape[0] if N is None else N
-    if n < 0:
-        raise RuntimeError(f"N must be non-negative, got {n}")
-    powers = arange(n) if increasing else arange(n - 1, -1, -1) if n else arange(0)
-    x = x if x.is_floating_point() or x.is_complex() else x.to(_core.int64)
-    return x.unsqueeze(1) ** powers

@@ -8,6 +8,7 @@ from ..kernels import scalar as s
 from ._lazy import np
 from .copies import to_dtype
 from .extrema import refused_gradient
+from .joining import stack
 from .pointwise import (
     FLOATS,
     add,
@@ -23,7 +24,7 @@ from .pointwise import (
 )
 from .powers import pow
 from .table import Number, alias, composite, expect_tensors, no_derivative, pointwise, result_type
-from .views import view_as_complex
+from .views import broadcast_tensors, view_as_complex
 
 LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 
@@ -31,43 +32,43 @@ LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 # ---- exponentials and logarithms ------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", reference=lambda *x: np.exp(*x))
+@pointwise(promote="float", reference="exp")
 def exp(input):
     """``e ** input``."""
     return s.exp(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.exp2(*x))
+@pointwise(promote="float", reference="exp2")
 def exp2(input):
     """``2 ** input``."""
     return s.exp2(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.expm1(*x))
+@pointwise(promote="float", reference="expm1")
 def expm1(input):
     """``e ** input - 1``, exact for small ``input``."""
     return s.expm1(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.log(*x), domain=(0.1, 4))
+@pointwise(promote="float", reference="log", domain=(0.1, 4))
 def log(input):
     """The natural logarithm: -inf of 0, NaN of negative numbers."""
     return s.log(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.log2(*x), domain=(0.1, 4))
+@pointwise(promote="float", reference="log2", domain=(0.1, 4))
 def log2(input):
     """The logarithm to base 2."""
     return s.log2(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.log10(*x), domain=(0.1, 4))
+@pointwise(promote="float", reference="log10", domain=(0.1, 4))
 def log10(input):
     """The logarithm to base 10."""
     return s.log10(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.log1p(*x), domain=(-0.9, 4))
+@pointwise(promote="float", reference="log1p", domain=(-0.9, 4))
 def log1p(input):
     """``log(1 + input)``, exact for small ``input``."""
     return s.log1p(input)
@@ -82,7 +83,7 @@ log10.vjp(input=lambda g, input: div_conj(g, mul(input, LN10)))
 log1p.vjp(input=lambda g, input: div_conj(g, add(input, 1)))
 
 
-@pointwise(promote="float", inplace=False, reference=lambda *x: np.logaddexp(*x), tensors=("input", "other"))
+@pointwise(promote="float", inplace=False, reference="logaddexp", tensors=("input", "other"))
 def logaddexp(input, other):
     """``log(exp(input) + exp(other))`` with no overflow."""
     return s.logaddexp(input, other)
@@ -92,7 +93,7 @@ def logaddexp(input, other):
     promote="float",
     dtypes=("float",),
     inplace=False,
-    reference=lambda *x: np.logaddexp2(*x),
+    reference="logaddexp2",
     tensors=("input", "other"),
 )
 def logaddexp2(input, other):
@@ -152,43 +153,43 @@ xlog1py.vjp(
 # ---- trigonometry ---------------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", reference=lambda *x: np.sin(*x))
+@pointwise(promote="float", reference="sin")
 def sin(input):
     """The sine of an angle in radians."""
     return s.sin(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.cos(*x))
+@pointwise(promote="float", reference="cos")
 def cos(input):
     """The cosine of an angle in radians."""
     return s.cos(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.tan(*x), domain=(-1, 1))
+@pointwise(promote="float", reference="tan", domain=(-1, 1))
 def tan(input):
     """The tangent of an angle in radians."""
     return s.tan(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.arcsin(*x), domain=(-0.9, 0.9))
+@pointwise(promote="float", reference="arcsin", domain=(-0.9, 0.9))
 def asin(input):
     """The arc sine in radians; NaN outside [-1, 1]."""
     return s.asin(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.arccos(*x), domain=(-0.9, 0.9))
+@pointwise(promote="float", reference="arccos", domain=(-0.9, 0.9))
 def acos(input):
     """The arc cosine in radians; NaN outside [-1, 1]."""
     return s.acos(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.arctan(*x))
+@pointwise(promote="float", reference="arctan")
 def atan(input):
     """The arc tangent in radians."""
     return s.atan(input)
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.arctan2(*x), tensors=("input", "other"))
+@pointwise(promote="float", dtypes=("float",), reference="arctan2", tensors=("input", "other"))
 def atan2(input, other):
     """The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
     return s.atan2(input, other)
@@ -218,37 +219,37 @@ atan2.vjp(
 )
 
 
-@pointwise(promote="float", reference=lambda *x: np.sinh(*x))
+@pointwise(promote="float", reference="sinh")
 def sinh(input):
     """The hyperbolic sine."""
     return s.sinh(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.cosh(*x))
+@pointwise(promote="float", reference="cosh")
 def cosh(input):
     """The hyperbolic cosine."""
     return s.cosh(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.tanh(*x))
+@pointwise(promote="float", reference="tanh")
 def tanh(input):
     """The hyperbolic tangent."""
     return s.tanh(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.arcsinh(*x))
+@pointwise(promote="float", reference="arcsinh")
 def asinh(input):
     """The inverse hyperbolic sine."""
     return s.asinh(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.arccosh(*x), domain=(1.1, 4))
+@pointwise(promote="float", reference="arccosh", domain=(1.1, 4))
 def acosh(input):
     """The inverse hyperbolic cosine; NaN below 1."""
     return s.acosh(input)
 
 
-@pointwise(promote="float", reference=lambda *x: np.arctanh(*x), domain=(-0.9, 0.9))
+@pointwise(promote="float", reference="arctanh", domain=(-0.9, 0.9))
 def atanh(input):
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     return s.atanh(input)
@@ -283,7 +284,7 @@ alias(acosh, "arccosh")
 alias(atanh, "arctanh")
 
 
-@pointwise(promote="float", reference=lambda *x: np.sinc(*x))
+@pointwise(promote="float", reference="sinc")
 def sinc(input):
     """``sin(pi x) / (pi x)``, 1 at 0."""
     if isinstance(input, s.Complex):
@@ -302,13 +303,13 @@ def _sinc_slope(g, input, out):
 sinc.vjp(input=_sinc_slope)
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.deg2rad(*x))
+@pointwise(promote="float", dtypes=("float",), reference="deg2rad")
 def deg2rad(input):
     """Degrees to radians."""
     return input * (PI / 180)
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.rad2deg(*x))
+@pointwise(promote="float", dtypes=("float",), reference="rad2deg")
 def rad2deg(input):
     """Radians to degrees."""
     return input * (180 / PI)
@@ -370,7 +371,7 @@ logit.vjp(input=lambda g, input, eps: logit_backward(g, input, eps))
 # ---- parts of numbers -----------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", out="real", inplace=False, reference=lambda *x: np.angle(*x))
+@pointwise(promote="float", out="real", inplace=False, reference="angle")
 def angle(input):
     """The argument of a complex number in radians; of a real one 0, or pi where it is negative."""
     return s.angle(input)
@@ -402,9 +403,6 @@ def complex(real, imag):
             f"complex: expected both inputs to be of one dtype, float16, float32 or float64, got {real.dtype} and "
             f"{imag.dtype}"
         )
-    from .joining import stack
-    from .views import broadcast_tensors
-
     return view_as_complex(stack(broadcast_tensors(real, imag), -1))
 
 
@@ -420,7 +418,7 @@ def polar(abs, angle):
 # ---- bits of floats -------------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", dtypes=("float",), reference=lambda *x: np.copysign(*x), tensors=("input",))
+@pointwise(promote="float", dtypes=("float",), reference="copysign", tensors=("input",))
 def copysign(input, other):
     """The size of ``input`` with the sign of ``other``, -0.0 and NaN included."""
     return s.copysign(input, other)
@@ -429,9 +427,7 @@ def copysign(input, other):
 copysign.vjp(input=lambda g, input, out: mul(g, where_nonzero(input, true_divide(out, input))), other=no_slope)
 
 
-@pointwise(
-    dtypes=("float",), native=True, second=False, reference=lambda *x: np.nextafter(*x), tensors=("input", "other")
-)
+@pointwise(dtypes=("float",), native=True, second=False, reference="nextafter", tensors=("input", "other"))
 def nextafter(input, other):
     """The next floating-point number from ``input`` toward ``other``."""
     return s.nextafter(input, other)
@@ -448,7 +444,7 @@ def _like_values(input, values):
 @pointwise(
     check=_like_values,
     one_dtype=True,
-    reference=lambda *x: np.heaviside(*x),
+    reference="heaviside",
     dtypes=("bool", "int", "float"),
     tensors=("input", "values"),
     out_dtype="same",

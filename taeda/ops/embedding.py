@@ -76,7 +76,7 @@ def _embedding_backward(g, weight_shape, indices, padding_idx, scale_grad_by_fre
 
 def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
     """The gradient of the table as one entry for each index."""
-    from .sparse import make
+    from .sparse import make  # classes of tensors are made when all methods are installed (taeda/overrides.py)
 
     if scale_grad_by_freq:
         raise RuntimeError(

@@ -5,23 +5,18 @@ from __future__ import annotations
 from .. import _core
 from .._core import Tensor
 from ..kernels import scalar as s
-from ._lazy import np
 from .copies import convert
 from .pointwise import REAL, _as_tensor
 from .table import can_cast, composite, expect_tensors, pointwise
 
 
-@pointwise(
-    dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.maximum(*x), tensors=("input", "other")
-)
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="maximum", tensors=("input", "other"))
 def maximum(input, other):
     """The larger of the two, NaN where either is NaN."""
     return s.maximum(input, other)
 
 
-@pointwise(
-    dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.minimum(*x), tensors=("input", "other")
-)
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="minimum", tensors=("input", "other"))
 def minimum(input, other):
     """The smaller of the two, NaN where either is NaN."""
     return s.minimum(input, other)
@@ -44,13 +39,13 @@ minimum.vjp(
 )
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmax(*x), tensors=("input", "other"))
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="fmax", tensors=("input", "other"))
 def fmax(input, other):
     """The larger of the two; a number wins over NaN."""
     return s.fmax(input, other)
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference=lambda *x: np.fmin(*x), tensors=("input", "other"))
+@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="fmin", tensors=("input", "other"))
 def fmin(input, other):
     """The smaller of the two; a number wins over NaN."""
     return s.fmin(input, other)

@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import HELPERS, Tensor
 from .creation import arange
-from .shape import roll
+from .shape import pad, roll
 from .table import composite, primitive
 
 _COMPLEX = {"float32": _core.complex64, "float64": _core.complex128}
@@ -153,8 +153,6 @@ def _resized(x: Tensor, dims, sizes) -> Tensor:
     """Cut or zero-pad ``dims`` to ``sizes``."""
     if [x.shape[d] for d in dims] == list(sizes):
         return x
-    from .shape import pad
-
     widths = [0] * (2 * x.dim())
     for d, n in zip(dims, sizes, strict=True):
         have = x.shape[d]

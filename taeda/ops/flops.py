@@ -1,4 +1,4 @@
-"""Floating point operations of products, from sizes: the trait ``flops`` of their stanzas.
+"""Floating point operations of a call, from sizes: by the trait ``flops`` of its op, a formula.
 
 A formula gets the sizes of the result (a list of them where there are several) and then the op's arguments in order, sizes
 in the place of tensors. A multiplication and an addition count two, as in PyTorch's counter; a bias, a mask or a scale
@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from typing import Any
+
+from .. import _core
+from .._core import REQUIRED, Op
 
 Sizes = Sequence[int]
 
@@ -59,3 +62,36 @@ def recurrent_backward(
 ) -> int:
     """Those of their gradients, and of that of the weights where it is needed."""
     return 2 * prod(w_hh) * g_out[0] * (1 + bool(rest[-1][3]))
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+
+
+def bound_arguments(op: Op, args: tuple | list, kwargs: dict) -> list:
+    """One value per parameter of ``op``, in order; defaults where nothing was given."""
+    values = list(op.defaults)
+    values[: len(args)] = args[: len(values)]
+    for i, name in enumerate(op.params):
+        if name in kwargs:
+            values[i] = kwargs[name]
+    return [None if value is REQUIRED else value for value in values]
+
+
+def flops_of_call(function: Any, args: tuple | list, kwargs: dict, result: Any) -> int:
+    """Floating point operations of a call: by the op's formula, one per element of a pointwise op's result, else 0.
+
+    Args:
+        function: an op; a composite counts nothing itself.
+        args: with sizes in the place of tensors.
+        kwargs: likewise.
+        result: likewise.
+    """
+    if type(function) is not Op:
+        return 0
+    formula = function.traits.get("flops")
+    if formula is not None:
+        return formula(result, *bound_arguments(function, args, kwargs))
+    if function.kind == "pointwise":
+        first = result[0] if isinstance(result, list) and result else result
+        return prod(first) if isinstance(first, _core.Size) else 0
+    return 0

@@ -12,6 +12,7 @@ from .._core import tensor as core
 from .._core.exchange import tensor as make_tensor
 from .._warn import warn_once
 from ..kernels import scalar as s
+from .joining import cat
 from .table import composite, pointwise, primitive
 from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 
@@ -365,8 +366,6 @@ def _masked_scatter_source(g, mask, source_shape):
         n *= size
     rest = n - chosen.shape[0]
     if rest:
-        from .joining import cat
-
         chosen = cat((chosen, chosen.new_zeros(rest)), 0)
     return reshape(chosen, source_shape)
 

@@ -5,60 +5,11 @@ from __future__ import annotations
 from .._core import Tensor
 from .table import METHODS
 
-abs_ = METHODS["abs_"]
-acos_ = METHODS["acos_"]
-acosh_ = METHODS["acosh_"]
-addmv_ = METHODS["addmv_"]
-arccos_ = METHODS["arccos_"]
-arccosh_ = METHODS["arccosh_"]
-arcsin_ = METHODS["arcsin_"]
-arcsinh_ = METHODS["arcsinh_"]
-arctan_ = METHODS["arctan_"]
-arctanh_ = METHODS["arctanh_"]
-as_strided_ = Tensor.as_strided_
-asin_ = METHODS["asin_"]
-asinh_ = METHODS["asinh_"]
-atan_ = METHODS["atan_"]
-atanh_ = METHODS["atanh_"]
-ceil_ = METHODS["ceil_"]
-conj_physical_ = METHODS["conj_physical_"]
-cos_ = METHODS["cos_"]
-cosh_ = METHODS["cosh_"]
-deg2rad_ = METHODS["deg2rad_"]
-detach_ = Tensor.detach_
-erf_ = METHODS["erf_"]
-erfc_ = METHODS["erfc_"]
-exp2_ = METHODS["exp2_"]
-exp_ = METHODS["exp_"]
-expm1_ = METHODS["expm1_"]
-fix_ = METHODS["fix_"]
-floor_ = METHODS["floor_"]
-frac_ = METHODS["frac_"]
-gcd_ = METHODS["gcd_"]
-i0_ = METHODS["i0_"]
-lcm_ = METHODS["lcm_"]
-ldexp_ = METHODS["ldexp_"]
-log10_ = METHODS["log10_"]
-log1p_ = METHODS["log1p_"]
-log2_ = METHODS["log2_"]
-log_ = METHODS["log_"]
-logit_ = METHODS["logit_"]
-neg_ = METHODS["neg_"]
-negative_ = METHODS["negative_"]
-rad2deg_ = METHODS["rad2deg_"]
-reciprocal_ = METHODS["reciprocal_"]
-relu_ = METHODS["relu_"]
-round_ = METHODS["round_"]
-rsqrt_ = METHODS["rsqrt_"]
-sigmoid_ = METHODS["sigmoid_"]
-sin_ = METHODS["sin_"]
-sinc_ = METHODS["sinc_"]
-sinh_ = METHODS["sinh_"]
-sqrt_ = METHODS["sqrt_"]
-square_ = METHODS["square_"]
-tan_ = METHODS["tan_"]
-tanh_ = METHODS["tanh_"]
-threshold_ = METHODS["threshold_"]
-trunc_ = METHODS["trunc_"]
-xlogy_ = METHODS["xlogy_"]
-zero_ = METHODS["zero_"]
+_NAMES = """
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan_
+    atanh_ ceil_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ frac_ gcd_ i0_
+    lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_
+    sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_
+""".split()
+
+globals().update({name: METHODS[name] if name in METHODS else getattr(Tensor, name) for name in _NAMES})

@@ -1,4 +1,4 @@
-"""Joining tensors, and splitting them the NumPy way."""
+"""Joining tensors, and splitting them: each is the derivative of the other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from operator import index
 
 from .. import _core
 from .._core import HELPERS, Tensor, moves
-from .table import Ints, alias, composite, is_index, primitive
-from .views import _wrap, reshape, slice_view, unbind, view_as_itself
+from .._core import tensor as core
+from .table import Ints, alias, composite, is_index, primitive, view
+from .views import _wrap, reshape, slice_view, unsqueeze, view_as_itself
 
 HELPERS["copy_transposed"] = moves.copy_transposed
 
@@ -59,6 +60,20 @@ def stack(tensors, dim=0):
 
 
 stack.vjp(tensors=lambda g, dim: list(unbind(g, dim)))
+
+
+@primitive(
+    method=False,
+    out=False,
+    decomposition=lambda pieces, dim, stacked: stack(pieces, dim) if stacked else cat(pieces, dim),
+)
+def adjoined(pieces, dim, stacked):
+    """``pieces`` joined without a copy where they lie side by side already, as gradients that attention makes.
+
+    For derivatives, whose pieces nobody else writes to. ``stacked``: along a new dimension.
+    """
+    joined = moves.adjoining(pieces, dim, stacked)
+    return (stack if stacked else cat)(pieces, dim) if joined is None else joined
 
 
 # ---- by direction ----------------------------------------------------------------------------------------------------
@@ -160,6 +175,99 @@ def block_diag(*tensors):
 
 # ---- splitting -------------------------------------------------------------------------------------------------------
 
+
+@view(core.view_unbind)
+def unbind(input, dim=0):
+    """The slices along ``dim``, as a tuple of views without that dimension."""
+
+
+def _unbind_backward(g, dim):
+    return unsqueeze(g, dim) if isinstance(g, Tensor) else adjoined(g, dim, True)
+
+
+unbind.vjp(input=_unbind_backward)
+
+
+@view(core.view_split, method=False, node="Split")
+def split_with_sizes(input, split_sizes, dim=0):
+    """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
+
+
+def _split_backward(g, split_sizes, dim):
+    # `split_sizes` is kept for those who look at the node (`_saved_split_sizes`).
+    return g if isinstance(g, Tensor) else adjoined(g, dim, False)
+
+
+split_with_sizes.vjp(input=_split_backward)
+_core.install("split_with_sizes", split_with_sizes)
+
+
+@composite()
+def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None):
+    """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list.
+
+    ``split_size`` is what the method calls ``split_size_or_sections``.
+    """
+    if split_size_or_sections is None:
+        if split_size is None:
+            raise TypeError('split() missing 1 required positional arguments: "split_size"')
+        split_size_or_sections = split_size
+    if tensor.dim() == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    at = _wrap(dim, tensor.dim(), "split")
+    size = tensor.shape[at]
+    if isinstance(split_size_or_sections, (list, tuple)):
+        sections = [int(n) for n in split_size_or_sections]
+        if sum(sections) != size or any(n < 0 for n in sections):
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {at}), but "
+                f"got split_sizes={sections}"
+            )
+        return split_with_sizes(tensor, sections, at)
+    step = int(split_size_or_sections)
+    if step < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+    if step == 0 and size != 0:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
+    sections = [min(step, size - i) for i in range(0, size, step)] if size else [0]
+    return split_with_sizes(tensor, sections, at)
+
+
+@composite()
+def chunk(input, chunks, dim=0):
+    """At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
+    if input.dim() == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    at = _wrap(dim, input.dim(), "chunk")
+    size = input.shape[at]
+    step = -(-size // chunks)
+    if step == 0:
+        return split_with_sizes(input, [0] * chunks, at)
+    return split(input, step, at)
+
+
+@composite()
+def unsafe_split(tensor, split_size, dim=0):
+    """:func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
+    return tuple(core.untie(x) for x in split(tensor, split_size, dim))
+
+
+@composite()
+def unsafe_chunk(input, chunks, dim=0):
+    """:func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
+    return tuple(core.untie(x) for x in chunk(input, chunks, dim))
+
+
+@composite()
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """:func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
+    return tuple(core.untie(x) for x in split_with_sizes(input, split_sizes, dim))
+
+
+# ---- splitting the NumPy way -------------------------------------------------------------------------------------------
+
 #: Views that one call makes: what asks for more is a mistake, and would take all memory before it fails.
 MOST_VIEWS = 1 << 28
 
@@ -244,44 +352,3 @@ def _depth(input):
 hsplit = _directional_split("hsplit", 1, _columns)
 vsplit = _directional_split("vsplit", 2, _rows)
 dsplit = _directional_split("dsplit", 3, _depth)
-
-
-# ---- products of sets ------------------------------------------------------------------------------------------------
-
-
-@composite(method=False)
-def cartesian_prod(*tensors):
-    """All choices of one element of each vector, as rows."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    for x in tensors:
-        if x.dim() != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
-    if len(tensors) == 1:
-        return tensors[0]
-    from .creation import meshgrid
-
-    return stack([reshape(x, (-1,)) for x in meshgrid(*tensors, indexing="ij")], 1)
-
-
-@composite()
-def combinations(input, r=2, with_replacement=False):
-    """All ways to choose ``r`` elements of a vector, in order of position, as rows."""
-    if input.dim() != 1:
-        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
-    if r < 0:
-        raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    if r == 0:
-        return input.new_empty((0,))
-    from .creation import arange
-    from .shape import repeat_interleave
-
-    n = input.shape[0]
-    index = arange(n).unsqueeze(1)
-    for _ in range(1, r):  # each row goes on with all that may follow its last one
-        first = index[:, -1] + (0 if with_replacement else 1)
-        counts = n - first
-        rows = repeat_interleave(arange(index.shape[0]), counts)
-        following = arange(rows.shape[0]) - (counts.cumsum(0) - counts - first)[rows]
-        index = cat((index[rows], following.unsqueeze(1)), 1)
-    return input[index]

@@ -7,6 +7,7 @@ reduction.
 from __future__ import annotations
 
 import math
+import warnings
 
 from .._core import HELPERS, Tensor, int64, label_node, uint8
 from .._core.reduce import ClassLoss, Reducer, Rowwise
@@ -23,8 +24,6 @@ def reduction_of(size_average, reduce, reduction):
     if size_average is not None or reduce is not None:
         meant = "mean" if size_average is None or size_average else "sum"
         meant = meant if reduce is None or reduce else "none"
-        import warnings
-
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction={meant!r} instead.", stacklevel=4
         )
@@ -41,8 +40,6 @@ def _reduced(loss, size_average, reduce, reduction):
 
 def _warn_broadcast(name, input, target):
     if input.shape != target.shape:
-        import warnings
-
         warnings.warn(
             f"{name}: using a target size ({tuple(target.shape)}) that is different to the input size "
             f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please ensure "
@@ -542,8 +539,6 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         reduction: ``"batchmean"`` (the definition), ``"mean"`` (over elements), ``"sum"`` or ``"none"``.
     """
     if reduction == "mean" and size_average is None and reduce is None:
-        import warnings
-
         warnings.warn(
             "kl_div: reduction 'mean' divides by the number of elements; the divergence divides by the batch size alone, as "
             "reduction='batchmean' does",

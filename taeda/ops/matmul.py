@@ -7,6 +7,7 @@ from typing import Any
 
 from .._core import Composite, Tensor, bool_, gemm, install
 from . import flops
+from .creation import eye
 from .pointwise import addcmul
 from .table import METHODS, composite, primitive
 from .views import reshape, sum_to, transpose, unsqueeze
@@ -349,12 +350,8 @@ def matrix_power(input, n):
     if input.dim() < 2 or input.shape[-1] != input.shape[-2]:
         raise RuntimeError(f"matrix_power: input must be batches of square matrices, got {tuple(input.shape)}")
     if n < 0:
-        from .linalg import linalg_inv
-
-        return matrix_power(linalg_inv(input), -n)
+        return matrix_power(input.inverse(), -n)
     if n == 0:
-        from .creation import eye
-
         return eye(input.shape[-1], dtype=input.dtype).expand(input.shape).clone()
     result = None
     while n:

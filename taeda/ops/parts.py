@@ -90,6 +90,31 @@ class OfParts(Tensor):
     register_hook = register_post_accumulate_grad_hook = retain_grad = _no_hooks
 
 
+class OfValues(OfParts):
+    """A tensor with one part, the values ``_v`` of the elements that it keeps."""
+
+    _v: Tensor
+    _dense: Tensor | None = None  #: what ``to_sparse`` made it of: its gradient has elements where this tensor has none
+
+    def _with(self, values: Tensor) -> Any:
+        """The same with other values."""
+        raise NotImplementedError
+
+    def _graph_parts(self) -> tuple[Tensor, ...]:
+        return (self._v,)
+
+    def _output_parts(self) -> tuple[Tensor, ...]:
+        return (self._v,) if self._dense is None else (self._dense,)
+
+    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
+        (g,) = grads
+        assert g is not None
+        return self._with(g)
+
+    def _detached(self) -> Any:
+        return self._with(self._v.detach())
+
+
 def expect_kind(name: Any, rule: Callable, args: Sequence, kwargs: dict, kind: type, at: int = 0) -> None:
     """Raise where a parameter of ``rule`` that is annotated with the class ``kind`` is given something else.
 

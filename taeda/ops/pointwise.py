@@ -44,7 +44,7 @@ def _times(x, factor):
 # ---- sums and products ----------------------------------------------------------------------------------------------
 
 
-@pointwise(numbers=True, factors=("alpha",), check=_check_alpha, reference=lambda *x: np.add(*x))
+@pointwise(numbers=True, factors=("alpha",), check=_check_alpha, reference="add")
 def add(input, other, *, alpha=1):
     """``input + alpha * other``; of bools, whether either holds.
 
@@ -68,7 +68,7 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
     check=_check_alpha,
     dtypes=NUMBER,
     strict_bool=SUBTRACTION,
-    reference=lambda *x: np.subtract(*x),
+    reference="subtract",
 )
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
@@ -97,7 +97,7 @@ def rsub(input, other, *, alpha=1):
 rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), other=lambda g: g)
 
 
-@pointwise(numbers=True, reference=lambda *x: np.multiply(*x), float8=True)
+@pointwise(numbers=True, reference="multiply", float8=True)
 def mul(input, other):
     """``input * other``; of bools, whether both hold."""
     return input * other
@@ -107,7 +107,7 @@ mul.vjp(input=lambda g, other: mul_conj(g, other), other=lambda g, input: mul_co
 alias(mul, "multiply")
 
 
-@pointwise(method=False, inplace=False, reference=lambda *x: np.multiply(*x))
+@pointwise(method=False, inplace=False, reference="multiply")
 def mul_conj(input, other):
     """``input`` times the conjugate of ``other``: how a gradient passes a product."""
     return input * s.conj(other)
@@ -116,7 +116,7 @@ def mul_conj(input, other):
 mul_conj.vjp(input=lambda g, other: mul(g, other), other=lambda g, input: mul_conj(input, g))
 
 
-@pointwise(method=False, dtypes=NUMBER, reference=lambda *x: np.square(*x), node="Pow")
+@pointwise(method=False, dtypes=NUMBER, reference="square", node="Pow")
 def times_itself(input):
     """``input * input``."""
     return input * input
@@ -125,7 +125,7 @@ def times_itself(input):
 times_itself.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
 
 
-@pointwise(numbers=True, promote="float", reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)), node="Div")
+@pointwise(numbers=True, promote="float", reference="divide", domain=((-2, 2), (0.5, 2)), node="Div")
 def true_divide(input, other):
     """``input / other``; whole numbers give the default floating-point dtype."""
     return input / other
@@ -138,7 +138,7 @@ def _divisor_slope(g, other, out):
     return neg(mul_conj(g, true_divide(out, other)))
 
 
-@pointwise(promote="float", method=False, inplace=False, reference=lambda *x: np.divide(*x), domain=((-2, 2), (0.5, 2)))
+@pointwise(promote="float", method=False, inplace=False, reference="divide", domain=((-2, 2), (0.5, 2)))
 def div_conj(input, other):
     """``input`` over the conjugate of ``other``: how a gradient passes a quotient."""
     return input / s.conj(other)
@@ -174,7 +174,7 @@ def _whole_number_zero(input, other):
     numbers=True,
     check=_whole_number_zero,
     dtypes=REAL,
-    reference=lambda *x: np.floor_divide(*x),
+    reference="floor_divide",
     domain=((-2, 2), (0.5, 2)),
 )
 def floor_divide(input, other):
@@ -242,7 +242,7 @@ def rfloor_divide(input: Any, other):
     return floor_divide(_as_tensor(other, input), input)
 
 
-@pointwise(check=_whole_number_zero, dtypes=REAL, reference=lambda *x: np.remainder(*x), domain=((-2, 2), (0.5, 2)))
+@pointwise(check=_whole_number_zero, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)))
 def remainder(input, other):
     """``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``.
 
@@ -264,7 +264,7 @@ def rremainder(input: Any, other):
 @pointwise(
     check=_whole_number_zero,
     dtypes=REAL,
-    reference=lambda *x: np.fmod(*x),
+    reference="fmod",
     domain=((-2, 2), (0.5, 2)),
     tensors=("input",),
 )
@@ -288,7 +288,7 @@ def _as_tensor(x, like):
 
 
 @pointwise(
-    dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference=lambda *x: np.negative(*x), out_dtype="same",
+    dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference="negative", out_dtype="same",
     additive=True,
 )  # fmt: skip
 def neg(input):
@@ -318,7 +318,7 @@ def _refuse_complex(input):
         raise RuntimeError("In-place abs is not supported for complex tensors: use abs(), which gives a real tensor")
 
 
-@pointwise(out="real", dtypes=NUMBER, reference=lambda *x: np.abs(*x), float8=True)
+@pointwise(out="real", dtypes=NUMBER, reference="abs", float8=True)
 def abs(input):
     """The absolute value; of a complex number, a real one."""
     return s.abs(input)
@@ -329,7 +329,7 @@ abs.traits["inplace"].body_check = _refuse_complex
 alias(abs, "absolute")
 
 
-@pointwise(reference=lambda *x: np.sign(*x), dtypes=("bool", "int", "float"), out_dtype="same")
+@pointwise(reference="sign", dtypes=("bool", "int", "float"), out_dtype="same")
 def sign(input):
     """-1, 0 or 1. For complex numbers see :func:`sgn`."""
     return s.sign(input)
@@ -338,7 +338,7 @@ def sign(input):
 sign.vjp(input=no_slope)
 
 
-@pointwise(reference=lambda *x: np.sign(*x), out_dtype="same")
+@pointwise(reference="sign", out_dtype="same")
 def sgn(input):
     """``input / |input|``, 0 at 0."""
     return s.sgn(input)
@@ -376,7 +376,7 @@ over_nonzero.vjp(
 )
 
 
-@pointwise(method=False, reference=lambda *x: np.conj(*x), out_dtype="same")
+@pointwise(method=False, reference="conj", out_dtype="same")
 def conjugated(input):
     """The complex conjugate in memory of its own."""
     return s.conj(input)
@@ -473,19 +473,19 @@ lerp.vjp(
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=REAL, reference=lambda *x: np.floor(*x), out_dtype="same")
+@pointwise(dtypes=REAL, reference="floor", out_dtype="same")
 def floor(input):
     """The largest integer not above."""
     return s.floor(input)
 
 
-@pointwise(dtypes=REAL, reference=lambda *x: np.ceil(*x), out_dtype="same")
+@pointwise(dtypes=REAL, reference="ceil", out_dtype="same")
 def ceil(input):
     """The smallest integer not below."""
     return s.ceil(input)
 
 
-@pointwise(dtypes=REAL, reference=lambda *x: np.trunc(*x), out_dtype="same")
+@pointwise(dtypes=REAL, reference="trunc", out_dtype="same")
 def trunc(input):
     """Rounded toward zero."""
     return s.trunc(input)
@@ -500,7 +500,7 @@ def frac(input):
     return s.frac(input)
 
 
-@pointwise(method=False, dtypes=REAL, reference=lambda *x: np.rint(*x), out_dtype="same")
+@pointwise(method=False, dtypes=REAL, reference="rint", out_dtype="same")
 def round_half_even(input):
     """To the nearest integer, halves to the even one."""
     return s.round(input)

@@ -9,6 +9,9 @@ from .._core import Tensor
 from .._core.conv import is_channels_last, keep_format
 from ..kernels import pool as kernels
 from ..kernels import pool_last
+from .creation import arange
+from .exchange import tensor
+from .random import rand
 from .reduction import extent
 from .resample import Line, resampled
 from .table import expect_tensors, primitive, traits, with_out
@@ -368,8 +371,6 @@ def _divided(g: Tensor, space, kernel, stride, padding, divide) -> Tensor:
     rounding = None if g.is_floating_point() else "trunc"
     if divide > 0:
         return g if divide == 1 else g.div(divide, rounding_mode=rounding)
-    from .exchange import tensor
-
     n = len(kernel)
     for d, (o, i, k, s, p) in enumerate(zip(g.shape[-n:], space, kernel, stride, padding, strict=True)):
         low, high = (-p, i + p) if divide < 0 else (0, i)
@@ -522,10 +523,6 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_indices, samples):
     """Windows of a fixed size at pseudo-random places (Graham 2014, https://arxiv.org/abs/1412.6071)."""
-    from .creation import arange
-    from .exchange import tensor
-    from .random import rand
-
     kernel = _tuple(kernel_size, n, name, "kernel_size")
     _check_input(name, n, input)
     space = tuple(input.shape[-n:])

@@ -43,7 +43,7 @@ def cube(input):
 cube.vjp(input=lambda g, input: mul_conj(g, mul(times_itself(input), 3)))
 
 
-@pointwise(promote="float", reference=lambda *x: np.sqrt(*x), domain=(0.1, 4))
+@pointwise(promote="float", reference="sqrt", domain=(0.1, 4))
 def sqrt(input):
     """The square root; NaN of negative numbers."""
     return s.sqrt(input)
@@ -61,7 +61,7 @@ def rsqrt(input):
 rsqrt.vjp(input=lambda g, out: mul_conj(g, mul(cube(out), -0.5)))
 
 
-@pointwise(promote="float", reference=lambda *x: np.reciprocal(*x), domain=(0.5, 2))
+@pointwise(promote="float", reference="reciprocal", domain=(0.5, 2))
 def reciprocal(input):
     """``1 / input``."""
     return s.reciprocal(input)
@@ -70,7 +70,7 @@ def reciprocal(input):
 reciprocal.vjp(input=lambda g, out: neg(mul_conj(g, times_itself(out))))
 
 
-@pointwise(method=False, reference=lambda *x: np.power(*x), domain=((0.2, 2), (-2, 2)), node="Pow")
+@pointwise(method=False, reference="power", domain=((0.2, 2), (-2, 2)), node="Pow")
 def power(input, exponent):
     """``input ** exponent`` by the general formula; see :func:`pow`."""
     return s.pow(input, exponent)
@@ -177,7 +177,7 @@ def float_power_(input, exponent):
     return pow_(input, power_)
 
 
-@pointwise(dtypes=("float",), reference=lambda *x: np.hypot(*x), tensors=("input", "other"))
+@pointwise(dtypes=("float",), reference="hypot", tensors=("input", "other"))
 def hypot(input, other):
     """``sqrt(input ** 2 + other ** 2)`` without overflow on the way."""
     return s.hypot(input, other)

@@ -17,10 +17,9 @@ from ..kernels import recurrent as kernels
 from . import flops
 from .activation import relu
 from .elementary import sigmoid, tanh
-from .joining import cat
+from .joining import cat, chunk
 from .matmul import addmm, linear, matmul
 from .table import primitive
-from .views import chunk
 
 _SAVED = {"LSTM": 4, "GRU": 4, "RNN_TANH": 0, "RNN_RELU": 0}  # gates kept for backward
 _PIECE = 8192  # elements of one thread's piece

@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+import warnings
 from typing import Any
 
 from .._core import ALL_DTYPES, HELPERS, Tensor, bool_, get_default_dtype, int64, uint8
 from .._core.reduce import Reducer
+from ._choices import choice, picked_one
 from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
 
 # What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
@@ -210,8 +212,6 @@ _min_all = Reducer("min", "amin", (_ORDERED,), identity=False).run
 _max = Reducer("max", "max", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False, single=True).run
 _min = Reducer("min", "min", (_ORDERED, _POSITION_ANY), states=2, ordered=True, identity=False).run
 
-MaxResult = result_type("max", "values", "indices")
-MinResult = result_type("min", "values", "indices")
 AminmaxResult = result_type("aminmax", "min", "max")
 
 
@@ -220,18 +220,6 @@ def _share(g, out, input, dim, keepdim, nan=False):
     chosen = input == unreduce(out, input.shape, dim, keepdim)
     chosen = (chosen | (out.isnan() & input.isnan()) if nan else chosen).to(input.dtype)
     return unreduce(g, input.shape, dim, keepdim) * chosen / sum(chosen, dim, True)
-
-
-def _place(g, indices, shape, dim, keepdim):
-    """A gradient put where the extreme was."""
-    if not shape:
-        return g
-    from .views import blank
-
-    dim = dim % len(shape)
-    if not keepdim:
-        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    return blank(g, shape).scatter(dim, indices, g)
 
 
 @primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction")
@@ -297,23 +285,20 @@ def _full_min(input):
 _full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False, nan=True))
 
 
-_CHOICE = {"method": False, "out": "same", "outputs": ("values", "indices"), "differentiable": [0]}
-
-
-@primitive(_max, **_CHOICE, result_type=MaxResult, name="_max_dim", batch="along", node="Max")
+@choice(_max, "max", method=False, name="_max_dim", node="Max")
 def _max_along(input, dim, keepdim=False):
     """The largest element along ``dim`` and where it is."""
 
 
-_max_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
+_max_along.vjp(input=picked_one)
 
 
-@primitive(_min, **_CHOICE, result_type=MinResult, name="_min_dim", batch="along", node="Min")
+@choice(_min, "min", method=False, name="_min_dim", node="Min")
 def _min_along(input, dim, keepdim=False):
     """The smallest element along ``dim`` and where it is."""
 
 
-_min_along.vjp(input=lambda g, indices, input_shape, dim, keepdim: _place(g, indices, input_shape, dim, keepdim))
+_min_along.vjp(input=picked_one)
 
 
 def _extreme(name, full, along, pairwise, input, other, keepdim, dim, out):
@@ -404,8 +389,6 @@ def _arguments(name, dim, unbiased, correction):
 
 
 def _warn_freedom(name, input, dim, correction):
-    import warnings
-
     warnings.warn(
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
         f"(correction={correction:g}, shape {tuple(input.shape)}, dim={dim}).",

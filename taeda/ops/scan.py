@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from .._core import Tensor, get_default_dtype
 from .._core.reduce import Rowwise
-from .table import OPS, composite, primitive, result_type
+from ._choices import choice
+from .softmax import _as_input
+from .table import OPS, composite, primitive
+from .views import blank
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False, backward: bool = False):
@@ -15,9 +18,6 @@ _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")
 _cumsum_back = _scan("cumsum", "fs", backward=True)
 _cummax, _cummin = _scan("cummax", "fxfi"), _scan("cummin", "fxfi")
 _logcumsumexp = _scan("logcumsumexp", "fx", wide=False, floating=True)
-
-CummaxResult = result_type("cummax", "values", "indices")
-CumminResult = result_type("cummin", "values", "indices")
 
 
 @primitive(method=False, out=False, batch="along")
@@ -41,10 +41,6 @@ def cumsum(input, dim, *, dtype=None):
     if dtype is not None and input.dtype.is_complex != dtype.is_complex:
         input = input.to(dtype)
     return _cumsum(input, dim, (), dtype)
-
-
-def _as_input(g, dtype, original):
-    return g if dtype is None else g.to(original)
 
 
 cumsum.vjp(
@@ -92,29 +88,25 @@ def _cumprod_gradient_with_zeros(g, x, dim):
     return OPS["cat"](grads, dim)
 
 
-def _scatter_sum(g, indices, shape, dim):
+def _scatter_sum(g, indices, input_shape, dim):
     """Gradients added up where the running extremes came from."""
-    from .views import blank
-
-    return blank(g, shape).scatter_add(dim, indices, g) if shape else g
+    return blank(g, input_shape).scatter_add(dim, indices, g) if input_shape else g
 
 
-@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CummaxResult, out="same", batch="along")
+@choice(_cummax, "cummax")
 def cummax(input, dim):
     """Running maximum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
-    return _cummax(input, dim)
 
 
-cummax.vjp(input=lambda g, indices, input_shape, dim: _scatter_sum(g, indices, input_shape, dim))
+cummax.vjp(input=_scatter_sum)
 
 
-@primitive(outputs=("values", "indices"), differentiable=[0], result_type=CumminResult, out="same", batch="along")
+@choice(_cummin, "cummin")
 def cummin(input, dim):
     """Running minimum along ``dim`` and the position of its latest occurrence; NaN once there was one."""
-    return _cummin(input, dim)
 
 
-cummin.vjp(input=lambda g, indices, input_shape, dim: _scatter_sum(g, indices, input_shape, dim))
+cummin.vjp(input=_scatter_sum)
 
 
 @primitive(method=False, name="_logcumsumexp", batch="along")

@@ -6,6 +6,7 @@ from .. import _core
 from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
+from .creation import arange
 from .indexing import _apart, where_select
 from .table import composite, primitive
 from .views import _wrap, blank, broadcast_shapes, reshape, zeros
@@ -134,8 +135,6 @@ def _onto(g, shape):
 
 
 def _ranges(shape):
-    from .creation import arange
-
     n = len(shape)
     return [reshape(arange(size), (1,) * d + (size,) + (1,) * (n - d - 1)) for d, size in enumerate(shape)]
 

@@ -7,7 +7,7 @@ import math
 from .. import _core
 from .._core import Tensor
 from .creation import arange, full, zeros
-from .indexing import index_put, where
+from .indexing import index, index_put, where
 from .joining import cat
 from .reduction import extent
 from .scatter import scatter_reduce
@@ -149,8 +149,6 @@ def _unsafe_masked_index(input, mask, indices, fill):
     """``input[indices]`` where ``mask`` is true, ``fill`` elsewhere, where indices may be out of range."""
     if input.numel() == 0:
         return full((), fill, dtype=input.dtype).expand(mask.shape).clone()
-    from .indexing import index
-
     return index(input, _within(input, indices)).masked_fill(~mask, fill)
 
 

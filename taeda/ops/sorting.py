@@ -10,29 +10,17 @@ from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import indexing as index_kernels
 from ..kernels import sort as kernels
+from ._choices import choice, picked, picked_one
 from .copies import convert
+from .creation import full
 from .reduction import aminmax
-from .scatter import scatter
-from .table import composite, primitive, result_type
-from .views import _wrap, blank, reshape, unsqueeze
-
-sort_result, kthvalue_result, topk_result, median_result, mode_result, nanmedian_result = (
-    result_type(name, "values", "indices") for name in ("sort", "kthvalue", "topk", "median", "mode", "nanmedian")
-)
-
+from .table import composite, primitive
+from .views import _wrap, reshape
 
 # ---- sorting ---------------------------------------------------------------------------------------------------------
 
 
-@primitive(
-    ordering.sort,
-    outputs=("values", "indices"),
-    differentiable=(0,),
-    result_type=sort_result,
-    out="same",
-    out_aligned=("input",),
-    batch="along",
-)
+@choice(ordering.sort, "sort", out_aligned=("input",))
 def sort(input, dim=-1, descending=False, stable=None):
     """Sort along a dimension. Always stable; NaN counts as larger than everything.
 
@@ -45,16 +33,7 @@ def sort(input, dim=-1, descending=False, stable=None):
     """
 
 
-def _picked(g, shape, dim, indices, keepdim=True):
-    """The gradient of values that were picked along a dimension."""
-    if not shape:
-        return reshape(g, ())
-    if not keepdim:
-        g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
-    return scatter(blank(g, shape), dim, indices, g)
-
-
-sort.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))
+sort.vjp(input=picked)
 
 
 @composite(out="same")
@@ -69,15 +48,7 @@ def msort(input):
     return sort(input, 0)[0]
 
 
-@primitive(
-    ordering.topk,
-    outputs=("values", "indices"),
-    differentiable=(0,),
-    result_type=topk_result,
-    out="same",
-    out_aligned=("input",),
-    batch="along",
-)
+@choice(ordering.topk, "topk", out_aligned=("input",))
 def topk(input, k, dim=-1, largest=True, sorted=True):
     """The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first.
 
@@ -86,21 +57,13 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     """
 
 
-topk.vjp(input=lambda g, input_shape, dim, indices: _picked(g, input_shape, dim, indices))
+topk.vjp(input=picked)
 
 
 # ---- one of each row -------------------------------------------------------------------------------------------------
 
 
-@primitive(
-    ordering.kthvalue,
-    outputs=("values", "indices"),
-    differentiable=(0,),
-    result_type=kthvalue_result,
-    out="same",
-    out_apart=("input",),
-    batch="along",
-)
+@choice(ordering.kthvalue, "kthvalue", out_apart=("input",))
 def kthvalue(input, k, dim=-1, keepdim=False):
     """The ``k``-th smallest element (from 1) along a dimension, and its index.
 
@@ -109,25 +72,21 @@ def kthvalue(input, k, dim=-1, keepdim=False):
     """
 
 
-_kept = lambda g, input_shape, dim, indices, keepdim: _picked(g, input_shape, dim, indices, keepdim)  # noqa: E731
-kthvalue.vjp(input=_kept)
+kthvalue.vjp(input=picked_one)
 
 
-_PAIR = {"outputs": ("values", "indices"), "differentiable": (0,), "method": False, "out": False}
-
-
-@primitive(ordering.median, result_type=median_result, **_PAIR, batch="along")
+@choice(ordering.median, "median", method=False, out=False)
 def median_dim(input, dim, keepdim=False):
     """The median along a dimension and its index; see :func:`median`."""
 
 
-@primitive(ordering.nanmedian, result_type=nanmedian_result, **_PAIR, batch="along")
+@choice(ordering.nanmedian, "nanmedian", method=False, out=False)
 def nanmedian_dim(input, dim, keepdim=False):
     """The median of what is not NaN along a dimension and its index."""
 
 
-median_dim.vjp(input=_kept)
-nanmedian_dim.vjp(input=_kept)
+median_dim.vjp(input=picked_one)
+nanmedian_dim.vjp(input=picked_one)
 
 
 @primitive(ordering.median_all, method=False, out=False)
@@ -166,20 +125,12 @@ def nanmedian(input, dim=None, keepdim=False):
     return nanmedian_all(input) if dim is None else nanmedian_dim(input, dim, keepdim)
 
 
-@primitive(
-    ordering.mode,
-    outputs=("values", "indices"),
-    differentiable=(0,),
-    result_type=mode_result,
-    out="same",
-    batch="along",
-    out_aligned=("input",),
-)
+@choice(ordering.mode, "mode", out_aligned=("input",))
 def mode(input, dim=-1, keepdim=False):
     """The most frequent value along a dimension, the smallest of equally frequent ones, and where it is last."""
 
 
-mode.vjp(input=_kept)
+mode.vjp(input=picked_one)
 
 
 # ---- distinct values -------------------------------------------------------------------------------------------------
@@ -347,8 +298,6 @@ def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, s
             "searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
     if not isinstance(input, Tensor):
-        from .creation import full
-
         number_dtype = sorted_sequence.dtype if sorted_sequence.is_floating_point() else None
         input = full((), input, dtype=number_dtype)
     if sorter is not None:

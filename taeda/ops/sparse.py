@@ -17,7 +17,7 @@ from .._print import sparse_repr
 from .exchange import tensor
 from .indexing import index_put, where
 from .joining import cat, stack
-from .parts import OfParts, expect_kind, into_out
+from .parts import OfParts, OfValues, expect_kind, into_out
 from .scatter import index_add
 from .shape import repeat_interleave
 from .sorting import searchsorted
@@ -50,7 +50,7 @@ def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
             _core.change_overrides(0, _NO_SUBCLASSES)
 
 
-class SparseTensor(OfParts):
+class SparseTensor(OfValues):
     """A tensor of which only some elements are kept.
 
     Its first dimensions, as many as ``_indices()`` has rows, are sparse; the others are dense, within ``_values()``.
@@ -58,9 +58,7 @@ class SparseTensor(OfParts):
 
     _without_memory = "a sparse tensor (to_dense() gives one that has, values() what it keeps)"
     _i: Tensor
-    _v: Tensor
     _coalesced: bool
-    _dense: Tensor | None = None  #: what ``to_sparse`` made it of: its gradient has elements where this tensor has none
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
@@ -92,22 +90,8 @@ class SparseTensor(OfParts):
         """``taeda.sparse_coo``."""
         return _core.sparse_coo
 
-    def _graph_parts(self) -> tuple[Tensor, ...]:
-        return (self._v,)
-
-    def _output_parts(self) -> tuple[Tensor, ...]:
-        return (self._v,) if self._dense is None else (self._dense,)
-
     def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
         return (values_at(g, self._i),) if self._dense is None else (g.to_dense(),)
-
-    def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
-        (g,) = grads
-        assert g is not None
-        return make(self._i, g, self.shape, self._coalesced)
-
-    def _detached(self) -> SparseTensor:
-        return self._with(self._v.detach())
 
     def _with(self, values: Tensor) -> SparseTensor:
         return make(self._i, values, self.shape, self._coalesced)
@@ -354,13 +338,17 @@ def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseT
     return sparse_coo_tensor(size or (0,), dtype=dtype, device=device)
 
 
+#: Layouts of :mod:`.compressed`.
+sparse_csr, sparse_csc = _core.layout("sparse_csr"), _core.layout("sparse_csc")
+
+
 def _in_layout(input: Tensor, layout: Any) -> Tensor:
     """``input`` in a compressed layout."""
-    from .compressed import compress, sparse_csc, sparse_csr
-
-    if layout not in (sparse_csr, sparse_csc):
-        raise NotImplementedError(f"to_sparse: expected layout sparse_coo, sparse_csr or sparse_csc, got {layout}")
-    return compress(input, layout is sparse_csr)
+    if layout is sparse_csr:
+        return input.to_sparse_csr()
+    if layout is sparse_csc:
+        return input.to_sparse_csc()
+    raise NotImplementedError(f"to_sparse: expected layout sparse_coo, sparse_csr or sparse_csc, got {layout}")
 
 
 @composite(meta="values")

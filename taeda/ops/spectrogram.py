@@ -13,6 +13,7 @@ from .fft import fft_c2c, fft_c2r, fft_r2c
 from .reduction import extent
 from .shape import pad
 from .table import composite
+from .views import view_as_real
 
 
 def _described(name, input, n_fft, hop_length, win_length, window):
@@ -129,13 +130,7 @@ def stft(
         made = fft_c2c(pieces if pieces.is_complex() else pieces.to(pieces.dtype.to_complex()), (2,), True, scale)
     made = made.transpose(1, 2)
     made = made.squeeze(0) if alone else made
-    return made if return_complex else _as_real(made)
-
-
-def _as_real(x):
-    from .views import view_as_real
-
-    return view_as_real(x)
+    return made if return_complex else view_as_real(made)
 
 
 @composite()

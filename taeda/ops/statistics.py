@@ -6,13 +6,14 @@ import warnings
 
 from .. import _core
 from .._core import Tensor
-from .creation import full_like, ones, ones_like
+from .creation import full_like, ones_like
 from .indexing import where
 from .joining import cat
 from .matmul import matmul
+from .matrices import triu_indices
 from .pointwise import lerp
-from .reduction import extent
-from .sorting import sort
+from .reduction import extent, vector_norm
+from .sorting import searchsorted, sort
 from .table import composite, primitive
 
 # ---- matrices -----------------------------------------------------------------------------------------------------------
@@ -75,8 +76,6 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if p == 2 and compute_mode != modes[2] and x1.dtype.name in ("float32", "float64"):
         if compute_mode == modes[1] or max(x1.shape[-2], x2.shape[-2]) > _BY_PRODUCT:
             return _euclidean(x1, x2)
-    from .reduction import vector_norm
-
     return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 
@@ -85,10 +84,10 @@ def pdist(input, p=2.0):
     """Distances between every pair of rows, as a vector."""
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
-    rows, columns = ones(n, n, dtype=_core.bool_).triu(1).nonzero(as_tuple=True)
-    from .reduction import vector_norm
-
+    rows, columns = triu_indices(n, n, 1).unbind(0)
     return vector_norm(input[rows] - input[columns], p, -1)
 
 
@@ -236,8 +235,6 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     if found.numel() == 0:
         made = elements != elements
     else:
-        from .sorting import searchsorted
-
         dtype = _core.result_type(elements, found)
         place = searchsorted(found.to(dtype), elements.to(dtype)).clamp(max=found.numel() - 1)
         made = found[place] == elements

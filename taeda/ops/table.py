@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -181,8 +182,8 @@ def pointwise(
         require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         tensors: names of operands that may not be numbers, as PyTorch has it.
         native: float16 and bfloat16 reach the body as they are, not as float32.
-        traits: what tests and documentation read: ``reference`` (a NumPy function), ``domain`` (lo, hi), ``second``,
-            ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused), ``float8`` (takes those
+        traits: what tests and documentation read: ``reference`` (of NumPy: a function, or its name), ``domain`` (lo, hi),
+            ``second``, ``factors`` (see ``ops/older.py``), ``one_dtype`` (operands of two dtypes are refused), ``float8`` (takes those
             too, as few ops do).
     """
     if promote == "compare":
@@ -727,8 +728,6 @@ def _check_out_dtype(op: Any, name: str, out: Tensor, result: Tensor) -> None:
 def _resize_out(out: Tensor, result: Tensor, keep_strides: bool) -> None:
     """Give ``out`` the sizes of ``result``, maybe its strides, in its own storage; warn where it had elements."""
     if out.numel():
-        import warnings
-
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
             f"the required output shape {list(result.shape)}. Make it of that shape, or empty it with out.resize_(0).",

@@ -22,6 +22,7 @@ from .pointwise import abs
 from .powers import sqrt
 from .special import digamma
 from .table import composite, primitive
+from .views import broadcast_tensors
 
 _STEP = 1 / 12
 _TINY = {"float32": 1.1754943508222875e-38, "float64": 2.2250738585072014e-308}
@@ -55,8 +56,6 @@ def binomial(count, prob, generator=None):
     n, p = _float64("binomial", "count", count), _float64("binomial", "prob", prob)
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"binomial: expected prob of the dtype of count, {count.dtype}, but found {prob.dtype}")
-    from .views import broadcast_tensors
-
     n, p = (x.contiguous() for x in broadcast_tensors(n, p))
     drawn = _core.empty(n.shape, _core.float64)
     core.fill_binomial(drawn, n, p, generator)

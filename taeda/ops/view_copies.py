@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _core
-from . import views
+from . import joining, views
 from .table import composite
 
 
@@ -28,12 +28,12 @@ expand_copy = _copying(views.expand, "expand_copy")
 permute_copy = _copying(views.permute, "permute_copy")
 select_copy = _copying(views.select, "select_copy")
 slice_copy = _copying(views.slice_view, "slice_copy")
-split_copy = _copying(views.split, "split_copy")
-split_with_sizes_copy = _copying(views.split_with_sizes, "split_with_sizes_copy")
+split_copy = _copying(joining.split, "split_copy")
+split_with_sizes_copy = _copying(joining.split_with_sizes, "split_with_sizes_copy")
 squeeze_copy = _copying(views.squeeze, "squeeze_copy")
 t_copy = _copying(views.t, "t_copy")
 transpose_copy = _copying(views.transpose, "transpose_copy")
-unbind_copy = _copying(views.unbind, "unbind_copy")
+unbind_copy = _copying(joining.unbind, "unbind_copy")
 unfold_copy = _copying(views.unfold, "unfold_copy")
 unsqueeze_copy = _copying(views.unsqueeze, "unsqueeze_copy")
 view_as_complex_copy = _copying(views.view_as_complex, "view_as_complex_copy")

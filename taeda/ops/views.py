@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._core import Tensor, moves
+from .._core import Tensor
 from .._core import tensor as core
 from .._warn import warn_once
+from .creation import arange
 from .table import Ints, alias, checked, composite, is_index, primitive, spread, view
 
 # ---- dimensions ---------------------------------------------------------------------------------------------------------
@@ -359,94 +360,6 @@ def narrow(input, dim, start, length: int):
     return slice_view(input, at, start, start + length, 1)
 
 
-@view(core.view_unbind)
-def unbind(input, dim=0):
-    """The slices along ``dim``, as a tuple of views without that dimension."""
-
-
-def _unbind_backward(g, dim):
-    from .joining import stack
-
-    if isinstance(g, Tensor):
-        return unsqueeze(g, dim)
-    joined = _adjoining(g, dim, True)
-    return stack(g, dim) if joined is None else joined
-
-
-def _adjoining(pieces, dim, stacked):
-    """The view that joins gradients which lie side by side (attention makes such), unless it is to be recorded."""
-    if _core.is_grad_enabled() or _core.is_mode_active():
-        return None
-    return moves.adjoining(pieces, dim, stacked)
-
-
-unbind.vjp(input=_unbind_backward)
-
-
-@view(core.view_split, method=False, node="Split")
-def split_with_sizes(input, split_sizes, dim=0):
-    """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
-
-
-def _split_backward(g, split_sizes, dim):
-    # `split_sizes` is kept for those who look at the node (`_saved_split_sizes`).
-    from .joining import cat
-
-    if isinstance(g, Tensor):
-        return g
-    joined = _adjoining(g, dim, False)
-    return cat(g, dim) if joined is None else joined
-
-
-split_with_sizes.vjp(input=_split_backward)
-
-
-@composite()
-def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None):
-    """Views of consecutive pieces along ``dim``: of one size (the last may be smaller), or of the sizes in a list.
-
-    ``split_size`` is what the method calls ``split_size_or_sections``.
-    """
-    if split_size_or_sections is None:
-        if split_size is None:
-            raise TypeError('split() missing 1 required positional arguments: "split_size"')
-        split_size_or_sections = split_size
-    if tensor.dim() == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    at = _wrap(dim, tensor.dim(), "split")
-    size = tensor.shape[at]
-    if isinstance(split_size_or_sections, (list, tuple)):
-        sections = [int(n) for n in split_size_or_sections]
-        if sum(sections) != size or any(n < 0 for n in sections):
-            raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {at}), but "
-                f"got split_sizes={sections}"
-            )
-        return split_with_sizes(tensor, sections, at)
-    step = int(split_size_or_sections)
-    if step < 0:
-        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
-    if step == 0 and size != 0:
-        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    sections = [min(step, size - i) for i in range(0, size, step)] if size else [0]
-    return split_with_sizes(tensor, sections, at)
-
-
-@composite()
-def chunk(input, chunks, dim=0):
-    """At most ``chunks`` views of equal size along ``dim`` (the last may be smaller)."""
-    if input.dim() == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    at = _wrap(dim, input.dim(), "chunk")
-    size = input.shape[at]
-    step = -(-size // chunks)
-    if step == 0:
-        return split_with_sizes(input, [0] * chunks, at)
-    return split(input, step, at)
-
-
 @view(core.view_diagonal)
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
@@ -513,8 +426,6 @@ def _as_strided_backward(g, input_shape, size, stride, storage_offset, input_str
     low = min(low, sum(min((n - 1) * st, 0) for n, st in zip(input_shape, input_stride, strict=True)))
     high = offset + sum(max((n - 1) * st, 0) for n, st in zip(size, stride, strict=True))
     span = max(high, sum(max((n - 1) * st, 0) for n, st in zip(input_shape, input_stride, strict=True))) - low + 1
-    from .creation import arange
-
     index = _view_of_storage(arange(span), size, stride, offset - low).reshape(-1)
     flat = g.new_zeros(span).index_add(0, index, g.reshape(-1))
     if _overlaps(input_shape, input_stride):  # a place that several elements of the input show: each has its share
@@ -576,16 +487,13 @@ def imag(input):
     return imag_view(input)
 
 
-def _complex_from(g, real_part):
-    from .creation import zeros_like
-    from .joining import stack
-
-    zero = zeros_like(g)
-    return view_as_complex(stack((g, zero) if real_part else (zero, g), -1))
+def _part_of_complex(g, part):
+    """``g`` as the real parts (``part`` 0) or the imaginary ones (1) of complex numbers whose other parts are 0."""
+    return view_as_complex(index_backward(g, (*g.shape, 2), (Ellipsis, part)))
 
 
-real.vjp(input=lambda g, input_dtype: _complex_from(g, True) if input_dtype.is_complex else g)
-imag_view.vjp(input=lambda g: _complex_from(g, False))
+real.vjp(input=lambda g, input_dtype: _part_of_complex(g, 0) if input_dtype.is_complex else g)
+imag_view.vjp(input=lambda g: _part_of_complex(g, 1))
 
 
 # ---- properties of Tensor -----------------------------------------------------------------------------------------------
@@ -688,26 +596,6 @@ for _function, _name in (
     (as_strided, "as_strided_"),
 ):
     _in_place_view(_function, _name)
-
-_core.install("split_with_sizes", split_with_sizes)
-
-
-@composite()
-def unsafe_split(tensor, split_size, dim=0):
-    """:func:`split`, whose pieces are no views to the graph: they may be written in place independently."""
-    return tuple(core.untie(x) for x in split(tensor, split_size, dim))
-
-
-@composite()
-def unsafe_chunk(input, chunks, dim=0):
-    """:func:`chunk`, whose pieces are no views to the graph: they may be written in place independently."""
-    return tuple(core.untie(x) for x in chunk(input, chunks, dim))
-
-
-@composite()
-def unsafe_split_with_sizes(input, split_sizes, dim=0):
-    """:func:`split_with_sizes`, whose pieces are no views to the graph: they may be written in place independently."""
-    return tuple(core.untie(x) for x in split_with_sizes(input, split_sizes, dim))
 
 
 @composite()

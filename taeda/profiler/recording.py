@@ -18,8 +18,8 @@ from typing import Any
 from .. import _core
 from .._core import profile as _writer
 from ..kernels import build
+from ..ops.flops import flops_of_call
 from .events import EventList, FunctionEvent, KernelRun
-from .flops import flops_of_call
 
 OP, NODE, RANGE, MODULE = range(4)
 _SCOPES = {OP: 0, NODE: 1, RANGE: 7, MODULE: 7}  # PyTorch's numbers: function, backward function, user's
@@ -250,9 +250,9 @@ class Recording:
 
 def _watch_loaders(on: bool) -> None:
     """A range for each batch that a DataLoader gives."""
-    from ..utils.data import dataloader
+    from ..utils.data._utils import iterating
 
-    dataloader.record_fetch = record_function if on else None
+    iterating.record_fetch = record_function if on else None
 
 
 def _innermost(made: list[FunctionEvent], starts: list[float], run: KernelRun) -> FunctionEvent | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .floors import measure_floors
+
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
@@ -49,8 +51,6 @@ def rates(moved: float, flops: float, us: float, calls: int, floors: Any, writte
 
 
 def _known(floors: Any) -> Any:
-    from .floors import measure_floors
-
     return measure_floors() if floors is True else floors
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import types
 
 from . import install
 
@@ -66,8 +67,6 @@ def main(arguments: list[str]) -> None:
 
 
 def _execute(code: object) -> None:
-    import types
-
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     exec(code, module.__dict__)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core
 from .._core import Op, Tensor
 from ..ops.aten import OpOverload, OpOverloadPacket, native_name
+from ..ops.flops import bound_arguments
 from ..ops.table import OPS
 from ..random import default_generator
 
@@ -86,8 +87,6 @@ class _Mode:
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         if _core.is_mode_active():  # those that only watch come after this one: they see what is computed
             return _core.pass_through(self, op, args, kwargs)
-        from ..profiler.flops import bound_arguments
-
         values = bound_arguments(op, args, kwargs)
         native = OpOverload(OpOverloadPacket("aten", native_name(op, values), op), "default")
         if native in SAC_IGNORED_OPS:

@@ -14,7 +14,7 @@ from .._core import Tensor
 from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, backward, enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
-from ..func.vmap import modes, renewed, vmap_modes
+from ..func.batched import modes, renewed, vmap_modes
 from ..random import default_generator
 from ._pytree import tree_map
 from ._selective import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from math import prod
@@ -142,9 +143,7 @@ class _Counting:
         if given is None and formula is None:
             return _core.pass_through(self, op, args, kwargs)
         result = op(*args, **kwargs)
-        from ..profiler.flops import bound_arguments
-
-        values = bound_arguments(op, args, kwargs)
+        values = _formulas.bound_arguments(op, args, kwargs)
         if given is not None:
             name, count = op.name, given(*args, out_val=result, **kwargs)
         else:
@@ -187,8 +186,6 @@ class FlopCounterMode:
         self, mods: Any = None, depth: int | None = 2, display: bool = True, custom_mapping: dict | None = None
     ) -> None:
         if mods is not None:
-            import warnings
-
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self.depth, self.display = depth, display

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..nn.modules._hooks import RemovableHandle
@@ -17,8 +18,6 @@ def unserializable_hook(f: Any) -> Any:
 
 def warn_if_has_hooks(tensor: Any) -> None:
     """Warn where ``tensor`` has hooks that pickling it would lose."""
-    import warnings
-
     for hook in (tensor._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.", stacklevel=2)

@@ -20,7 +20,7 @@ from taeda.profiler import (
     supported_activities,
     tensorboard_trace_handler,
 )
-from taeda.utils.data import dataloader
+from taeda.utils.data._utils import iterating
 
 
 def names(prof):
@@ -91,7 +91,7 @@ def test_fetches_of_a_data_loader_are_ranges():
         fetches = [e for e in prof.events() if e.name == f"enumerate(DataLoader)#{kind}.__next__"]
         assert len(fetches) == 3  # the third finds the end, as in PyTorch
         assert named(prof, "aten::exp").cpu_parent is None
-        assert dataloader.record_fetch is None
+        assert iterating.record_fetch is None
 
 
 def test_a_profile_changes_no_result_and_takes_the_same_way(net):

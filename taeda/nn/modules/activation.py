@@ -44,13 +44,14 @@ class _Inplace(Module):
     """An activation whose only argument is whether it overwrites its input."""
 
     __constants__ = ("inplace",)
+    _shows_inplace = True  # two do not, as in PyTorch
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        return _inplace(self, "")
+        return _inplace(self, "") if self._shows_inplace else ""
 
 
 class ReLU(_Inplace):
@@ -81,27 +82,19 @@ class SELU(_Inplace):
         return F.selu(input, self.inplace)
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(_Inplace):
     """0 below -3, 1 above 3, ``x/6 + 1/2`` between."""
 
-    __constants__ = ("inplace",)
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
+    _shows_inplace = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
-class Hardswish(Module):
+class Hardswish(_Inplace):
     """``x hardsigmoid(x)`` (Howard et al. 2019)."""
 
-    __constants__ = ("inplace",)
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
+    _shows_inplace = False
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)

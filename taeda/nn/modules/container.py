@@ -25,7 +25,48 @@ def _index(length: int, idx) -> int:
     return idx % length if length else 0
 
 
-class Sequential(Module):
+class _Row(Module):
+    """Children in order, by position; negative ones count from the end."""
+
+    def _name(self, idx) -> str:
+        """The name of the child at ``idx``."""
+        raise NotImplementedError
+
+    def __setitem__(self, idx: int, module: Module) -> None:
+        setattr(self, self._name(idx), module)
+
+    def __delitem__(self, idx) -> None:
+        for name in list(self._modules)[idx] if isinstance(idx, slice) else [self._name(idx)]:
+            delattr(self, name)
+        self._renumber(list(self._modules.values()))
+
+    def _renumber(self, modules: list[Any]) -> None:
+        """Make ``modules`` the children, by their positions."""
+        self._modules.clear()
+        self._modules.update((str(i), m) for i, m in enumerate(modules))
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def __dir__(self):
+        return [key for key in super().__dir__() if not key.isdigit()]
+
+    def append(self, module: Module) -> Self:
+        """Add a child at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key: int) -> Module:
+        """Remove and return the child at ``key``."""
+        module = self[key]
+        del self[key]
+        return module
+
+
+class Sequential(_Row):
     """Calls its children in order, each on the result of the one before.
 
     Args:
@@ -48,22 +89,6 @@ class Sequential(Module):
         if isinstance(idx, slice):
             return self.__class__(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._name(idx)]
-
-    def __setitem__(self, idx: int, module: Module) -> None:
-        setattr(self, self._name(idx), module)
-
-    def __delitem__(self, idx) -> None:
-        for name in list(self._modules)[idx] if isinstance(idx, slice) else [self._name(idx)]:
-            delattr(self, name)
-        self._renumber()
-
-    def _renumber(self) -> None:
-        values = list(self._modules.values())
-        self._modules.clear()
-        self._modules.update((str(i), m) for i, m in enumerate(values))
-
-    def __len__(self) -> int:
-        return len(self._modules)
 
     def __add__(self, other) -> Sequential:
         if not isinstance(other, Sequential):
@@ -94,23 +119,6 @@ class Sequential(Module):
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
         return self.extend(list(self) * (other - 1))
 
-    def __dir__(self):
-        return [key for key in super().__dir__() if not key.isdigit()]
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
-    def pop(self, key: int) -> Module:
-        """Remove and return the child at ``key``."""
-        module = self[key]
-        del self[key]
-        return module
-
-    def append(self, module: Module) -> Self:
-        """Add a child at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index: int, module: Module) -> Self:
         """Add a child before position ``index``."""
         if not isinstance(module, Module):
@@ -120,8 +128,7 @@ class Sequential(Module):
             raise IndexError(f"Index out of range: {index}")
         values = list(self._modules.values())
         values.insert(index, module)
-        self._modules.clear()
-        self._modules.update((str(i), m) for i, m in enumerate(values))
+        self._renumber(values)
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Self:
@@ -136,7 +143,7 @@ class Sequential(Module):
         return input
 
 
-class ModuleList(Module):
+class ModuleList(_Row):
     """A list of modules that are registered as children."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -151,23 +158,6 @@ class ModuleList(Module):
         if isinstance(idx, slice):
             return self.__class__(list(self._modules.values())[idx])
         return self._modules[self._name(idx)]
-
-    def __setitem__(self, idx: int, module: Module) -> None:
-        setattr(self, self._name(idx), module)
-
-    def __delitem__(self, idx) -> None:
-        names = list(self._modules)[idx] if isinstance(idx, slice) else [self._name(idx)]
-        for name in names:
-            delattr(self, name)
-        values = list(self._modules.values())
-        self._modules.clear()
-        self._modules.update((str(i), m) for i, m in enumerate(values))
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
@@ -194,26 +184,12 @@ class ModuleList(Module):
                 start = i
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
-    def __dir__(self):
-        return [key for key in super().__dir__() if not key.isdigit()]
-
     def insert(self, index: int, module: Module) -> None:
         """Add a child before position ``index``."""
         values = list(self._modules.values())
         values.insert(index, module)
         for i, m in enumerate(values):
             self._modules[str(i)] = m
-
-    def append(self, module: Module) -> Self:
-        """Add a child at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def pop(self, key) -> Module:
-        """Remove and return the child at ``key``."""
-        module = self[key]
-        del self[key]
-        return module
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add several children at the end."""

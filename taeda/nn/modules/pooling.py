@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from taeda import Tensor
 
 from .. import functional as F
@@ -16,7 +18,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _MaxPoolNd(Module):
+class _Pool(Module):
+    """A layer that is one function of ``taeda.nn.functional``."""
+
+    _function: Any
+
+
+class _MaxPoolNd(_Pool):
     """Arguments of maximum pooling.
 
     Args:
@@ -42,38 +50,32 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Tensor):
+        return self._function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
+
 
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, L)`` or ``(C, L)``; arguments: see :class:`_MaxPoolNd`."""
 
-    def forward(self, input: Tensor):
-        return F.max_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, H, W)`` or ``(C, H, W)``; arguments: see :class:`_MaxPoolNd`."""
 
-    def forward(self, input: Tensor):
-        return F.max_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments: see :class:`_MaxPoolNd`."""
 
-    def forward(self, input: Tensor):
-        return F.max_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )  # fmt: skip
+    _function = staticmethod(F.max_pool3d)
 
 
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding")
 
     _dims = 0
@@ -85,35 +87,32 @@ class _MaxUnpoolNd(Module):
         self.stride = full(stride if stride is not None else kernel_size)
         self.padding = full(padding)
 
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return self._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool1d` found them (its indices), zero elsewhere."""
 
     _dims = 1
-
-    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
-        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool2d` found them (its indices), zero elsewhere."""
 
     _dims = 2
-
-    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
-        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts pooled values back where :class:`MaxPool3d` found them (its indices), zero elsewhere."""
 
     _dims = 3
-
-    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
-        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = staticmethod(F.max_unpool3d)
 
 
-class _AvgPoolNd(Module):
+class _AvgPoolNd(_Pool):
     """Arguments of average pooling.
 
     Args:
@@ -143,6 +142,12 @@ class _AvgPoolNd(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
 
 class AvgPool1d(_AvgPoolNd):
     """Mean over windows of ``(N, C, L)`` or ``(C, L)``; arguments: see :class:`_AvgPoolNd`."""
@@ -163,24 +168,16 @@ class AvgPool1d(_AvgPoolNd):
 class AvgPool2d(_AvgPoolNd):
     """Mean over windows of ``(N, C, H, W)`` or ``(C, H, W)``; arguments: see :class:`_AvgPoolNd`."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
-        )  # fmt: skip
+    _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolNd):
     """Mean over windows of ``(N, C, D, H, W)`` or ``(C, D, H, W)``; arguments: see :class:`_AvgPoolNd`."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool3d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
-        )  # fmt: skip
+    _function = staticmethod(F.avg_pool3d)
 
 
-class _FractionalMaxPoolNd(Module):
+class _FractionalMaxPoolNd(_Pool):
     """Arguments of fractional maximum pooling (Graham 2014).
 
     Args:
@@ -212,32 +209,28 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
+    def forward(self, input: Tensor):
+        return self._function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows at random, uneven steps; arguments: see :class:`_FractionalMaxPoolNd`."""
 
     _dims = 2
-
-    def forward(self, input: Tensor):
-        return F.fractional_max_pool2d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-            _random_samples=self._random_samples,
-        )  # fmt: skip
+    _function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maximum over windows at random, uneven steps; arguments: see :class:`_FractionalMaxPoolNd`."""
 
     _dims = 3
-
-    def forward(self, input: Tensor):
-        return F.fractional_max_pool3d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-            _random_samples=self._random_samples,
-        )  # fmt: skip
+    _function = staticmethod(F.fractional_max_pool3d)
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(_Pool):
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
@@ -248,29 +241,29 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
 
 class LPPool1d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, L)``, ``p`` being ``norm_type``."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, H, W)``, ``p`` being ``norm_type``."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """``(sum of x^p)^(1/p)`` over windows of ``(N, C, D, H, W)``, ``p`` being ``norm_type``."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    _function = staticmethod(F.lp_pool3d)
 
 
-class _AdaptiveMaxPoolNd(Module):
+class _AdaptiveMaxPoolNd(_Pool):
     __constants__ = ("output_size", "return_indices")
     _shown = ("output_size",)
 
@@ -279,8 +272,11 @@ class _AdaptiveMaxPoolNd(Module):
         self.output_size = output_size
         self.return_indices = return_indices
 
+    def forward(self, input: Tensor):
+        return self._function(input, self.output_size, self.return_indices)
 
-class _AdaptiveAvgPoolNd(Module):
+
+class _AdaptiveAvgPoolNd(_Pool):
     __constants__ = ("output_size",)
     _shown = ("output_size",)
 
@@ -288,44 +284,41 @@ class _AdaptiveAvgPoolNd(Module):
         super().__init__()
         self.output_size = output_size
 
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, self.output_size)
+
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    def forward(self, input: Tensor):
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    def forward(self, input: Tensor):
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    def forward(self, input: Tensor):
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _function = staticmethod(F.adaptive_max_pool3d)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over as many windows as the output has elements; None in ``output_size`` keeps a dimension."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _function = staticmethod(F.adaptive_avg_pool3d)

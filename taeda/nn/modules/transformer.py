@@ -52,7 +52,17 @@ def _clones(module: Module, n: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
-class TransformerEncoderLayer(Module):
+class _Layer(Module):
+    """What begins with attention of a sequence to itself."""
+
+    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False) -> Tensor:
+        x, _ = self.self_attn(
+            x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal
+        )
+        return self.dropout1(x)
+
+
+class TransformerEncoderLayer(_Layer):
     """Self-attention and a two-layer network, each with dropout, residual and layer norm.
 
     Args:
@@ -108,17 +118,11 @@ class TransformerEncoderLayer(Module):
         x = self.norm1(src + self._sa_block(src, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False) -> Tensor:
-        x = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)[
-            0
-        ]
-        return self.dropout1(x)
-
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a two-layer network; arguments as the encoder layer."""
 
     __constants__ = ("norm_first",)
@@ -163,12 +167,6 @@ class TransformerDecoderLayer(Module):
         x = self.norm1(tgt + self._sa_block(tgt, *own))
         x = self.norm2(x + self._mha_block(x, memory, *cross))
         return self.norm3(x + self._ff_block(x))
-
-    def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False) -> Tensor:
-        x = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, is_causal=is_causal, need_weights=False)[
-            0
-        ]
-        return self.dropout1(x)
 
     def _mha_block(
         self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False

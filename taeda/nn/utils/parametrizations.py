@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import taeda
 from taeda import Tensor
 
@@ -11,7 +9,7 @@ from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from . import parametrize
-from .weight_norm import norm_except_dim, weight_of
+from .weight_norm import weight_of
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -27,7 +25,7 @@ class _WeightNorm(Module):
         return weight_of(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return norm_except_dim(weight, self.dim), weight
+        return taeda.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
@@ -121,61 +119,10 @@ def spectral_norm(
 # ---- orthogonal -----------------------------------------------------------------------------------------------------
 
 
-def _matrix_exp(a: Tensor) -> Tensor:
-    """The matrix exponential: Taylor's series of degree 12 of a scaled matrix, squared back (Higham 2005)."""
-    norm = float(a.detach().abs().sum(-2).max()) if a.numel() else 0.0
-    squarings = max(0, math.ceil(math.log2(norm)) + 2) if norm > 0 and math.isfinite(norm) else 0
-    a = a / 2.0**squarings
-    identity = taeda.eye(a.size(-1), dtype=a.dtype, device=a.device)
-    result = identity + a / 12
-    for k in range(11, 0, -1):
-        result = identity + (a @ result) / k
-    for _ in range(squarings):
-        result = result @ result
-    return result
-
-
-def _solve_identity_plus(a: Tensor, b: Tensor) -> Tensor:
-    """``x`` with ``(1 + a) x = b`` for skew-symmetric ``a``, by Gauss-Jordan elimination; no pivots vanish then."""
-    n = a.size(-1)
-    left = a + taeda.eye(n, dtype=a.dtype, device=a.device)
-    for i in range(n):
-        pivot = left[..., i : i + 1, i : i + 1]
-        row_left, row_right = left[..., i : i + 1, :] / pivot, b[..., i : i + 1, :] / pivot
-        factor = left[..., :, i : i + 1]
-        unit = taeda.zeros(n, 1, dtype=a.dtype, device=a.device)
-        unit[i] = 1
-        left = left - (factor - unit) @ row_left
-        b = b - (factor - unit) @ row_right
-        left = left + unit @ (row_left - left[..., i : i + 1, :])
-        b = b + unit @ (row_right - b[..., i : i + 1, :])
-    return b
-
-
-def _householder(vectors: Tensor, tau: Tensor) -> Tensor:
-    """The first columns of the product of reflections ``1 - tau_i v_i v_i^T``."""
-    n, k = vectors.shape[-2:]
-    q = taeda.eye(n, k, dtype=vectors.dtype, device=vectors.device)
-    for i in reversed(range(k)):
-        v = vectors[..., i : i + 1]
-        v = taeda.cat([v.new_zeros((*v.shape[:-2], i, 1)), v.new_ones((*v.shape[:-2], 1, 1)), v[..., i + 1 :, :]], -2)
-        q = q - tau[..., i, None, None] * (v @ (v.mT @ q))
-    return q
-
-
-def _reflections(q: Tensor) -> tuple[Tensor, Tensor]:
-    """LAPACK's QR of ``q``: R above reflection vectors, and their factors."""
-    import numpy as np
-
-    h, tau = np.linalg.qr(q.detach().numpy(), mode="raw")
-    h = np.ascontiguousarray(np.swapaxes(h, -1, -2))
-    return taeda.from_numpy(h).to(q.dtype), taeda.from_numpy(np.ascontiguousarray(tau)).to(q.dtype)
-
-
 def _orthogonalised(a: Tensor) -> Tensor:
     """The Q of ``a = QR`` with positive diagonal of R, so that an orthogonal ``a`` is given back."""
-    h, tau = _reflections(a)
-    return _householder(h, tau) * h.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    h, tau = taeda.geqrf(a)
+    return taeda.linalg.householder_product(h, tau) * h.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _Orthogonal(Module):
@@ -199,7 +146,7 @@ class _Orthogonal(Module):
         n, k = x.shape[-2:]
         if self.kind == "householder":
             a = x.tril(diagonal=-1)
-            q = _householder(a, 2.0 / (1.0 + (a * a).sum(dim=-2)))
+            q = taeda.linalg.householder_product(a, 2.0 / (1.0 + (a * a).sum(dim=-2)))
             q = q * x.diagonal(dim1=-2, dim2=-1).detach().trunc().unsqueeze(-2)
         else:
             x = x.tril()
@@ -207,10 +154,10 @@ class _Orthogonal(Module):
                 x = taeda.cat([x, x.new_zeros((*x.shape[:-1], n - k))], -1)
             a = x - x.mH  # skew-symmetric
             if self.kind == "matrix_exp":
-                q = _matrix_exp(a)
+                q = taeda.matrix_exp(a)
             else:
                 identity = taeda.eye(n, dtype=a.dtype, device=a.device)
-                q = _solve_identity_plus(-0.5 * a, identity + 0.5 * a)
+                q = taeda.linalg.solve(identity - 0.5 * a, identity + 0.5 * a)
             q = q[..., :k] if n != k else q
         if hasattr(self, "base"):
             q = self.base @ q
@@ -232,7 +179,7 @@ class _Orthogonal(Module):
                         "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                         "use_trivialization=False."
                     )
-                h, tau = _reflections(q)
+                h, tau = taeda.geqrf(q)
                 diagonal = h.diagonal(dim1=-2, dim2=-1)
                 diagonal.sign_()
                 diagonal[tau == 0.0] *= -1

@@ -14,16 +14,9 @@ from ..parameter import Parameter, UninitializedParameter
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
-def norm_except_dim(v: Tensor, dim: int) -> Tensor:
-    """The 2-norm over all dimensions but ``dim``, which are kept with size 1; over all for -1 (a scalar)."""
-    if dim == -1:
-        return taeda.linalg.vector_norm(v, 2)
-    return taeda.linalg.vector_norm(v, 2, [d for d in range(v.dim()) if d != dim], keepdim=True)
-
-
 def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """``g v / |v|``."""
-    return v * (g / norm_except_dim(v, dim))
+    return v * (g / taeda.norm_except_dim(v, 2, dim))
 
 
 class WeightNorm:
@@ -55,7 +48,7 @@ class WeightNorm:
                 "before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, fn.dim).detach()))
+        module.register_parameter(name + "_g", Parameter(taeda.norm_except_dim(weight, 2, fn.dim).detach()))
         module.register_parameter(name + "_v", Parameter(weight.detach()))
         setattr(module, name, fn.compute_weight(module))
         module.register_forward_pre_hook(fn)

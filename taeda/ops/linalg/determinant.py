@@ -6,11 +6,15 @@ import math
 
 from ..._core import Tensor
 from ..._core.lapack import determinant
+from ..creation import arange
+from ..indexing import where
+from ..joining import stack
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
 from .lapack import check, eye_like
 from .solve import solve_adjoint
+from .svd import linalg_svd
 
 Slogdet = result_type("linalg_slogdet", "sign", "logabsdet")
 OldSlogdet = result_type("slogdet", "sign", "logabsdet")
@@ -18,8 +22,6 @@ OldSlogdet = result_type("slogdet", "sign", "logabsdet")
 
 def _parity(pivots: Tensor) -> Tensor:
     """1 or -1 by the number of row exchanges."""
-    from ..creation import arange
-
     exchanged = (pivots != arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype)).sum(-1)
     return 1 - 2 * (exchanged % 2)
 
@@ -49,9 +51,6 @@ def _cofactors(A, LU, pivots, det):
 
 def _svd_cofactors(A):
     """The same for any matrix, products of singular values taking the place of quotients."""
-    from ..joining import stack
-    from .svd import linalg_svd
-
     U, S, Vh = linalg_svd(A, full_matrices=False)
     n = A.shape[-1]
     left = [S[..., :i].prod(-1) * S[..., i + 1 :].prod(-1) for i in range(n)]
@@ -106,6 +105,4 @@ def logdet(input):
     sign, logabs = linalg_slogdet(input)
     if input.is_complex():
         return logabs + sign.log()
-    from ..indexing import where
-
     return where(sign == -1.0, math.nan, logabs)

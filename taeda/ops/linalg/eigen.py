@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from ... import _core
+from ..elementary import complex as complex_of
+from ..indexing import where
 from ..matmul import matmul
+from ..shape import roll
 from ..table import primitive, result_type
 from .lapack import (
     H,
@@ -18,6 +21,7 @@ from .lapack import (
     ints,
     raise_failed,
 )
+from .solve import linalg_solve_ex
 
 Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
 Eig = result_type("linalg_eig", "eigenvalues", "eigenvectors")
@@ -146,18 +150,12 @@ def _geev(A, vectors, name):
     wr, wi = _core.empty((*batch, n), A.dtype), _core.empty((*batch, n), A.dtype)
     call("geev", A.dtype, count, "N", job, n, packed, n, wr, wi, left, 1, right, lead, ..., info)
     raise_failed(info, f"torch.{name}", _STUCK)
-    from ..elementary import complex as complex_of
-
     w = complex_of(wr, wi)
     return w, _paired(right, wi) if vectors else None
 
 
 def _paired(V, wi):
     """Complex vectors from LAPACK's real ones, where columns ``j, j + 1`` are real and imaginary part of a pair."""
-    from ..elementary import complex as complex_of
-    from ..indexing import where
-    from ..shape import roll
-
     first, second = (wi > 0)[..., None, :], (wi < 0)[..., None, :]
     real = where(second, roll(V, 1, -1), V)
     imaginary = where(first, roll(V, -1, -1), where(second, -V, V.new_zeros(())))
@@ -177,8 +175,6 @@ def linalg_eig(A):
 
 @linalg_eig.vjp_all("A")
 def _eig_backward(g, A, w, V):
-    from .solve import linalg_solve_ex
-
     gw, gV = g
     VhgV = matmul(H(V), gV)
     diagonal = VhgV.diagonal(0, -2, -1)
@@ -198,8 +194,6 @@ def linalg_eigvals(A):
 
 @linalg_eigvals.vjp_all("A")
 def _eigvals_backward(g, A):
-    from .solve import linalg_solve_ex
-
     V = linalg_eig(A).eigenvectors
     result = linalg_solve_ex(H(V), g[..., None] * H(V)).result
     return (result if A.is_complex() else result.real,)

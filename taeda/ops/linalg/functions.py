@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..._core import Tensor
+from ..._core import Tensor, int64
 from ..._warn import warn_once
-from ..matmul import matmul
+from ..indexing import where
+from ..joining import cat
+from ..matmul import chain_matmul, matmul
 from ..table import alias, composite, primitive
 from .lapack import H, check, check_same_dtype, eye_like
+from .solve import linalg_solve_ex
 
 #: Coefficients of the diagonal Pade approximants of exp, and the 1-norms up to which they are exact to double precision:
 #: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
@@ -19,8 +22,6 @@ _LARGEST = 5.371920351148152
 
 def _pade(A: Tensor, degree: int) -> Tensor:
     """The approximant of ``degree``, even and odd powers apart."""
-    from .solve import linalg_solve_ex
-
     c = [math.factorial(2 * degree - j) / (math.factorial(degree - j) * math.factorial(j)) for j in range(degree + 1)]
     c = [x / c[0] for x in c]
     one, square = eye_like(A), matmul(A, A)
@@ -46,28 +47,26 @@ def matrix_exp(input):
     if input.shape[-1] == 1:
         return input.exp()
     if input.is_meta:  # how often it squares depends on values
-        return _squared(input, 1, 13)
+        return _squared(input, 1)
     norms = input.abs().sum(-2).amax(-1)
     norm = float(norms.amax())
     if not math.isfinite(norm):
-        return input * math.nan if math.isnan(norm) else _squared(input, 0, 13)
+        return input * math.nan if math.isnan(norm) else _squared(input, 0)
     for degree, limit in _PADE:
         if norm <= limit:
             return _pade(input, degree)
     if norm <= _LARGEST or input.dim() == 2:
-        return _squared(input, max(0, math.ceil(math.log2(norm / _LARGEST))), 13)
+        return _squared(input, max(0, math.ceil(math.log2(norm / _LARGEST))))
     # The matrices of a batch are scaled each as it needs, and squared until the largest is done.
     times = (norms / _LARGEST).log2().ceil().clamp(min=0)
     result = _pade(input * (-times).exp2().to(input.dtype)[..., None, None], 13)
-    from ..indexing import where
-
     for k in range(int(times.amax())):
         result = where((times > k)[..., None, None], matmul(result, result), result)
     return result
 
 
-def _squared(A: Tensor, times: int, degree: int) -> Tensor:
-    result = _pade(A * 2.0**-times, degree)
+def _squared(A: Tensor, times: int) -> Tensor:
+    result = _pade(A * 2.0**-times, 13)
     for _ in range(times):
         result = matmul(result, result)
     return result
@@ -76,8 +75,6 @@ def _squared(A: Tensor, times: int, degree: int) -> Tensor:
 @matrix_exp.vjp_all("input")
 def _matrix_exp_backward(g, input):
     """A block of the exponential of a matrix twice as large (Mathias, "A chain rule for matrix functions", 1996)."""
-    from ..joining import cat
-
     n = input.shape[-1]
     A = H(input)
     top, bottom = cat((A, g), -1), cat((A.new_zeros(A.shape), A), -1)
@@ -137,22 +134,14 @@ def linalg_vecdot(x, y, *, dim=-1):
 @composite(method=False)
 def linalg_vander(x, *, N=None):
     """Rows of powers ``1, x, x^2, ...``: ``(..., n)`` gives ``(..., n, N)``."""
-    from ..joining import cat
-
     if x.dtype.name == "bool":
-        x = x.to(_int64())
+        x = x.to(int64)
     x = x if x.dim() else x.unsqueeze(0)
     N = x.shape[-1] if N is None else N
     if N <= 1:
         raise RuntimeError(f"N must be greater than 1, got {N}")
     powers = x.unsqueeze(-1).expand(*x.shape, N - 1).cumprod(-1)
     return cat((x.new_ones((*x.shape, 1), dtype=powers.dtype), powers), -1)
-
-
-def _int64():
-    from ..._core import int64
-
-    return int64
 
 
 # ---- chains -------------------------------------------------------------------------------------------------------------
@@ -165,8 +154,6 @@ def linalg_multi_dot(tensors):
     Args:
         tensors: two or more matrices; the first and the last may be vectors.
     """
-    from ..matmul import chain_matmul
-
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")

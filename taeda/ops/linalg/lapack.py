@@ -7,6 +7,7 @@ the first routine is called. Matrices are handed over by columns, as Fortran kee
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 from ..._core import Tensor
@@ -15,7 +16,9 @@ from ..._core.lapack import call as _call
 from ..._core.lapack import columns as columns
 from ..._core.lapack import empty_columns as empty_columns
 from ..._core.lapack import zero_ints as ints  # noqa: F401
+from ..creation import eye
 from ..table import primitive
+from ..views import broadcast_shapes
 
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 #: LAPACK's letter for each dtype that it computes in.
@@ -37,7 +40,6 @@ LinAlgError.__module__ = "taeda.linalg"
 @functools.cache
 def _library() -> Any:
     import ctypes
-    import os
 
     import scipy_openblas32 as blas
 
@@ -82,8 +84,6 @@ def batch_of(*tensors: Tensor) -> tuple[int, ...]:
     first = tuple(tensors[0].shape[:-2])
     if all(tuple(t.shape[:-2]) == first for t in tensors[1:]):
         return first
-    from ..views import broadcast_shapes
-
     return tuple(broadcast_shapes(*(t.shape[:-2] for t in tensors)))
 
 
@@ -168,6 +168,4 @@ def H(x: Tensor) -> Tensor:
 
 
 def eye_like(x: Tensor) -> Tensor:
-    from ..creation import eye
-
     return eye(x.shape[-1], dtype=x.dtype)

@@ -10,8 +10,11 @@ import math
 
 from ... import _core
 from ..._core import Tensor
+from ..extrema import maximum
+from ..indexing import where
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
+from ..views import broadcast_shapes
 from .eigen import linalg_eigh, linalg_eigvalsh
 from .lapack import (
     H,
@@ -40,8 +43,6 @@ def _cut(A, S, atol, rtol):
         eps = 2.0**-23 if S.dtype is _core.float32 else 2.0**-52
         default = max(A.shape[-2:]) * eps
         if isinstance(atol, Tensor):
-            from ..indexing import where
-
             rtol = where(atol > 0, 0.0, default)
         else:
             rtol = 0.0 if atol is not None and atol > 0 else default
@@ -49,8 +50,6 @@ def _cut(A, S, atol, rtol):
     cut = largest * (rtol[..., None].to(S.dtype) if isinstance(rtol, Tensor) else rtol)
     if atol is None:
         return cut
-    from ..extrema import maximum
-
     return maximum(cut, atol[..., None].to(S.dtype) if isinstance(atol, Tensor) else cut.new_full((), float(atol)))
 
 
@@ -259,8 +258,6 @@ def linalg_lstsq(A, B, rcond=None, *, driver=None):
         where = "input.size(-2) should match other.size(-1)" if vector else "input.size(-2) should match other.size(-2)"
         raise RuntimeError(f"{name}: {where}, got shapes {list(A.shape)} and {list(B.shape)}")
     if tuple(A.shape[:-2]) != tuple(B.shape[:-2]):
-        from ..views import broadcast_shapes
-
         batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
         A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
     if rcond is None:

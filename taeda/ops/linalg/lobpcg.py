@@ -10,7 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core import Tensor
+from ..joining import cat, stack
 from ..matmul import matmul
+from ..random import randn
+from ..reduction import vector_norm
 from ..table import composite, primitive
 from .cholesky import linalg_cholesky_ex
 from .eigen import linalg_eigh
@@ -115,8 +118,6 @@ class LOBPCG:
 
     def step(self, P: Tensor | None, n: int) -> Tensor:
         """Improve the vectors in the space of themselves, the last direction and the preconditioned residuals."""
-        from ..joining import cat
-
         W = self.R if self.iK is None else matmul(self.iK, self.R)
         parts = [W] if P is None else [P, W]
         if self.method == "basic":
@@ -144,8 +145,6 @@ class _Dependent(Exception):
 
 
 def _column_norms(x: Tensor) -> Tensor:
-    from ..reduction import vector_norm
-
     return vector_norm(x, 2, 0)
 
 
@@ -209,9 +208,6 @@ def lobpcg(
     Returns:
         Values ``(..., k)``, best first, and vectors ``(..., m, k)``.
     """
-    from ..joining import stack
-    from ..random import randn
-
     check(A, "lobpcg")
     m = A.shape[-1]
     n = (X.shape[-1] if X is not None else 1 if k is None else k) if n is None else n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..._core import Tensor
 from ..matmul import matmul
+from ..random import randn
 from ..table import composite
 from .lapack import H
 from .qr import linalg_qr
@@ -12,7 +13,6 @@ from .svd import linalg_svd
 
 def _range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """An orthonormal basis ``(..., m, q)`` that nearly spans the columns of ``A - M`` (their algorithm 4.4)."""
-    from ..random import randn
 
     def apply(x, transposed):
         y = matmul(H(A) if transposed else A, x)

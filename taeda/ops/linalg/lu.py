@@ -8,6 +8,8 @@ from __future__ import annotations
 from ... import _core
 from ..._core import Tensor
 from ..._core.lapack import SMALL, small_lu, small_substitution
+from ..creation import eye
+from ..joining import cat
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .lapack import (
@@ -23,6 +25,7 @@ from .lapack import (
     raise_failed,
     readable,
 )
+from .triangular import linalg_solve_triangular
 
 LuFactor = result_type("linalg_lu_factor", "LU", "pivots")
 LuFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
@@ -75,8 +78,6 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
 
 def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
     """The unit lower and the upper factor of a packed LU."""
-    from ..creation import eye
-
     m, n = LU.shape[-2:]
     k = min(m, n)
     L = LU[..., :k].tril(-1) + eye(m, k, dtype=LU.dtype)
@@ -95,8 +96,6 @@ def check_pivots(name: str, pivots: Tensor, n: int) -> None:
 @primitive(method=False, batch="leading")
 def _permutation(pivots, m, dtype):
     """The permutation matrices ``P`` of LAPACK's row exchanges: ``A = P L U``."""
-    from ..creation import eye
-
     k = pivots.shape[-1]
     batch = pivots.shape[:-1]
     check_pivots("lu_unpack", pivots, m)
@@ -110,8 +109,6 @@ def _permutation(pivots, m, dtype):
 
 @linalg_lu_factor_ex.vjp_all("A")
 def _lu_backward(g, LU, pivots):
-    from .triangular import linalg_solve_triangular
-
     m, n = LU.shape[-2:]
     k = min(m, n)
     if k == 0:
@@ -132,8 +129,6 @@ def _lu_backward(g, LU, pivots):
     x = linalg_solve_triangular(H(U1), lower.tril(-1) + upper.triu(), upper=False, left=False)
     x = linalg_solve_triangular(H(L1), x, upper=True, unitriangular=True)
     if m != n:
-        from ..joining import cat
-
         x = cat((x, below), -2) if m > n else cat((x, beside), -1)
     return (matmul(P, x),)
 

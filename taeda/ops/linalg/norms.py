@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..._core import promote_types
 from ..reduction import vector_norm
 from ..table import composite
 from .lapack import check_float, check_matrix, check_tensor
@@ -65,8 +66,6 @@ def _extreme(x, dim, keepdim, largest):
 
 
 def _check_dtype(A, dtype, name):
-    from ..._core import promote_types
-
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {dtype}")
     if A.is_complex() != dtype.is_complex:

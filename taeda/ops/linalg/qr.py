@@ -5,6 +5,8 @@ from __future__ import annotations
 from ... import _core
 from ..._core import Tensor
 from ..._core.lapack import SMALL, small_qr
+from ..creation import eye
+from ..joining import cat, stack
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
 from .lapack import (
@@ -39,8 +41,6 @@ def _product(packed: Tensor, tau: Tensor, rows: int, width: int) -> Tensor:
     batch, k = packed.shape[:-2], tau.shape[-1]
     Q = empty_columns((*batch, rows, width), packed.dtype)
     if not k:
-        from ..creation import eye
-
         return _core.copy_tensor(Q, eye(rows, width, dtype=packed.dtype).expand(Q.shape)) or Q if Q.numel() else Q
     if Q.numel():
         _core.copy_tensor(Q[..., :k], packed[..., :k])
@@ -79,8 +79,6 @@ def _qr_backward(g, Q, R, mode):
     if m >= n:
         return (_square_gradient(gQ, gR, Q, R),)
     # A = [A1 A2], Q R1 = A1, R2 = Q^H A2
-    from ..joining import cat
-
     g2 = gR[..., m:]
     g1 = _square_gradient(gQ + matmul(matmul(Q, R[..., m:]), H(g2)), gR[..., :m], Q, R[..., :m])
     return (cat((g1, matmul(Q, g2)), -1),)
@@ -129,13 +127,13 @@ def geqrf(input):
 geqrf.vjp(input=no_derivative("geqrf", "input"))
 
 
-def _check_reflectors(name: str, A: Tensor, tau: Tensor, label: str = "input") -> None:
-    check(A, name, square=False, label=label)
-    check_same_dtype(name, A, tau, label, "tau")
+def _check_reflectors(name: str, A: Tensor, tau: Tensor) -> None:
+    check(A, name, square=False, label="input")
+    check_same_dtype(name, A, tau, "input", "tau")
     if tau.dim() != A.dim() - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]):
         raise RuntimeError(
-            f"{name}: Expected tau to have one dimension less than {label} and its batch dimensions, got tau.shape "
-            f"{list(tau.shape)} and {label}.shape {list(A.shape)}"
+            f"{name}: Expected tau to have one dimension less than input and its batch dimensions, got tau.shape "
+            f"{list(tau.shape)} and input.shape {list(A.shape)}"
         )
 
 
@@ -163,8 +161,6 @@ def linalg_householder_product(A, tau):
 
 def _reflector(column, i):
     """Zeros, then one at ``i``, then the column below it; as a matrix of one column."""
-    from ..joining import cat
-
     ahead = column.new_zeros((*column.shape[:-1], i))
     return cat((ahead, column.new_ones((*column.shape[:-1], 1)), column[..., i + 1 :]), -1)[..., None]
 
@@ -174,9 +170,6 @@ def _reflector_gradients(g, A, tau, width):
 
     With ``Q = L_i H_i R_i`` for each reflector, the gradient of ``H_i = I - tau v v^H`` is ``L_i^H g R_i^H``.
     """
-    from ..creation import eye
-    from ..joining import cat, stack
-
     m, n = A.shape[-2:]
     k = tau.shape[-1]
     if k == 0:

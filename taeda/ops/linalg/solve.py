@@ -102,9 +102,9 @@ def _solve_backward(g, A, out, LU, pivots, left, needs, B_shape):
     return gA, gB.sum_to_size(B_shape) if needs[1] else None
 
 
-def _solve(A, B, left, name):
-    check(A, name)
-    check_tensor(B, name, "B")
+def _solve(A, B, left):
+    check(A, "linalg.solve")
+    check_tensor(B, "linalg.solve", "B")
     check_same_dtype("linalg.solve", A, B)
     vector = is_vector(A, B)
     if vector:
@@ -126,7 +126,7 @@ def _solve(A, B, left, name):
 @composite(method=False, out="same")
 def linalg_solve_ex(A, B, *, left=True, check_errors=False):
     """:func:`linalg_solve` with LAPACK's ``info`` instead of an error."""
-    result, info = _solve(A, B, left, "linalg.solve")
+    result, info = _solve(A, B, left)
     if check_errors:
         raise_failed(info, "torch.linalg.solve_ex", _SINGULAR)
     return SolveEx(result, info)
@@ -141,7 +141,7 @@ def linalg_solve(A, B, *, left=True):
     Raises:
         LinAlgError: a matrix is singular.
     """
-    result, info = _solve(A, B, left, "linalg.solve")
+    result, info = _solve(A, B, left)
     raise_failed(info, "torch.linalg.solve", _SINGULAR)
     return result
 

@@ -31,7 +31,7 @@ _STUCK = (
 )
 
 
-def _gesdd(A: Tensor, job: str, name: str) -> tuple[Tensor | None, Tensor, Tensor | None]:
+def _gesdd(A: Tensor, job: str) -> tuple[Tensor | None, Tensor, Tensor | None]:
     """Divide and conquer; ``job`` is LAPACK's: ``A`` full matrices, ``S`` reduced, ``N`` values alone."""
     m, n = A.shape[-2:]
     k, batch = min(m, n), A.shape[:-2]
@@ -46,7 +46,7 @@ def _gesdd(A: Tensor, job: str, name: str) -> tuple[Tensor | None, Tensor, Tenso
         return U, S, Vh
     if not A.is_meta and not bool(A.isfinite().all()):
         raise LinAlgError(
-            f"{name}: The algorithm failed to converge because the input matrix contained non-finite values."
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
         )
     packed, info = columns(A), ints(*batch)
     none = (_core.empty((1,), A.dtype),)
@@ -73,14 +73,14 @@ def _gesdd(A: Tensor, job: str, name: str) -> tuple[Tensor | None, Tensor, Tenso
         (ints(8 * k),),
         info,
     )
-    raise_failed(info, name, _STUCK)
+    raise_failed(info, "linalg.svd", _STUCK)
     return U, S, Vh
 
 
 @primitive(method=False, outputs=("U", "S", "Vh"), result_type=Svd, batch="leading")
 def _svd(A, full_matrices):
     """``A = U diag(S) Vh``; see :func:`linalg_svd`."""
-    return _gesdd(A, "A" if full_matrices else "S", "linalg.svd")
+    return _gesdd(A, "A" if full_matrices else "S")
 
 
 @_svd.vjp_all("A")
@@ -146,7 +146,7 @@ def _svd_method(input, some=True, compute_uv=True):
 @primitive(method=False, batch="leading")
 def _svdvals(A):
     """Singular values; see :func:`linalg_svdvals`."""
-    return _gesdd(A, "N", "linalg.svd")[1]
+    return _gesdd(A, "N")[1]
 
 
 @_svdvals.vjp_all("A")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..._core import Tensor
 from ..._core.lapack import SMALL, small_triangle
 from ..._warn import warn_once
+from ..creation import full
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .lapack import (
@@ -57,8 +58,6 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
         if tuple(A.shape[:-2]) != batch and count_of(A.shape[:-2]) != 1:
             A = A.expand(*batch, *A.shape[-2:])
         return small_triangle(A.contiguous(), B, upper, unitriangular)
-    from ..creation import full
-
     X = B.expand(*batch, *B.shape[-2:]).contiguous()
     if X is B or X.data_ptr() == B.data_ptr():
         X = X.clone()

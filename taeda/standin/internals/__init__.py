@@ -90,7 +90,7 @@ NAMES: dict[str, dict[str, str]] = {
     "nested._internal": {},
     "nested._internal.nested_tensor": {"nested": "NestedTensor"},
     "nn": {".nn": "factory_kwargs"},
-    "nn.functional": {".nn": "_mha_shape_check _none_or_dtype"},
+    "nn.functional": {"nn._attention": "_mha_shape_check=check_shapes", ".nn": "_none_or_dtype"},
     "nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
     "optim.lbfgs": {".optim": "_cubic_interpolate _strong_wolfe"},
     "optim.lr_scheduler": {"optim.schedule": "EPOCH_DEPRECATION_WARNING=_EPOCH"},

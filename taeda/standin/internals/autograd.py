@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import taeda
@@ -29,8 +30,6 @@ class _Setting:
         type(self).value = self.previous
 
     def __call__(self, function: Any) -> Any:
-        import functools
-
         type(self).value = self.previous
 
         @functools.wraps(function)

@@ -43,35 +43,6 @@ broadcast, broadcast_coalesced, gather, reduce_add, reduce_add_coalesced, scatte
 )
 
 
-def _mha_shape_check(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
-    """Whether the inputs of attention are batched.
-
-    Raises:
-        AssertionError: their numbers of dimensions do not go together.
-    """
-    n = query.dim()
-    if n not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {n}-D query tensor")
-    what = f"For {'batched (3-D)' if n == 3 else 'unbatched (2-D)'} `query`, expected"
-    if key.dim() != n or value.dim() != n:
-        raise AssertionError(
-            f"{what} `key` and `value` to be {n}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
-        )
-    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
-        raise AssertionError(
-            f"{what} `key_padding_mask` to be `None` or {n - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
-        )
-    if attn_mask is not None:
-        if attn_mask.dim() not in (2, 3):
-            raise AssertionError(
-                f"{what} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
-            )
-        shape = (num_heads, query.shape[0], key.shape[0])
-        if n == 2 and attn_mask.dim() == 3 and attn_mask.shape != shape:
-            raise AssertionError(f"Expected `attn_mask` shape to be {shape} but got {attn_mask.shape}")
-    return n == 3
-
-
 def _none_or_dtype(input: Any) -> Any:
     """The dtype of a tensor, or None."""
     return None if input is None else input.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import os
 from typing import Any
 
@@ -57,8 +58,6 @@ def _check_tensor_all(cond: Any, message: Any = None) -> None:
 
 def get_device_module(device: Any = None) -> Any:
     """The module of a kind of device, ``torch.cpu`` by default."""
-    import importlib
-
     if device is not None and not isinstance(device, (str, taeda.device)):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
     name = "cpu" if device is None else taeda.device(device).type

@@ -6,7 +6,9 @@ import contextlib
 import enum
 import functools
 import shutil
+import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -135,8 +137,6 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
         TypeError: ``endianness`` is no LoadEndianness.
         NotImplementedError: it is another order.
     """
-    import sys
-
     global _order
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
@@ -210,8 +210,6 @@ def check_module_version_greater_or_equal(
         message = f"'{module.__name__}' module version string is malformed '{module.__version__}': expected {req_version_tuple}"
         if error_if_malformed:
             raise RuntimeError(message) from None
-        import warnings
-
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
         return True
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda.io import objects
+
 __all__ = ["_flatten_dense_tensors", "_unflatten_dense_tensors"]
 
 
@@ -28,44 +30,23 @@ def _get_available_device_type() -> str | None:
 
 
 # ---- what pickled tensors name, for programs that use `pickle` itself ----
-def _stored(storage: Any) -> Any:
-    """A storage as the reader of files has it."""
-    from taeda.io.checkpoint import Stored
+def _on_storage(rebuild: Any) -> Any:
+    """``rebuild`` of a storage, which it takes as the reader of files has it."""
 
-    if isinstance(storage, Stored):
-        return storage
-    untyped = getattr(storage, "_untyped_storage", storage)
-    return Stored(untyped, getattr(storage, "dtype", None))
+    def function(storage: Any, *rest: Any) -> Any:
+        if not isinstance(storage, objects.Stored):
+            untyped = getattr(storage, "_untyped_storage", storage)
+            storage = objects.Stored(untyped, getattr(storage, "dtype", None))
+        return rebuild(storage, *rest)
 
-
-def _rebuild_tensor(storage: Any, *rest: Any) -> Any:
-    from taeda.io import checkpoint
-
-    return checkpoint._rebuild_tensor(_stored(storage), *rest)
+    return function
 
 
-def _rebuild_tensor_v2(storage: Any, *rest: Any) -> Any:
-    from taeda.io import checkpoint
-
-    return checkpoint._rebuild_tensor_v2(_stored(storage), *rest)
-
-
-def _rebuild_tensor_v3(storage: Any, *rest: Any) -> Any:
-    from taeda.io import checkpoint
-
-    return checkpoint._rebuild_tensor_v3(_stored(storage), *rest)
-
-
-def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
-    from taeda.io import checkpoint
-
-    return checkpoint._rebuild_parameter(data, requires_grad, backward_hooks)
-
-
-def _rebuild_parameter_with_state(data: Any, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
-    from taeda.io import checkpoint
-
-    return checkpoint._rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)
+_rebuild_tensor = _on_storage(objects._rebuild_tensor)
+_rebuild_tensor_v2 = _on_storage(objects._rebuild_tensor_v2)
+_rebuild_tensor_v3 = _on_storage(objects._rebuild_tensor_v3)
+_rebuild_parameter = objects._rebuild_parameter
+_rebuild_parameter_with_state = objects._rebuild_parameter_with_state
 
 
 class ExceptionWrapper:

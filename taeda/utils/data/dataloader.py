@@ -10,22 +10,15 @@ from typing import Any, Generic, TypeVar
 
 from ..._core.random import Generator
 from ._utils.collate import default_collate, default_convert
-from ._utils.fetch import create_fetcher
+from ._utils.iterating import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter
 from .dataset import Dataset, IterableDataset
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 T_co = TypeVar("T_co", covariant=True)
 
 #: Types of what a loader may be given; packages import them for annotations.
 _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list], Any]
-
-
-class _DatasetKind:
-    """How samples are got: by index, or one after the other."""
-
-    Map = 0
-    Iterable = 1
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -44,86 +37,6 @@ def get_worker_info() -> Any:
     """
     worker = sys.modules.get(f"{__package__}._utils.worker")  # which is imported where there are workers
     return None if worker is None else worker.get_worker_info()
-
-
-# ---- iterating -------------------------------------------------------------------------------------------------------
-
-
-#: Opens a range of the given name around each fetch while a profile is recorded (``taeda/profiler``), else None.
-record_fetch: Callable[[str], Any] | None = None
-
-
-class _BaseDataLoaderIter:
-    """One pass over the batches of a loader."""
-
-    def __init__(self, loader: DataLoader):
-        if loader.pin_memory:
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=4,
-            )
-        # No reference to the loader: one that keeps its workers keeps this iterator, and would end only in a collection.
-        self._dataset = loader.dataset
-        self._iterable = loader._dataset_kind == _DatasetKind.Iterable
-        self._begin(loader)
-        # PyTorch draws the seed of the worker processes here, whether there are any or not.
-        self._base_seed = draw_seed(loader.generator)
-
-    def _begin(self, loader: DataLoader) -> None:
-        self._index_sampler = loader._index_sampler
-        self._sampler_iter = iter(self._index_sampler)
-        self._promised = loader._IterableDataset_len_called
-        self._given = 0
-
-    def _reset(self, loader: DataLoader) -> None:
-        """Begin another pass."""
-        self._begin(loader)
-
-    def _next_data(self) -> Any:
-        raise NotImplementedError
-
-    def __iter__(self) -> _BaseDataLoaderIter:
-        return self
-
-    def __next__(self) -> Any:
-        if record_fetch is None:
-            batch = self._next_data()
-        else:
-            with record_fetch(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
-                batch = self._next_data()
-        self._given += 1
-        if self._iterable:
-            promised = self._promised
-            if promised is not None and self._given == promised + 1:
-                warnings.warn(
-                    f"Length of IterableDataset {type(self._dataset).__name__} was reported to be {promised} "
-                    f"(when accessing len(dataloader)), but {self._given} were fetched. With worker processes, each "
-                    "has the whole dataset unless it takes its share by get_worker_info().",
-                    stacklevel=2,
-                )
-        return batch
-
-    def __len__(self) -> int:
-        return len(self._index_sampler)
-
-    def __getstate__(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
-
-
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """One pass in the process that asks for the batches."""
-
-    def __init__(self, loader: DataLoader):
-        super().__init__(loader)
-        if loader.timeout:
-            raise AssertionError(f"DataLoader: a timeout needs num_workers > 0, got timeout={loader.timeout}")
-        self._fetch = create_fetcher(
-            loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last
-        )
-
-    def _next_data(self) -> Any:
-        return self._fetch(next(self._sampler_iter))
 
 
 # ---- the loader ------------------------------------------------------------------------------------------------------

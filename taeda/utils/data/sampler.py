@@ -27,9 +27,9 @@ def _check_count(num_samples: Any) -> None:
         raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
 
 
-def _check_flag(name: str, value: Any) -> None:
+def _check_replacement(value: Any) -> None:
     if not isinstance(value, bool):
-        raise TypeError(f"{name} should be a boolean value, but got {name}={value}")
+        raise TypeError(f"replacement should be a boolean value, but got replacement={value}")
 
 
 class Sampler(Generic[T_co]):
@@ -70,7 +70,7 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
-        _check_flag("replacement", replacement)
+        _check_replacement(replacement)
         _check_count(self.num_samples)
 
     @property
@@ -115,7 +115,7 @@ class WeightedRandomSampler(Sampler[int]):
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
     ):
         _check_count(num_samples)
-        _check_flag("replacement", replacement)
+        _check_replacement(replacement)
         given = weights if isinstance(weights, _core.Tensor) else tensor(list(weights), dtype=_core.float64)
         self.weights = given.to(_core.float64)
         if self.weights.dim() != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda import _core
-from taeda.func.vmap import Batched
+from taeda.func.batched import Batched
 
 
 def is_batchedtensor(x: Any) -> bool:

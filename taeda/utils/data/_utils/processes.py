@@ -14,9 +14,9 @@ from typing import Any
 
 from ....kernels.build import compiler
 from ....multiprocessing import get_context, reductions
-from ..dataloader import _BaseDataLoaderIter
 from . import worker
 from .channel import Pipe, Receiver
+from .iterating import _BaseDataLoaderIter
 
 _PATIENCE = 5.0  # seconds that a worker has to end by itself
 

@@ -1,0 +1,136 @@
+"""How tensors are written into a pickle: their storages by number, in PyTorch's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import Size, Tensor
+from .objects import STORAGE_NAMES
+from .pickling import Writer
+
+
+class Saver:
+    """Collects the storages of what is saved."""
+
+    def __init__(self, legacy: bool = False) -> None:
+        self.legacy = legacy  # the format before 1.6 says of each storage whether it is a view
+        self.storages: dict[tuple[int, int], tuple[str, Any, Any]] = {}
+        self.alive: list[Any] = []
+
+    def special(self, writer: Writer, x: Any) -> bool:
+        """Write what is not a plain Python object."""
+        if isinstance(x, Tensor):
+            writer.alive.append(x)
+            if getattr(x, "_is_param", False) or _is_parameter(x):
+                self._parameter(writer, x)
+            else:
+                self._tensor(writer, x)
+            writer.put(id(x))
+        elif isinstance(x, _core.dtype):
+            writer.name("torch", x.name)
+        elif isinstance(x, Size):
+            writer.call("torch", "Size", tuple(x))
+        elif isinstance(x, (_core.layout, _core.memory_format)):
+            getter = "_get_layout" if isinstance(x, _core.layout) else "_get_memory_format"
+            writer.call("torch.serialization", getter, str(x).replace("taeda.", "torch."))
+        elif isinstance(x, _core.device):
+            writer.call("torch", "device", *([x.type] if x.index is None else [x.type, x.index]))
+        else:
+            return False
+        return True
+
+    def _parameter(self, writer: Writer, x: Tensor) -> None:
+        state = {k: v for k, v in vars(x).items() if k != "_is_param"}
+        writer.name("torch._utils", "_rebuild_parameter_with_state" if state else "_rebuild_parameter")
+        writer.out += b"("
+        self._plain(writer, x.detach())
+        writer.write(x.requires_grad)
+        writer.call("collections", "OrderedDict")
+        if state:
+            writer.write(state)
+        writer.out += b"tR"
+
+    def _tensor(self, writer: Writer, x: Tensor) -> None:
+        """A tensor, with its class where that is the program's, and its attributes."""
+        state = dict(vars(x))
+        cls = Tensor if type(x).__module__.split(".")[0] == "taeda" else type(x)
+        if cls is Tensor and not state:
+            self._plain(writer, x)
+            return
+        writer.name("torch._tensor", "_rebuild_from_type_v2")
+        writer.out += b"("
+        plain = x if cls is Tensor else x.as_subclass(Tensor)
+        self._function(writer, plain)
+        if cls is Tensor:
+            writer.name("torch", "Tensor")
+        else:
+            writer.write(cls)
+        self._arguments(writer, plain)
+        writer.write(state or None)
+        writer.out += b"tR"
+
+    def _plain(self, writer: Writer, x: Tensor) -> None:
+        self._function(writer, x)
+        self._arguments(writer, x)
+        writer.out += b"R"
+
+    def _function(self, writer: Writer, x: Tensor) -> None:
+        if x.is_meta:
+            writer.name("torch._utils", "_rebuild_meta_tensor_no_storage")
+            return
+        writer.name("torch._utils", "_rebuild_tensor_v2" if x.dtype.name in STORAGE_NAMES else "_rebuild_tensor_v3")
+
+    def _arguments(self, writer: Writer, x: Tensor) -> None:
+        """The tuple from which the function makes the tensor."""
+        if x.is_meta:
+            writer.write((x.dtype, tuple(x.shape), tuple(x.stride()), x.requires_grad))
+            return
+        requires_grad = x.requires_grad
+        if x.grad_fn is not None:
+            x = x.detach()
+        if any(stride < 0 for stride in x.stride()):  # PyTorch has no such tensors
+            x = x.detach().contiguous()
+        self.alive.append(x)
+        typed = x.dtype.name in STORAGE_NAMES
+        writer.out += b"("
+        self._storage(writer, x, typed)
+        writer.write(x.storage_offset())
+        writer.write(tuple(x.shape))
+        writer.write(tuple(x.stride()))
+        writer.write(requires_grad)
+        writer.call("collections", "OrderedDict")
+        if not typed:
+            writer.name("torch", x.dtype.name)
+        if x.is_conj() or x.is_neg():
+            writer.write({"conj" if x.is_conj() else "neg": True})
+        writer.out += b"t"
+
+    def _storage(self, writer: Writer, x: Tensor, typed: bool) -> None:
+        storage = x.untyped_storage()
+        key = (storage.data_ptr(), storage.nbytes())
+        dtype = x.dtype if typed else None
+        name, known, _ = self.storages.setdefault(key, (str(len(self.storages)), dtype, storage))
+        if known is not dtype:
+            raise RuntimeError(
+                "save: cannot save multiple tensors that view the same data as different types "
+                f"({known} and {x.dtype}); clone one of them first"
+            )
+        writer.out += b"("
+        writer.write("storage")
+        if typed:
+            writer.name("torch", STORAGE_NAMES[x.dtype.name])
+        else:
+            writer.name("torch.storage", "UntypedStorage")
+        writer.write(name)
+        writer.write("cpu")
+        writer.write(storage.nbytes() // (x.dtype.itemsize if typed else 1))
+        writer.out += b"NtQ" if self.legacy else b"tQ"
+
+
+def _is_parameter(x: Tensor) -> bool:
+    if type(x) is Tensor:
+        return False
+    from ..nn import Parameter
+
+    return isinstance(x, Parameter)
