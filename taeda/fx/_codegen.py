@@ -18,7 +18,7 @@ from taeda._core import Tensor, device
 from taeda.utils import _pytree as pytree
 
 from . import _names
-from .node import Node, _type_repr, map_arg
+from .node import Node, _type_repr
 
 #: Operators as code writes them, by the name of their function in ``operator``.
 magic_methods = {
@@ -34,10 +34,9 @@ reflectable_magic_methods = {
     for name in "add sub mul floordiv truediv div mod pow lshift rshift and_ or_ xor getitem matmul".split()
 }
 inplace_methods = {
-    f"i{name.rstrip('_')}": magic_methods[name].replace(" {}", "= {}").replace("{} ", "{} ", 1)
+    f"i{name.rstrip('_')}": magic_methods[name].replace(" {}", "= {}")
     for name in "add sub mul floordiv truediv mod pow lshift rshift and_ or_ xor matmul".split()
 }
-inplace_methods = {name: text.replace("= {}", "= {}") for name, text in inplace_methods.items()}
 inplace_methods["setitem"] = "{}[{}] = {}"
 
 
@@ -173,8 +172,10 @@ class _Writer:
 
     def add_global(self, hint: str, obj: Any) -> str:
         """The name by which code reaches ``obj``."""
-        if (_names.is_own(obj) or isinstance(obj, types.ModuleType)) and obj is not device and not _is_local(obj):
-            return _names.qualified_name(obj)
+        if _names.is_own(obj) and obj is not device and not _is_local(obj):
+            if type(obj) not in _names.OPS or _names.space_of(obj):
+                return _names.qualified_name(obj)
+            hint = obj.__name__  # no path leads to a private op
         name = self.namespace.create_name(hint.replace(".", "_"), obj)
         if name in self.globals:
             if self.globals[name] is not obj:
@@ -416,7 +417,9 @@ class _PyTreeCodeGen(CodeGen):
         text = head
         if annotated:
             text += "\n    " + "; ".join(var.partition("=")[0].strip() for var in annotated)
-        return f"{text}\n    {', '.join(names_only)}, = fx_pytree.tree_flatten_spec([{', '.join(given)}], self._in_spec)"
+        return (
+            f"{text}\n    {', '.join(names_only)}, = fx_pytree.tree_flatten_spec([{', '.join(given)}], self._in_spec)"
+        )
 
     def generate_output(self, output_args: Any, *, repr_fn: Callable[[Any], str] = repr, **options: Any) -> str:
         if self.pytree_info.out_spec is None:

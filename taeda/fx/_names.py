@@ -157,7 +157,7 @@ def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     if parameters is None or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         return args, kwargs
     try:
-        bound = inspect.Signature(parameters).bind(*args, **kwargs)  # type: ignore[arg-type]
+        bound = inspect.Signature(parameters).bind(*args, **kwargs)
     except TypeError:
         return args, kwargs
     bound.apply_defaults()
@@ -187,7 +187,7 @@ def is_method_call(frame: Any, count: int) -> bool:
 
 def user_frame(depth: int = 1) -> Any:
     """The nearest frame that is not of the machinery of overrides."""
-    frame = sys._getframe(depth)
+    frame: Any = sys._getframe(depth)
     inside = ("taeda.fx._", "taeda.fx.proxy", "taeda.overrides", "contextlib", "torch.fx", "torch.overrides")
     while frame is not None and str(frame.f_globals.get("__name__")).startswith(inside):
         frame = frame.f_back

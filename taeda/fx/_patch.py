@@ -74,7 +74,7 @@ def patched_modules(patcher: Patcher, call: Callable, getattribute: Callable) ->
         _quicken_again(Module)
 
 
-def _quicken_again(cls: type) -> None:
+def _quicken_again(cls: Any) -> None:
     """Give a class and those below it their fast access to attributes again."""
     quicken(cls)
     for sub in cls.__subclasses__():

@@ -25,7 +25,9 @@ def _annotation(value: Any, stride: bool = False, device: bool = False) -> str:
     return f"{_SHORT[str(value.dtype).rpartition('.')[2]]}{sizes}{strides}{where}"
 
 
-def write_comments(writer: Any, node: Node, include_stride: bool = False, include_device: bool = False, **_: Any) -> None:
+def write_comments(
+    writer: Any, node: Node, include_stride: bool = False, include_device: bool = False, **_: Any
+) -> None:
     """Append the comment in front of a Node's line: where it comes from."""
     if node.op == "placeholder":
         return

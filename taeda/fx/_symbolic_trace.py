@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import collections
 import copy
 import inspect
@@ -47,7 +46,7 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = cls.__new__(cls, *args, **kwargs)  # type: ignore[call-overload]
+        made: Any = cls.__new__(cls, *args, **kwargs)  # type: ignore[arg-type]
         if is_fx_tracing():
             found = [x.tracer for x in (*args, *kwargs.values()) if isinstance(x, Proxy)]
             if found:
@@ -258,7 +257,9 @@ class Tracer(TracerBase):
         signature = inspect.signature(analysed)
         if isinstance(concrete_args, tuple):
             if len(names[start:total]) != len(concrete_args):
-                raise RuntimeError(f"Tracing expected {total - start} arguments but got {len(concrete_args)} concrete arguments")
+                raise RuntimeError(
+                    f"Tracing expected {total - start} arguments but got {len(concrete_args)} concrete arguments"
+                )
             concrete_args = dict(zip(names[start:total], concrete_args, strict=True))
         made = [self._proxy_placeholder(name, concrete_args, signature, analysed) for name in names[start:total]]
         if not isinstance(concrete_args, dict) and concrete_args is not None:
@@ -298,7 +299,11 @@ class Tracer(TracerBase):
         return flatten_fn, leaves
 
     def _proxy_placeholder(
-        self, name: str, concrete_args: dict[str, Any] | None, sig: inspect.Signature, fn_for_analysis: Callable[..., Any]
+        self,
+        name: str,
+        concrete_args: dict[str, Any] | None,
+        sig: inspect.Signature,
+        fn_for_analysis: Callable[..., Any],
     ) -> Any:
         if concrete_args is not None and name in concrete_args:
             count = 0
@@ -372,7 +377,7 @@ class Tracer(TracerBase):
         self.graph = Graph(tracer_cls=self._tracer_class(), tracer_extras=getattr(self, "_tracer_extras", None))
         self.tensor_attrs = {}
         _collect_tensors(self.root, "", self.tensor_attrs)
-        function = inspect.unwrap(fn)
+        function: Any = inspect.unwrap(fn)
         if not isinstance(function, (types.FunctionType, types.MethodType)):
             raise AssertionError(f"{fn} is no Python function")
         fn_globals = function.__globals__

@@ -7,23 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from taeda.utils import _pytree as pytree
-
 from . import _names
 from ._codegen import (
     CodeGen,
-    PyTreeCodeGen,
     PythonCode,
-    _BoxedCodeGen,
-    _format_target,
     _is_magic,
     _Namespace,
-    _PyTreeCodeGen,
-    _PyTreeInfo,
     _snake_case,
-    inplace_methods,
-    magic_methods,
-    reflectable_magic_methods,
 )
 from .node import Node, map_arg
 
@@ -257,7 +247,8 @@ class Graph:
         """A call of the submodule with this path. Warns where there is none."""
         if self.owning_module is not None and not _has_attribute(self.owning_module, module_name):
             warnings.warn(
-                f"Graph.call_module: the module has no submodule '{module_name}'. Add it first: add_submodule", stacklevel=2
+                f"Graph.call_module: the module has no submodule '{module_name}'. Add it first: add_submodule",
+                stacklevel=2,
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
@@ -488,7 +479,9 @@ _KEPT = ("is_wrapped", "stack_trace", "tensor_meta")
 def _table(head: list[str], rows: list[list[str]]) -> str:
     widths = [max(len(line) for row in (head, *rows) for line in row[i].split("\n")) for i in range(len(head))]
     widths = [max(width, len(title) + 2) for width, title in zip(widths, head, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 

@@ -9,19 +9,16 @@ import linecache
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from taeda import serialization
 from taeda._core import Tensor
 from taeda.nn import Module, Parameter
 
 from . import _names
 from ._codegen import PythonCode, _PyTreeCodeGen, custom_builtins
 from .graph import Graph
-from .node import Node
 
 __all__ = ["GraphModule", "reduce_graph_module"]
 
@@ -93,9 +90,9 @@ def _explain(frame: traceback.FrameSummary) -> str:
     )
 
 
-def _call(cls: type, module: Any, args: tuple, kwargs: dict) -> Any:
+def _call(cls: Any, module: Any, args: tuple, kwargs: dict) -> Any:
     try:
-        return super(cls, module).__call__(*args, **kwargs)  # type: ignore[misc]
+        return super(cls, module).__call__(*args, **kwargs)
     except Exception as error:
         where = traceback.TracebackException(type(error), error, error.__traceback__).stack
         if where and where[-1].filename.startswith("<eval_with_key>"):  # not inside of what the code calls
@@ -350,7 +347,7 @@ def _is_local(cls: Any) -> bool:
     return cls is not None and "<locals>" in cls.__qualname__
 
 
-def _rebuild(base: type, name: str, state: dict[str, Any]) -> Any:
+def _rebuild(base: Any, name: str, state: dict[str, Any]) -> Any:
     """The GraphModule of a pickle."""
     made: Any = base.__new__(base)
     graph = state.pop("_graph")

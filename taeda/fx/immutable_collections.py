@@ -26,8 +26,8 @@ def _refusal(kind: str) -> Callable[..., NoReturn]:
 class immutable_list(list):
     """A list that refuses every change. It can be hashed if its items can."""
 
-    append = clear = extend = insert = pop = remove = reverse = sort = _refusal("list")  # type: ignore[assignment]
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refusal("list")  # type: ignore[assignment]
+    append = clear = extend = insert = pop = remove = reverse = sort = _refusal("list")
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refusal("list")
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
@@ -39,8 +39,8 @@ class immutable_list(list):
 class immutable_dict(dict):
     """A dict that refuses every change. It can be hashed if its items can."""
 
-    clear = pop = popitem = setdefault = update = _refusal("dict")  # type: ignore[assignment]
-    __delitem__ = __ior__ = __setitem__ = _refusal("dict")  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refusal("dict")
+    __delitem__ = __ior__ = __setitem__ = _refusal("dict")
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

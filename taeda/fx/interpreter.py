@@ -30,7 +30,7 @@ class Interpreter:
     def __init__(self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
         self.module = module
         self.submodules = dict(module.named_modules())
-        self.graph: Graph = module.graph if graph is None else graph  # type: ignore[assignment]
+        self.graph: Graph = module.graph if graph is None else graph
         self.env: dict[Node, Any] = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
@@ -110,7 +110,9 @@ class Interpreter:
         except StopIteration:
             if args:
                 return args[0]
-            raise RuntimeError(f"Expected positional argument for parameter {target}, but one was not passed in!") from None
+            raise RuntimeError(
+                f"Expected positional argument for parameter {target}, but one was not passed in!"
+            ) from None
 
     def get_attr(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """An attribute of the module, by its path."""
@@ -160,7 +162,9 @@ class Interpreter:
 
         def value_of(used: Node) -> Any:
             if used not in self.env:
-                raise RuntimeError(f"Node {n} referenced nonexistent value {used}! Run Graph.lint() to diagnose such issues")
+                raise RuntimeError(
+                    f"Node {n} referenced nonexistent value {used}! Run Graph.lint() to diagnose such issues"
+                )
             return self.env[used]
 
         return map_arg(args, value_of)

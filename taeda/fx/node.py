@@ -31,7 +31,9 @@ KINDS = ("placeholder", "call_method", "call_module", "call_function", "get_attr
 _impure: set[Any] = {operator.setitem, _assert}
 
 #: Functions that draw random numbers and are made of others.
-_RANDOM = frozenset("rand randn randint rand_like randn_like randint_like randperm bernoulli multinomial normal".split())
+_RANDOM = frozenset(
+    "rand randn randint rand_like randn_like randint_like randperm bernoulli multinomial normal".split()
+)
 
 
 def has_side_effect(fn: Callable) -> Callable:

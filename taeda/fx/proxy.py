@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from taeda import overrides
 from taeda._core import Tensor
 
 from . import _names
@@ -36,7 +35,7 @@ class Scope:
 
 
 @contextmanager
-def ScopeContextManager(scope: Scope, current_scope: Scope) -> Iterator[Scope]:  # noqa: N802
+def ScopeContextManager(scope: Scope, current_scope: Scope) -> Iterator[Scope]:
     """Let ``scope`` be ``current_scope`` within it."""
     before = scope.module_path, scope.module_type
     scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
@@ -49,9 +48,7 @@ def ScopeContextManager(scope: Scope, current_scope: Scope) -> Iterator[Scope]: 
 def _no_nodes(key: Any) -> None:
     def refuse(x: Any) -> Any:
         if isinstance(x, Node):
-            raise RuntimeError(
-                f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}"
-            )
+            raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}")
         return x
 
     map_aggregate(key, refuse)
@@ -246,7 +243,7 @@ class Proxy:
 
     def __iter__(self) -> Iterator[Proxy]:
         count = _unpacked(_names.user_frame(2))
-        return iter([self[i] for i in range(count)]) if count else self.tracer.iter(self)
+        return iter([operator.getitem(self, i) for i in range(count)]) if count else self.tracer.iter(self)
 
     def __abs__(self) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
@@ -287,7 +284,9 @@ class Proxy:
         tracer = next(iter(found))
         name = getattr(orig_method, "__name__", "")
         if args and isinstance(args[0], Tensor) and hasattr(Tensor, name):
-            if _names.space_of(orig_method) is None or _names.is_method_call(_names.user_frame(2), len(args) + len(kwargs)):
+            if _names.space_of(orig_method) is None or _names.is_method_call(
+                _names.user_frame(2), len(args) + len(kwargs)
+            ):
                 return tracer.create_proxy("call_method", name, args, kwargs)
         args, kwargs = _names.as_passed(orig_method, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=None)

@@ -132,7 +132,7 @@ def _replace_one(
     if users:
         place = min(users)
     else:
-        place = max((n for n in match.nodes_map.values() if isinstance(n, Node))).next
+        place = max(n for n in match.nodes_map.values() if isinstance(n, Node)).next
     with graph.inserting_before(place):
         result = graph.graph_copy(new, values)
     results = (result,) if isinstance(result, Node) else tuple(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taeda.nn import Module
+
 from ...graph import Graph
 from ...graph_module import GraphModule
 from .matcher_utils import SubgraphMatcher

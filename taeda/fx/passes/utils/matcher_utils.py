@@ -118,13 +118,18 @@ class SubgraphMatcher:
                 self._match_value(a, b, match, name) for a, b in zip(pattern, value, strict=True)
             )
         if isinstance(pattern, dict) and isinstance(value, dict):
-            return pattern.keys() == value.keys() and all(self._match_value(v, value[k], match, name) for k, v in pattern.items())
+            return pattern.keys() == value.keys() and all(
+                self._match_value(v, value[k], match, name) for k, v in pattern.items()
+            )
         return self.ignore_literals or (type(pattern) is type(value) and pattern == value)
 
     def _match_nodes(self, pn: Node, gn: Node, match: InternalMatch, node_name_match: str = "") -> bool:
         if pn in match.nodes_map:
             return match.nodes_map[pn] is gn
-        if any(gn is held for key, held in match.nodes_map.items() if key.op != "placeholder") and pn.op != "placeholder":
+        if (
+            any(gn is held for key, held in match.nodes_map.items() if key.op != "placeholder")
+            and pn.op != "placeholder"
+        ):
             return False
         if not self._nodes_are_equal(pn, gn, node_name_match):
             return False
@@ -161,7 +166,9 @@ class SubgraphMatcher:
         taken: set[Node] = set()
         for match in matches:
             inside = {
-                gn for pn, gn in match.nodes_map.items() if pn.op not in ("placeholder", "output") and isinstance(gn, Node)
+                gn
+                for pn, gn in match.nodes_map.items()
+                if pn.op not in ("placeholder", "output") and isinstance(gn, Node)
             }
             if taken.isdisjoint(inside):
                 taken |= inside
@@ -178,7 +185,11 @@ def _arguments(pn: Node, gn: Node) -> tuple[list, list]:
     found = []
     for node in (pn, gn):
         owner = node.graph.owning_module
-        named = node.normalized_arguments(owner, normalize_to_only_use_kwargs=True) if owner or node.op == "call_function" else None
+        named = (
+            node.normalized_arguments(owner, normalize_to_only_use_kwargs=True)
+            if owner or node.op == "call_function"
+            else None
+        )
         found.append(named)
     if found[0] is None or found[1] is None:
         return [*pn.args, pn.kwargs], [*gn.args, gn.kwargs]
