@@ -32,6 +32,12 @@ _COMPILED = {
 #: Functions of the root and of ``nn.functional`` that are one here and two in PyTorch; programs mean the second.
 _OF_FUNCTIONAL = frozenset("group_norm layer_norm rms_norm max_pool1d max_pool2d max_pool3d".split())
 
+#: Functions that PyTorch writes as ``torch.functional.split``, and so on.
+_PYTHON = frozenset(
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum lu meshgrid norm "
+    "split stft tensordot unique unique_consecutive unravel_index".split()
+)
+
 #: The classes of functions that are no Python functions.
 OPS = (Op, Composite)
 
@@ -70,6 +76,9 @@ def _functions() -> dict[Callable, tuple[str, str]]:
                 if known is None or same_space or (space == "nn.functional" and name in _OF_FUNCTIONAL):
                     found[value] = space, name
     found[_assert] = "", "_assert"
+    for function, (space, name) in found.items():
+        if not space and name in _PYTHON:
+            found[function] = "functional", name
     return found
 
 
@@ -109,7 +118,7 @@ def _public(space: str, name: str) -> tuple[str, str]:
     if namespace() == "torch":
         if space == "nn.functional" and name in _COMPILED:
             return "_C._nn", _COMPILED[name]
-        if _SPACES[space]:
+        if _SPACES.get(space):
             return _SPACES[space], f"{space}_{name}"
     return space, name
 
@@ -126,20 +135,28 @@ def name_of(function: Any) -> str:
     if known is None:
         return getattr(function, "__name__", type(function).__name__)
     space, name = known
+    if space == "functional":
+        return name
     if space == "nn.functional":
         return _COMPILED.get(name, name)
     return f"{space}_{name}" if space else name
 
 
 #: Parameters that only one of the two packages has.
-_NOT_PASSED = {"l1_loss": {"weight"}, "layer_norm": {"cudnn_enable"}, "group_norm": {"cudnn_enabled"}}
+_NOT_PASSED = {
+    "l1_loss": {"weight"}, "layer_norm": {"cudnn_enable"}, "group_norm": {"cudnn_enabled"}, "split": {"split_size"},
+}  # fmt: skip
+#: Parameters that have a default here and none there.
+_REQUIRED = {"split": {"split_size_or_sections"}}
 
 
 @functools.cache
 def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
-    """The parameters of a function of ``nn.functional`` that is written in Python in PyTorch."""
+    """The parameters of a function that is written in Python in PyTorch."""
     known = space_of(function)
-    if known is None or known[0] != "nn.functional" or known[1] in _COMPILED:
+    if known is None or known[0] not in ("nn.functional", "functional") or known[1] in _COMPILED:
+        return None
+    if known[1].endswith("_") or known[1] == "pdist":  # they are the root's in PyTorch
         return None
     try:
         return tuple(inspect.signature(function).parameters.values())
@@ -154,17 +171,21 @@ def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     in, by name. Others hand over what they were given.
     """
     parameters = _parameters(function)
-    if parameters is None or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+    if parameters is None or any(p.kind == p.VAR_KEYWORD for p in parameters):
         return args, kwargs
     try:
         bound = inspect.Signature(parameters).bind(*args, **kwargs)
     except TypeError:
         return args, kwargs
     bound.apply_defaults()
-    positional = tuple(bound.arguments[p.name] for p in parameters if p.default is p.empty)
-    left_out = _NOT_PASSED.get(function.__name__, ())
+    positional: list = []
+    required = _REQUIRED.get(function.__name__, ())
+    for p in parameters:
+        if p.default is p.empty or p.name in required:
+            positional += bound.arguments[p.name] if p.kind == p.VAR_POSITIONAL else [bound.arguments[p.name]]
+    left_out = {*_NOT_PASSED.get(function.__name__, ()), *required}
     named = {p.name: bound.arguments[p.name] for p in parameters if p.default is not p.empty and p.name not in left_out}
-    return positional, named
+    return tuple(positional), named
 
 
 def is_method_call(frame: Any, count: int) -> bool:

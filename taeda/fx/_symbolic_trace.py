@@ -15,7 +15,7 @@ from taeda._core import Tensor
 from taeda.nn import Module, Parameter, Sequential
 from taeda.utils import _pytree as pytree
 
-from . import _patch
+from . import _names, _patch
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .graph import Graph
 from .graph_module import GraphModule
@@ -377,10 +377,10 @@ class Tracer(TracerBase):
         self.graph = Graph(tracer_cls=self._tracer_class(), tracer_extras=getattr(self, "_tracer_extras", None))
         self.tensor_attrs = {}
         _collect_tensors(self.root, "", self.tensor_attrs)
-        function: Any = inspect.unwrap(fn)
+        function: Any = inspect.unwrap(fn) if type(fn) not in _names.OPS else fn
         if not isinstance(function, (types.FunctionType, types.MethodType)):
-            raise AssertionError(f"{fn} is no Python function")
-        fn_globals = function.__globals__
+            raise AssertionError(f"Expected FunctionType, got {type(fn)}")
+        fn_globals: dict[str, Any] = getattr(function, "__globals__")  # noqa: B009
         fn, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
         cache: dict[str, Proxy] = {}
         patcher = _patch.Patcher()

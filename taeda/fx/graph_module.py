@@ -267,8 +267,8 @@ class GraphModule(Module):
             parts = node.target.split(".")
             used.update(".".join(parts[: i + 1]) for i in range(len(parts)))
             if node.op == "call_module":
-                called = _get_attr(self, node.target)
-                used.update(f"{node.target}.{name}" for name, _ in called.named_modules() if name)
+                called = dict(self.named_modules()).get(node.target)
+                used.update(f"{node.target}.{name}" for name, _ in (called.named_modules() if called else ()) if name)
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from taeda._core import Tensor, empty
+from taeda._core import Tensor
 
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -70,5 +70,5 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
     count = 1
     for size in meta.shape:
         count *= size
-    output = count * empty(0, dtype=meta.dtype).element_size()
+    output = count * meta.dtype.itemsize
     return size_bytes(output, total + output)

@@ -59,8 +59,6 @@ class _Split:
         for node in self.module.graph.nodes:
             for used in node.all_input_nodes:
                 user, maker = self.of.get(node), self.of.get(used)
-                if used.op == "get_attr" and user is not None:
-                    continue  # each part gets its attributes itself
                 if user != maker:
                     if maker is not None:
                         self.parts[maker].outputs[used.name] = None
@@ -104,9 +102,6 @@ class _Split:
             if node in self.of:
                 part = self.parts[self.of[node]]
                 target = node.target
-                for used in node.all_input_nodes:
-                    if used.op == "get_attr" and used not in part.environment:
-                        part.environment[used] = self._attribute(part, used)
                 if node.op == "call_module":
                     target = node.target.replace(".", "_")
                     part.targets[target] = _get_attr(self.module, node.target)
@@ -115,13 +110,6 @@ class _Split:
                 made = part.graph.create_node(node.op, target, args, kwargs, node.name, node.type)
                 made.meta = dict(node.meta)
                 part.environment[node] = made
-
-    def _attribute(self, part: Partition, node: Node) -> Node:
-        target = node.target.replace(".", "_")
-        part.targets[target] = _get_attr(self.module, node.target)
-        made = part.graph.get_attr(target)
-        made.meta = dict(node.meta)
-        return made
 
     def base(self, order: list[str], qualname_map: dict[str, str] | None) -> GraphModule:
         """The module that calls the parts in order."""
@@ -134,7 +122,7 @@ class _Split:
                 default = node.args[0] if node.args else ...
                 values[node] = graph.placeholder(node.target, type_expr=node.type, default_value=default)
                 values[node].meta = dict(node.meta)
-            elif node.op == "get_attr" and any(user not in self.of for user in node.users):
+            elif node.op == "get_attr":
                 values[node] = graph.get_attr(node.target)
                 modules[node.target] = _get_attr(self.module, node.target)
         for name in order:
