@@ -24,6 +24,9 @@ __all__ = ["GraphModule", "reduce_graph_module"]
 
 _counter = itertools.count()
 
+#: In ``meta``: attributes that programs set and that new modules of the Graph get.
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
 #: The hooks of a GraphModule: on replacing inputs, making and erasing Nodes, and copying.
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 
@@ -141,6 +144,8 @@ class GraphModule(Module):
         for hooks in _HOOKS:
             setattr(self, hooks, [])
         self.shape_env = None
+        for name, value in self.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(self, name, value)
         self.graph = graph
 
     def _take(self, root: dict[str, Any], graph: Graph) -> None:
@@ -164,8 +169,6 @@ class GraphModule(Module):
     def graph(self, g: Graph) -> None:
         if not isinstance(g, Graph):
             raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
-        if g._owning_module is not None and g._owning_module is not self:
-            g = copy.deepcopy(g)
         self._graph = g
         g.owning_module = self
         self.recompile()
@@ -370,6 +373,14 @@ def _format_import_block(globals: dict[str, Any], importer: Any = None) -> str:
             module, _, attribute = path.rpartition(".")
             lines.add(f"from {module} import {attribute} as {name}" if module else f"{name} = {path}")
     return "\n".join(sorted(lines))
+
+
+class _CodeOnlyModule(Module):
+    """A module that has the attributes of ``body``, and the code that is put into it."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
 
 
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:

@@ -146,13 +146,15 @@ class Node:
         self._set_arguments(args, kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "target" and "target" in self.__dict__:
-            index = self.graph._index
-            index[self.op, self.target].pop(self, None)
-            super().__setattr__(name, value)
-            index.setdefault((self.op, value), {})[self] = None
-            return
+        found = self.graph._index.get((self.op, self.target), {}) if name in ("op", "target") and self._placed() else {}
         super().__setattr__(name, value)
+        if self in found:  # the Graph finds Nodes by op and target
+            del found[self]
+            self.graph._index.setdefault((self.op, self.target), {})[self] = None
+
+    def _placed(self) -> bool:
+        """Whether the Node is complete."""
+        return "_kwargs" in self.__dict__
 
     def __repr__(self) -> str:
         return self._repr_fn(self) if self._repr_fn else self.name
