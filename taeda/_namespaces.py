@@ -24,6 +24,7 @@ NAMES = {
             "set_autocast_enabled set_autocast_gpu_dtype"
         ),
         "taeda.autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
+        "taeda._asserts": "_assert",
         "taeda.compiler": "compile",
         "taeda.func.control_flow": "cond while_loop",
         "taeda.func": "vmap",

@@ -1,30 +1,20 @@
-"""``taeda.fx``: symbolic tracing, which taeda does not do. Its names exist for programs that only ask about them.
+"""``taeda.fx``: a program as a graph that Python can change.
 
-``wrap`` marks a function and leaves it as it is; ``isinstance(x, fx.Proxy)`` is False; tracing refuses.
+:func:`symbolic_trace` runs a module on Proxies and keeps what it did as a :class:`Graph`; a :class:`GraphModule` is a module
+again, with code that is written from the Graph. See ``docs/fx.md``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from .. import nn
-from .._refuse import refused_class, refused_function
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from .graph import CodeGen, Graph
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "replace_pattern",
-    "symbolic_trace", "wrap",
+    "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect",
+    "map_arg", "replace_pattern", "symbolic_trace", "wrap",
 ]  # fmt: skip
-
-_WHY = "there is no symbolic tracing. To look inside a model use forward hooks (Module.register_forward_hook)"
-
-CodeGen, Graph, Interpreter, Node, Proxy, Tracer, Transformer = (
-    refused_class(f"fx.{name}", _WHY) for name in "CodeGen Graph Interpreter Node Proxy Tracer Transformer".split()
-)
-GraphModule = refused_class("fx.GraphModule", _WHY, (nn.Module,))
-symbolic_trace = refused_function("fx.symbolic_trace", _WHY)
-replace_pattern = refused_function("fx.replace_pattern", _WHY)
-
-
-def wrap(fn_or_name: Any) -> Any:
-    """Gives its argument back."""
-    return fn_or_name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taeda import int64, segment_reduce, tensor
+from taeda._asserts import _assert
 from taeda._refuse import refused_class
 from taeda.futures import Future
 
@@ -29,16 +30,6 @@ class SymFloat:
 
 class SymBool:
     """A truth that is not known yet: nothing is one."""
-
-
-def _assert(condition: Any, message: str) -> None:
-    """``assert`` as a function.
-
-    Raises:
-        AssertionError: ``condition`` is false.
-    """
-    if not condition:
-        raise AssertionError(message)
 
 
 def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:

@@ -1,4 +1,4 @@
-"""``torch.fx.experimental.symbolic_shapes``: sizes are always numbers here."""
+"""Questions about sizes that are not known yet: sizes are always numbers here."""
 
 from __future__ import annotations
 

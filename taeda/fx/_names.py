@@ -1,0 +1,215 @@
+"""How functions are written in generated code, and how PyTorch would pass their arguments.
+
+Code names functions by the package that they are known under: ``taeda.relu``, or ``torch.relu`` under the stand-in.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from taeda._asserts import _assert
+from taeda._core import Composite, Method, Op, Size, Tensor
+
+#: Where a public function may be found, in order; what PyTorch calls the compiled part of it.
+_SPACES = {"": "", "nn.functional": "", "linalg": "_C._linalg", "fft": "_C._fft", "special": "_C._special"}
+
+#: Functions of ``nn.functional`` that PyTorch writes as ``torch._C._nn``, and their names there.
+_COMPILED = {
+    **{name: name for name in (
+        "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot scaled_dot_product_attention softplus "
+        "softshrink"
+    ).split()},
+    "logsigmoid": "log_sigmoid",
+}  # fmt: skip
+
+#: Functions of the root and of ``nn.functional`` that are one here and two in PyTorch; programs mean the second.
+_OF_FUNCTIONAL = frozenset("group_norm layer_norm rms_norm max_pool1d max_pool2d max_pool3d".split())
+
+#: Functions that PyTorch writes as ``torch.functional.split``, and so on.
+_PYTHON = frozenset(
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum lu meshgrid norm "
+    "split stft tensordot unique unique_consecutive unravel_index".split()
+)
+
+#: The classes of functions that are no Python functions.
+OPS = (Op, Composite)
+
+
+def namespace() -> str:
+    """The name of the package in code: ``taeda``, or ``torch`` under the stand-in."""
+    return Size.__module__
+
+
+def root() -> types.ModuleType:
+    """The package that :func:`namespace` names."""
+    return importlib.import_module(namespace())
+
+
+def module_of(name: str) -> types.ModuleType:
+    """The module ``name`` of the package, under the name that it is known by."""
+    return importlib.import_module(f"{namespace()}.{name}")
+
+
+def is_own(obj: Any) -> bool:
+    """Whether ``obj`` belongs to the package, so that code can name it by its path."""
+    first = (getattr(obj, "__module__", None) or "").partition(".")[0]
+    return first in ("taeda", namespace()) or type(obj) in (Op, Composite, Method)
+
+
+@functools.cache
+def _functions() -> dict[Callable, tuple[str, str]]:
+    """Where each public function is: (module inside the package, name)."""
+    found: dict[Callable, tuple[str, str]] = {}
+    for space in _SPACES:
+        module = importlib.import_module(f"taeda.{space}".rstrip("."))
+        for name, value in vars(module).items():
+            if not name.startswith("__") and isinstance(value, (Op, Composite, types.FunctionType)):
+                known = found.get(value)
+                same_space = known is not None and known[0] == space and name == value.__name__
+                if known is None or same_space or (space == "nn.functional" and name in _OF_FUNCTIONAL):
+                    found[value] = space, name
+    found[_assert] = "", "_assert"
+    for function, (space, name) in found.items():
+        if not space and name in _PYTHON:
+            found[function] = "functional", name
+    return found
+
+
+def space_of(function: Any) -> tuple[str, str] | None:
+    """The public module and name of a function of the package; None where it has none."""
+    try:
+        return _functions().get(function)
+    except TypeError:  # not hashable
+        return None
+
+
+def qualified_name(function: Any) -> str:
+    """The path of ``function`` as code names it, such as ``taeda.nn.functional.relu``.
+
+    Raises:
+        RuntimeError: there is no path to it.
+    """
+    name = getattr(function, "__name__", None)
+    if name is not None and getattr(builtins, name, None) is function:
+        return name
+    known = space_of(function)
+    if known is not None:
+        return ".".join(part for part in (namespace(), *_public(*known)) if part)
+    if isinstance(function, Method):
+        return f"{namespace()}.Tensor.{name}"
+    module = getattr(function, "__module__", None)
+    if isinstance(function, types.MethodType) and inspect.isclass(function.__self__):
+        return f"{_as_public(function.__self__.__module__)}.{function.__qualname__}"
+    if name is None or module is None:
+        if name is not None and getattr(Tensor, name, None) is function:
+            return f"{namespace()}.Tensor.{name}"
+        raise RuntimeError(f"cannot find module for {function}")
+    return f"{_as_public(module)}.{'_lambda_' if name == '<lambda>' else name}"
+
+
+def _public(space: str, name: str) -> tuple[str, str]:
+    if namespace() == "torch":
+        if space == "nn.functional" and name in _COMPILED:
+            return "_C._nn", _COMPILED[name]
+        if _SPACES.get(space):
+            return _SPACES[space], f"{space}_{name}"
+    return space, name
+
+
+def _as_public(module: str) -> str:
+    """The name of a module of taeda as the package of :func:`namespace` has it."""
+    first, dot, rest = module.partition(".")
+    return f"{namespace()}{dot}{rest}" if first == "taeda" else module
+
+
+def name_of(function: Any) -> str:
+    """The name that a node for a call of ``function`` is made of."""
+    known = space_of(function)
+    if known is None:
+        return getattr(function, "__name__", type(function).__name__)
+    space, name = known
+    if space == "functional":
+        return name
+    if space == "nn.functional":
+        return _COMPILED.get(name, name)
+    return f"{space}_{name}" if space else name
+
+
+#: Parameters that only one of the two packages has.
+_NOT_PASSED = {
+    "l1_loss": {"weight"}, "layer_norm": {"cudnn_enable"}, "group_norm": {"cudnn_enabled"}, "split": {"split_size"},
+}  # fmt: skip
+#: Parameters that have a default here and none there.
+_REQUIRED = {"split": {"split_size_or_sections"}}
+
+
+@functools.cache
+def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
+    """The parameters of a function that is written in Python in PyTorch."""
+    known = space_of(function)
+    if known is None or known[0] not in ("nn.functional", "functional") or known[1] in _COMPILED:
+        return None
+    if known[1].endswith("_") or known[1] == "pdist":  # they are the root's in PyTorch
+        return None
+    try:
+        return tuple(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments as PyTorch's functions hand them to ``__torch_function__``.
+
+    Its Python functions in ``nn.functional`` pass what has no default by position, and all the rest, with defaults filled
+    in, by name. Others hand over what they were given.
+    """
+    parameters = _parameters(function)
+    if parameters is None or any(p.kind == p.VAR_KEYWORD for p in parameters):
+        return args, kwargs
+    try:
+        bound = inspect.Signature(parameters).bind(*args, **kwargs)
+    except TypeError:
+        return args, kwargs
+    bound.apply_defaults()
+    positional: list = []
+    required = _REQUIRED.get(function.__name__, ())
+    for p in parameters:
+        if p.default is p.empty or p.name in required:
+            positional += bound.arguments[p.name] if p.kind == p.VAR_POSITIONAL else [bound.arguments[p.name]]
+    left_out = {*_NOT_PASSED.get(function.__name__, ()), *required}
+    named = {p.name: bound.arguments[p.name] for p in parameters if p.default is not p.empty and p.name not in left_out}
+    return tuple(positional), named
+
+
+def is_method_call(frame: Any, count: int) -> bool:
+    """Whether the code of ``frame`` runs an operator, or calls a method, whose arguments with ``self`` are ``count``.
+
+    An op cannot tell ``torch.add(t, x)`` from ``t + x`` and ``t.add(x)``; the caller's bytecode can.
+    """
+    import dis
+
+    if frame is None:
+        return False
+    here = frame.f_lasti
+    for step in dis.get_instructions(frame.f_code):
+        if step.offset == here:
+            if step.opname in ("BINARY_OP", "COMPARE_OP", "BINARY_SUBSCR"):
+                return True
+            return step.opname == "CALL" and step.arg == count - 1
+    return False
+
+
+def user_frame(depth: int = 1) -> Any:
+    """The nearest frame that is not of the machinery of overrides."""
+    frame: Any = sys._getframe(depth)
+    inside = ("taeda.fx._", "taeda.fx.proxy", "taeda.overrides", "contextlib", "torch.fx", "torch.overrides")
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(inside):
+        frame = frame.f_back
+    return frame

@@ -1,0 +1,1 @@
+"""Tracing of real calls, and changes of Graphs that make models faster."""

@@ -1,0 +1,194 @@
+"""``make_fx``: a Graph of the ops that a function really calls on given arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import getitem
+from typing import Any
+
+from taeda import _core
+from taeda._core import Op, Tensor
+from taeda.nn import Module, Parameter
+from taeda.utils import _pytree as pytree
+
+from .. import _names
+from .._codegen import _PyTreeCodeGen, _PyTreeInfo
+from .._symbolic_trace import Tracer
+from ..graph import Graph
+from ..graph_module import GraphModule
+from ..node import map_aggregate
+from ..passes.shape_prop import _extract_tensor_metadata
+from ..proxy import Proxy
+
+__all__ = ["PythonKeyTracer", "dispatch_trace", "get_innermost_proxy_mode", "get_proxy_mode", "make_fx"]
+
+_thread = threading.local()
+
+
+def get_proxy_mode() -> Any:
+    """The mode that records on this thread, or None."""
+    return getattr(_thread, "mode", None)
+
+
+get_innermost_proxy_mode = get_proxy_mode
+
+
+class PythonKeyTracer(Tracer):
+    """A Tracer whose tensors are real: parameters become ``_param_constant0`` and so on."""
+
+    def __init__(self) -> None:
+        super().__init__(autowrap_modules=())
+        self.root = Module()
+        self.graph = Graph(tracer_cls=type(self))
+
+    def create_arg(self, a: Any) -> Any:
+        if isinstance(a, Parameter):
+            for name, value in self.root.named_parameters():
+                if a is value:
+                    return self.create_node("get_attr", name, (), {})
+            name = self.get_fresh_qualname("_param_constant")
+            setattr(self.root, name, a)
+            return self.create_node("get_attr", name, (), {})
+        return super().create_arg(a)
+
+
+class _Recorder:
+    """The mode: below all others, so that it sees what is computed. It records an op, and runs it."""
+
+    composites = True
+
+    def __init__(self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable]) -> None:
+        self.tracer = tracer
+        self.decompositions = decompositions
+        self.known: dict[int, tuple[Tensor, Proxy]] = {}
+        self.places: dict[Any, Proxy] = {}
+
+    def track(self, tensor: Tensor, proxy: Proxy) -> None:
+        """Let ``proxy`` stand for ``tensor``."""
+        self.known[id(tensor)] = tensor, proxy  # the tensor lives on, so that its id and memory stay its own
+        self.places[_place(tensor)] = proxy
+        proxy.node.meta.setdefault("val", tensor.detach())
+        proxy.node.meta.setdefault("tensor_meta", _extract_tensor_metadata(tensor))
+
+    def of(self, x: Any) -> Any:
+        """The Proxy of a tensor that is known, or of one with the same memory; anything else as it is."""
+        if not isinstance(x, Tensor):
+            return x
+        if id(x) in self.known:
+            return self.known[id(x)][1]
+        return self.places.get(_place(x), x)
+
+    def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """Called by the core for every op and composite."""
+        if _core.is_mode_active():  # the others come first
+            return _core.pass_through(self, function, args, kwargs)
+        other = self.decompositions.get(function)
+        if other is not None:
+            with _recording(self):
+                result = other(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        tensors = any(isinstance(x, Tensor) for x in pytree.tree_leaves((args, kwargs)))
+        if not isinstance(function, Op) and tensors:
+            return _core.pass_through(self, function, args, kwargs)  # its ops are recorded
+        result = function(*args, **kwargs)
+        if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
+            self.record(function, args, kwargs, result)
+        return result
+
+    def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
+        """Make the Node."""
+        own = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, function.__name__)
+        args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
+        if own and _names.space_of(function) is None:
+            proxy = self.tracer.create_proxy("call_method", function.__name__, args, dict(kwargs))
+        else:
+            proxy = self.tracer.create_proxy("call_function", function, args, dict(kwargs))
+        if isinstance(result, Tensor):
+            self.track(result, proxy)
+            return
+        for i, part in enumerate(result):
+            if isinstance(part, Tensor):
+                self.track(part, self.tracer.create_proxy("call_function", getitem, (proxy, i), {}))
+
+
+def _place(x: Tensor) -> Any:
+    """What tells views of one memory apart."""
+    return x.data_ptr(), x.dtype, tuple(x.shape), tuple(x.stride()), x.numel() == 0 and id(x)
+
+
+@contextmanager
+def _recording(mode: _Recorder) -> Iterator[None]:
+    before = get_proxy_mode()
+    _thread.mode = mode
+    _core.set_mode_stack([mode, *_core.mode_stack()])
+    try:
+        yield
+    finally:
+        _core.set_mode_stack([other for other in _core.mode_stack() if other is not mode])
+        _thread.mode = before
+
+
+def _names_of(f: Any, count: int) -> list[str]:
+    """The names of the arguments."""
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    if code is None or isinstance(f, Module) or code.co_flags & inspect.CO_VARARGS or code.co_argcount < count:
+        return [f"arg{i}" for i in range(count)]
+    names = list(code.co_varnames[: code.co_argcount])
+    return names[1:] if inspect.ismethod(f) else names
+
+
+def dispatch_trace(root: Any, tracer: Tracer, concrete_args: tuple | None = None) -> GraphModule:
+    """A symbolic trace by ``tracer``."""
+    graph = tracer.trace(root, concrete_args)  # type: ignore[arg-type]
+    return GraphModule(tracer.root, graph, getattr(root, "__name__", type(root).__name__))
+
+
+def make_fx(
+    f: Callable[..., Any],
+    decomposition_table: dict[Any, Callable] | None = None,
+    tracing_mode: str = "real",
+    **options: Any,
+) -> Callable[..., GraphModule]:
+    """``make_fx(f)(*args)`` is a module with a Graph of the ops that ``f(*args)`` calls: those of derivatives and of
+    ``func`` transformations too. Python's control flow and sizes are as they were for these arguments.
+
+    Args:
+        f: a function or module of tensors, and trees of tensors.
+        decomposition_table: for some ops, functions to call in their place.
+        tracing_mode: sizes are always numbers; ``"fake"`` and ``"symbolic"`` do as ``"real"``.
+    """
+
+    @functools.wraps(f)
+    def wrapped(*args: Any) -> GraphModule:
+        return _trace(f, args, decomposition_table or {})
+
+    return wrapped
+
+
+def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
+    tracer = PythonKeyTracer()
+    mode = _Recorder(tracer, decompositions)
+    names = _names_of(f, len(args))
+    leaves, spec = pytree.tree_flatten(args)
+    counts: dict[str, int] = {}
+    for name, value in zip(names, args, strict=False):
+        for leaf in pytree.tree_leaves(value):
+            counts[name] = counts.get(name, 0) + 1
+            proxy = tracer.create_proxy("placeholder", f"{name}_{counts[name]}", (), {})
+            if isinstance(leaf, Tensor):
+                mode.track(leaf, proxy)
+    with _recording(mode):
+        result = f(*pytree.tree_unflatten(leaves, spec))
+    outputs, out_spec = pytree.tree_flatten(result)
+    nested = any(not child.is_leaf() for child in spec.children_specs)
+    if nested:
+        tracer.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names[: len(args)], spec, out_spec))
+    value = [mode.of(x) for x in outputs] if nested else pytree.tree_map(mode.of, result)
+    tracer.create_node("output", "output", (tracer.create_arg(value),), {})
+    tracer.graph.eliminate_dead_code()
+    return GraphModule(tracer.root, tracer.graph, getattr(f, "__name__", type(f).__name__))

@@ -1,0 +1,124 @@
+"""The arguments of a call by name, from the signature of what is called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from taeda.nn import Module
+
+__all__ = [
+    "ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
+    "normalize_function", "normalize_module", "type_matches",
+]  # fmt: skip
+
+
+class ArgsKwargsPair(NamedTuple):
+    """Positional arguments, and arguments by name."""
+
+    args: tuple
+    kwargs: dict[str, Any]
+
+
+def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Refuse a function that changes its arguments.
+
+    Raises:
+        RuntimeError: it does.
+    """
+    from .node import _writes
+
+    if _writes(target) or "out" in kwargs or kwargs.get("inplace"):
+        raise RuntimeError(
+            f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional code, so "
+            "operations that mutate operands in-place (e.g. via `out` arguments) are not supported"
+        )
+
+
+def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> Any:
+    """The signatures of a function of the framework: one, or None where it has none."""
+    try:
+        found = [inspect.signature(op)]
+    except (TypeError, ValueError):
+        return (None, None) if return_schemas else None
+    return (found, None) if return_schemas else found
+
+
+def create_type_hint(x: Any) -> Any:
+    """The type of a list or tuple of types as an annotation: ``[int, int]`` is ``list[int]``."""
+    if isinstance(x, (list, tuple)):
+        first = create_type_hint(x[0]) if x else Any
+        same = all(create_type_hint(item) == first for item in x)
+        kind = first if same else Any
+        return list[kind] if isinstance(x, list) else tuple[kind, ...]  # type: ignore[valid-type]
+    return x
+
+
+def type_matches(signature_type: Any, argument_type: Any) -> bool:
+    """Whether an argument of one type fits an annotation."""
+    if signature_type is argument_type or signature_type is Any or signature_type is inspect.Parameter.empty:
+        return True
+    options = getattr(signature_type, "__args__", ())
+    if getattr(signature_type, "__origin__", None) is not None and type(None) in options:
+        return any(type_matches(option, argument_type) for option in options)
+    if isinstance(signature_type, type) and isinstance(argument_type, type):
+        return issubclass(argument_type, signature_type) or (signature_type is float and argument_type is int)
+    return False
+
+
+def normalize_function(
+    target: Callable,
+    args: tuple,
+    kwargs: dict[str, Any] | None = None,
+    arg_types: tuple | None = None,
+    kwarg_types: dict[str, Any] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """The arguments of a call of ``target`` by name, defaults filled in.
+
+    Args:
+        normalize_to_only_use_kwargs: all by name; else those that are positional in the signature stay so.
+    Returns:
+        None where the signature is not known or the arguments do not fit it.
+    """
+    if getattr(target, "__module__", None) == "_operator":
+        return None
+    found = get_signature_for_torch_op(target)
+    return found and _bind(found[0], args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def normalize_module(
+    root: Module,
+    target: str,
+    args: tuple,
+    kwargs: dict[str, Any] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """:func:`normalize_function` for a call of a submodule."""
+    try:
+        module = root.get_submodule(target)
+    except AttributeError:
+        raise RuntimeError(f"Tried to normalize node with target {target} but root did not have that target!") from None
+    return _bind(inspect.signature(module.forward), args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def _bind(signature: inspect.Signature, args: tuple, kwargs: dict, named_only: bool) -> ArgsKwargsPair | None:
+    kinds = {p.kind for p in signature.parameters.values()}
+    if named_only and (inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.VAR_KEYWORD in kinds):
+        return None
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    if named_only:
+        return ArgsKwargsPair((), dict(bound.arguments))
+    given = len(args)
+    positional, named = [], {}
+    for i, (name, value) in enumerate(bound.arguments.items()):
+        if i < given:
+            positional.append(value)
+        else:
+            named[name] = value
+    return ArgsKwargsPair(tuple(positional), named)

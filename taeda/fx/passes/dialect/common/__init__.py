@@ -1,0 +1,1 @@
+"""Passes for Graphs of any origin."""

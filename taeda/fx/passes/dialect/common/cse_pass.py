@@ -1,0 +1,71 @@
+"""``CSEPass``: what is computed twice from the same arguments is computed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda.utils import _pytree as pytree
+
+from ....graph import Graph
+from ....graph_module import GraphModule
+from ....node import Node
+from ...infra.pass_base import PassBase, PassResult
+
+__all__ = ["CSEPass", "get_CSE_banned_ops"]
+
+
+def get_CSE_banned_ops() -> set[Any]:
+    """Functions whose calls are never shared: those that draw random numbers or make memory that is written later."""
+    import importlib
+
+    root = importlib.import_module("taeda")
+    names = (
+        "dropout rand rand_like randn randn_like randint randperm bernoulli multinomial normal empty empty_like".split()
+    )
+    return {getattr(root, name) for name in names}
+
+
+class CSEPass(PassBase):
+    """Shares equal calls of functions. The result is a new module.
+
+    Args:
+        banned_ops: functions whose calls stay apart.
+    """
+
+    def __init__(self, banned_ops: set[Any] | None = None) -> None:
+        super().__init__()
+        self.banned_ops = set() if banned_ops is None else banned_ops
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        """The module with equal calls shared."""
+        graph = Graph()
+        values: dict[Node, Node] = {}
+        known: dict[Any, Node] = {}
+        changed = False
+        for node in graph_module.graph.nodes:
+            made = None
+            if node.op == "call_function" and node.target not in self.banned_ops and not node.is_impure():
+                key = self._key(node, values)
+                if key is not None and key in known:
+                    values[node] = known[key]
+                    changed = True
+                    continue
+                made = values[node] = graph.node_copy(node, values.__getitem__)
+                if key is not None:
+                    known[key] = made
+            else:
+                values[node] = graph.node_copy(node, values.__getitem__)
+        graph._codegen = graph_module.graph._codegen
+        return PassResult(GraphModule(graph_module, graph), changed)
+
+    @staticmethod
+    def _key(node: Node, values: dict[Node, Node]) -> Any:
+        """What makes two calls equal; None where the arguments cannot be compared."""
+        leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
+        items = tuple((type(x), repr(x.start) + repr(x.stop) + repr(x.step)) if isinstance(x, slice)
+                      else (type(x), values.get(x, x) if isinstance(x, Node) else x) for x in leaves)  # fmt: skip
+        try:
+            hash(items)
+        except TypeError:
+            return None
+        return node.target, items, str(spec)

@@ -1,0 +1,5 @@
+"""Helpers for passes over Graphs."""
+
+from .common import HolderModule, compare_graphs, lift_subgraph_as_module
+
+__all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]

@@ -1,0 +1,125 @@
+"""What Nodes that are made now get as ``meta``: the annotations of the program, and the Node that is being interpreted."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = [
+    "annotate", "annotate_fn", "format_stack", "get_current_meta", "get_current_replay_node", "has_preserved_node_meta",
+    "preserve_node_meta", "reset_grad_fn_seq_nr", "set_current_meta", "set_current_replay_node", "set_grad_fn_seq_nr",
+    "set_stack_trace",
+]  # fmt: skip
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.meta: dict[str, Any] = {}
+        self.preserve = False
+        self.replayed: Any = None
+
+
+_state = _State()
+
+
+@contextmanager
+def preserve_node_meta(enable: bool = True) -> Iterator[None]:
+    """Within it, new Nodes get the current meta."""
+    before = _state.preserve, _state.meta
+    _state.preserve, _state.meta = enable, dict(_state.meta)
+    try:
+        yield
+    finally:
+        _state.preserve, _state.meta = before
+
+
+def has_preserved_node_meta() -> bool:
+    """Whether new Nodes get the current meta."""
+    return _state.preserve
+
+
+@contextmanager
+def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
+    """Within it, new Nodes get ``annotation_dict`` as ``meta["custom"]``, where the meta is preserved."""
+    before = _state.meta
+    custom = {**before.get("custom", {}), **annotation_dict}
+    _state.meta = {**before, "custom": custom}
+    try:
+        yield
+    finally:
+        _state.meta = before
+
+
+def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable], Callable]:
+    """:func:`annotate` as a decorator."""
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def set_stack_trace(stack: list[str]) -> None:
+    """The stack trace of new Nodes."""
+    if _state.preserve and stack:
+        _state.meta["stack_trace"] = "".join(stack)
+
+
+def set_grad_fn_seq_nr(seq_nr: int) -> None:
+    """The number of the node of autograd that runs."""
+    if _state.preserve:
+        _state.meta.setdefault("grad_fn_seq_nr", []).append(seq_nr)
+
+
+def reset_grad_fn_seq_nr() -> None:
+    """The node of autograd has run."""
+    if _state.preserve and _state.meta.get("grad_fn_seq_nr"):
+        _state.meta["grad_fn_seq_nr"].pop()
+
+
+def format_stack() -> list[str]:
+    """The current stack trace."""
+    if _state.preserve:
+        return [_state.meta.get("stack_trace", "")]
+    return traceback.format_list(traceback.extract_stack()[:-1])
+
+
+@contextmanager
+def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
+    """Within it, new Nodes get the meta of ``node``, where the meta is preserved."""
+    before = _state.meta
+    if _state.preserve and node.meta:
+        _state.meta = dict(node.meta)
+    try:
+        yield
+    finally:
+        _state.meta = before
+
+
+def get_current_meta() -> dict[str, Any]:
+    """What new Nodes get."""
+    return _state.meta
+
+
+@contextmanager
+def set_current_replay_node(node: Any) -> Iterator[None]:
+    """Within it, ``node`` is the one that is run again."""
+    before, _state.replayed = _state.replayed, node
+    try:
+        yield
+    finally:
+        _state.replayed = before
+
+
+def get_current_replay_node() -> Any:
+    """The Node that is run again, or None."""
+    return _state.replayed

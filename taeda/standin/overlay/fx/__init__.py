@@ -1,1 +1,0 @@
-"""Parts of ``torch.fx`` that taeda does not have."""

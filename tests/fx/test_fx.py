@@ -1,0 +1,371 @@
+"""What taeda.fx does of its own: modules stay as they are, every op meets a Proxy, copies, files, errors."""
+
+import copy
+import importlib
+import operator
+import pickle
+import sys
+
+import pytest
+
+import taeda
+from taeda import fx, nn
+from taeda._core import Composite, Op
+from taeda.fx.experimental.proxy_tensor import make_fx
+from taeda.fx.passes.dialect.common.cse_pass import CSEPass
+from taeda.fx.passes.graph_drawer import FxGraphDrawer
+from taeda.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
+from taeda.fx.passes.infra.pass_base import PassBase, PassResult
+from taeda.fx.passes.infra.pass_manager import PassManager, this_before_that_pass_constraint
+from taeda.fx.passes.param_fetch import lift_lowering_attrs_to_nodes
+from taeda.fx.passes.shape_prop import ShapeProp
+from taeda.fx.passes.split_module import split_module
+from taeda.fx.passes.tools_common import legalize_graph
+from taeda.fx.passes.utils.common import compare_graphs, lift_subgraph_as_module
+
+
+def helper(x, n):
+    return x * n if n > 1 else x
+
+
+fx.wrap("helper")
+fx.wrap("len")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.body = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+        self.scale = nn.Parameter(taeda.ones(3))
+        self.register_buffer("shift", taeda.ones(3))
+
+    def forward(self, x):
+        return self.body(self.fc(x)) * self.scale + self.shift
+
+
+@pytest.fixture
+def net():
+    taeda.manual_seed(0)
+    return Net()
+
+
+X = taeda.arange(6.0).reshape(2, 3)
+
+
+def same(a, b):
+    return bool((a == b).all())
+
+
+def _functions():
+    for space in ("", ".nn.functional", ".linalg", ".fft", ".special"):
+        module = importlib.import_module(f"taeda{space}")
+        for name, function in vars(module).items():
+            if not name.startswith("_") and isinstance(function, (Op, Composite)):
+                yield f"{space}.{name}", function
+
+
+def test_every_public_op_meets_a_proxy():
+    taken, left = 0, []
+    for name, function in _functions():
+        graph = fx.Graph()
+        proxy = fx.Proxy(graph.placeholder("x"))
+        for count in range(1, 5):
+            try:
+                made = function(*[proxy] * count)
+            except TypeError:  # another number of arguments
+                continue
+            assert isinstance(made, fx.Proxy), name
+            fx.GraphModule({}, _closed(graph, made))  # and can be written as code
+            taken += 1
+            break
+        else:
+            left.append(name)
+    assert taken > 700, taken
+    assert left == []
+
+
+def _closed(graph, proxy):
+    graph.output(proxy.node)
+    return graph
+
+
+def test_modules_are_as_they_were_after_a_trace(net):
+    before = type(net).__getattribute__, nn.Module.__call__, nn.Module.__getattr__, dict(vars(nn.Module))
+    slot = nn.Linear.__getattribute__
+    fx.symbolic_trace(net)
+    with pytest.raises(fx.proxy.TraceError):
+        fx.symbolic_trace(lambda x: 1 if x else 2)
+    assert (type(net).__getattribute__, nn.Module.__call__, nn.Module.__getattr__, dict(vars(nn.Module))) == before
+    assert nn.Linear.__getattribute__ is slot
+    assert isinstance(net.fc.weight, nn.Parameter)
+    net(X).sum().backward()
+    assert net.scale.grad is not None
+
+
+def test_a_trace_of_a_trace(net):
+    once = fx.symbolic_trace(net)
+    twice = fx.symbolic_trace(once)
+    assert once.code == twice.code and same(twice(X), net(X))
+    assert [n for n, _ in twice.named_parameters()] == [n for n, _ in once.named_parameters()]
+    assert twice.fc.weight is net.fc.weight
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies(net, make):
+    traced = fx.symbolic_trace(net)
+    other = make(traced)
+    assert other.code == traced.code and same(other(X), traced(X))
+    assert other.fc.weight is not net.fc.weight
+    assert [n.format_node() for n in other.graph.nodes] == [n.format_node() for n in traced.graph.nodes]
+    assert other.graph.owning_module is other
+    assert type(other).__name__ == "Net" and isinstance(other, fx.GraphModule)
+    with taeda.no_grad():
+        other.scale.mul_(2)
+    assert not same(other(X), traced(X))
+
+
+def test_a_module_is_saved_and_loaded(net, tmp_path):
+    traced = fx.symbolic_trace(net)
+    taeda.save(traced, tmp_path / "m.pt")
+    assert same(taeda.load(tmp_path / "m.pt", weights_only=False)(X), net(X))
+
+
+def test_wrapped_functions_are_calls():
+    graph = fx.symbolic_trace(lambda x: helper(x, len(x)))
+    assert [n.op for n in graph.graph.nodes] == ["placeholder", "call_function", "call_function", "output"]
+    assert 'taeda.fx._symbolic_trace.wrap("' in graph.code
+    assert same(graph(X), X * 2)
+    assert helper(X, 1) is X and len([1]) == 1
+
+
+def test_to_folder(net, tmp_path, monkeypatch):
+    fx.symbolic_trace(net).to_folder(tmp_path / "made", "Made")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        assert same(importlib.import_module("made").Made()(X), net(X))
+    finally:
+        sys.modules.pop("made"), sys.modules.pop("made.module")
+
+
+def test_the_line_of_a_failure_is_shown(capsys):
+    traced = fx.symbolic_trace(lambda x: x.relu().no_such_method() + 1)
+    with pytest.raises(AttributeError):
+        traced(X)
+    text = capsys.readouterr().err
+    assert "no_such_method()" in text and "<--- HERE" in text
+
+
+def test_an_interpreter_says_at_which_node():
+    traced = fx.symbolic_trace(lambda x: taeda.mm(x, x))
+    with pytest.raises(RuntimeError, match=r"While executing %mm : .*call_function\[target=taeda.mm\]"):
+        fx.Interpreter(traced).run(X)
+    with pytest.raises(RuntimeError, match="Expected positional argument for parameter x"):
+        fx.Interpreter(traced).run()
+
+
+def test_table(capsys):
+    graph = fx.symbolic_trace(lambda x: taeda.relu(x) + 1).graph
+    graph.print_tabular()
+    assert capsys.readouterr().out == (
+        "opcode         name    target                   args       kwargs\n"
+        "-------------  ------  -----------------------  ---------  --------\n"
+        "placeholder    x       x                        ()         {}\n"
+        "call_function  relu    <op relu>                (x,)       {}\n"
+        "call_function  add     <built-in function add>  (relu, 1)  {}\n"
+        "output         output  output                   (add,)     {}\n"
+    )
+
+
+def test_lint_finds_what_is_wrong(net):
+    traced = fx.symbolic_trace(net)
+    nodes = list(traced.graph.nodes)
+    nodes[-1].prepend(nodes[1])
+    with pytest.raises(RuntimeError, match="used before it has been defined"):
+        traced.graph.lint()
+    traced = fx.symbolic_trace(net)
+    del traced.fc
+    with pytest.raises(RuntimeError, match="nonexistent attribute fc"):
+        traced.graph.lint()
+
+
+def test_dead_code():
+    def program(x):
+        x.sin()
+        y = x.clone()
+        y.add_(1)
+        taeda.cos(x)
+        return y
+
+    traced = fx.symbolic_trace(program)
+    assert traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert [n.target for n in traced.graph.nodes if n.op == "call_method"] == ["clone", "add_"]
+    assert same(traced(X), X + 1)
+
+
+def test_hooks_see_changes(net):
+    traced = fx.symbolic_trace(net)
+    seen = []
+    hooks = {
+        "create_node": lambda n: seen.append(("new", n.name)),
+        "erase_node": lambda n: seen.append(("gone", n.name)),
+        "replace_node": lambda old, new, user: seen.append((old.name, new, user.name)),
+    }
+    for name, hook in hooks.items():
+        getattr(traced, f"_register_{name}_hook")(hook)
+    fc = traced.graph.find_nodes(op="call_module", target="fc")[0]
+    with traced.graph.inserting_after(fc):
+        made = traced.graph.call_function(taeda.tanh, (fc.args[0],))
+    fc.replace_all_uses_with(made)
+    traced.graph.erase_node(fc)
+    assert seen == [("new", "tanh"), ("fc", "tanh", "body_0"), ("gone", "fc")]
+    for name, hook in hooks.items():
+        getattr(traced, f"_unregister_{name}_hook")(hook)
+    traced.graph.call_function(taeda.tanh, (made,))
+    assert len(seen) == 3
+
+
+def test_code_can_be_changed():
+    traced = fx.symbolic_trace(lambda x: x + 1)
+    with traced.graph.on_generate_code(lambda before: lambda body: ["x = x * 2\n", *body]):
+        traced.recompile()
+        assert same(traced(X), X * 2 + 1)
+    traced.recompile()
+    assert same(traced(X), X + 1)
+
+    class Listed(fx.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, args_list):\n    {', '.join(free_vars)}, = args_list"
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+
+    traced.graph.set_codegen(Listed())
+    traced.recompile()
+    assert same(traced([X]), X + 1) and same(fx.Interpreter(traced).run([X]), X + 1)
+
+
+# ---- passes ------------------------------------------------------------------------------------------------------------
+
+
+def test_parts_that_depend_on_each_other_are_refused():
+    def program(x):
+        return taeda.sin(taeda.cos(taeda.sin(x)))
+
+    traced = fx.symbolic_trace(program)
+    with pytest.raises(RuntimeError, match="cycle"):
+        split_module(traced, traced, lambda n: "a" if n.target is taeda.sin else "b")
+
+
+def test_sizes(net):
+    traced = fx.symbolic_trace(net)
+    get_size_of_all_nodes(traced, [X])
+    fc = traced.graph.find_nodes(op="call_module", target="fc")[0]
+    assert fc.size_bytes == (24, 24 + 4 * 12)
+    assert fc.meta["tensor_meta"].shape == (2, 3) and fc.meta["type"] is taeda.Tensor
+
+
+def test_drawing(net, tmp_path):
+    traced = fx.symbolic_trace(net)
+    ShapeProp(traced).propagate(X)
+    FxGraphDrawer(traced, "net").get_dot_graph().write(tmp_path / "net.dot")
+    text = (tmp_path / "net.dot").read_text()
+    assert text.startswith('digraph "net" {') and '"fc" -> "body_0"' in text and "shape=(2, 3)" in text
+    assert '"fc.weight" -> "fc"' in text
+
+
+def test_other_passes(net):
+    traced = fx.symbolic_trace(lambda x: taeda.sin(x) + taeda.sin(x) + taeda.rand_like(x) * taeda.rand_like(x))
+    shared = CSEPass()(traced)
+    names = [n.name for n in shared.graph_module.graph.nodes]
+    assert shared.modified and names.count("sin_1") == 0 and "rand_like_1" in names
+    replace_target_nodes_with(traced, "call_function", taeda.sin, "call_function", taeda.cos)
+    assert "taeda.sin" not in traced.code and "taeda.cos" in traced.code
+    layers = fx.symbolic_trace(nn.Sequential(nn.Linear(3, 3)))
+    lift_lowering_attrs_to_nodes(layers)
+    assert next(n for n in layers.graph.nodes if n.op == "call_module").attrs_for_lowering["weight"].shape == (3, 3)
+    one, two = fx.symbolic_trace(net), fx.symbolic_trace(net)
+    assert compare_graphs(one.graph, two.graph) and not compare_graphs(one.graph, traced.graph)
+    lifted, paths = lift_subgraph_as_module(one, copy.deepcopy(one.graph), "part")
+    assert same(lifted(X), net(X)) and paths["part.body.0"] == "body.0"
+
+
+def test_nodes_are_put_in_order():
+    traced = fx.symbolic_trace(lambda x: taeda.cos(taeda.sin(x)))
+    sin, cos = (traced.graph.find_nodes(op="call_function", target=f)[0] for f in (taeda.sin, taeda.cos))
+    cos.append(sin)
+    legalize_graph(traced).graph.lint()
+
+
+def test_pass_manager():
+    order = []
+
+    def first(gm):
+        order.append("first")
+        return PassResult(gm, False)
+
+    class Second(PassBase):
+        def call(self, graph_module):
+            order.append("second")
+            return PassResult(graph_module, False)
+
+    second = Second()
+    traced = fx.symbolic_trace(lambda x: x + 1)
+    manager = PassManager([second, first], [this_before_that_pass_constraint(first, second)], steps=3)
+    assert manager(traced).graph_module is traced and order == ["first", "second"]
+    with pytest.raises(RuntimeError):
+        constraints = [this_before_that_pass_constraint(a, b) for a, b in ((first, second), (second, first))]
+        PassManager([second, first], constraints)(traced)
+
+
+# ---- real calls ----------------------------------------------------------------------------------------------------------
+
+
+def _mlp(x, w):
+    return (taeda.tanh(x @ w) ** 2).sum()
+
+
+CALLS = {
+    "operators": (lambda x, w: x @ w + x.sum(1, keepdim=True) * 2, (X, taeda.ones(3, 3))),
+    "gradient": (taeda.func.grad(_mlp, argnums=(0, 1)), (X, taeda.ones(3, 3) * 0.1)),
+    "vmap": (taeda.vmap(lambda a, b: taeda.dot(a, b).exp()), (X, X * 0.1)),
+    "backward": (lambda x: taeda.autograd.grad((x.requires_grad_() ** 3).sum(), x)[0], (X.clone(),)),
+    "writing": (lambda x: x.clone().mul_(2).add_(x)[0], (X,)),
+    "tuples": (lambda x: x.topk(2)[0] + taeda.sort(x)[0][:, :2], (X,)),
+    "views": (lambda x: x.t().reshape(-1)[1:4].unsqueeze(0).expand(2, 3), (X,)),
+    "trees": (lambda d: {"a": d["x"] * 2, "b": [d["y"][0].relu()]}, ({"x": X, "y": [X - 2]},)),
+    "making": (lambda x: x + taeda.zeros(2, 3) + taeda.full((3,), 2.0) + taeda.arange(3), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_make_fx_records_real_calls(name):
+    f, args = CALLS[name]
+    graph = make_fx(f)(*copy.deepcopy(args))
+    graph.graph.lint()
+    changed = taeda.utils._pytree.tree_map(lambda t: t.detach() * 1.5 + 0.25, args)
+    got, expected = graph(*copy.deepcopy(changed)), f(*copy.deepcopy(changed))
+    for a, b in zip(*map(taeda.utils._pytree.tree_leaves, (got, expected)), strict=True):
+        assert taeda.allclose(a, b)
+
+
+def test_make_fx_names_and_decompositions():
+    graph = make_fx(lambda x, y: taeda.sin(x) * y)(X, X)
+    assert [n.name for n in graph.graph.nodes] == ["x_1", "y_1", "sin", "mul", "output"]
+    table = {taeda.sin: lambda x: x - x**3 / 6}
+    names = [n.name for n in make_fx(lambda x: taeda.sin(x), table)(X).graph.nodes]
+    assert names == ["x_1", "cube", "true_divide", "sub", "output"]
+    layer = nn.Linear(3, 2)
+    traced = make_fx(layer)(X)
+    assert set(dict(traced.named_parameters())) == {"_param_constant0", "_param_constant1"} and same(
+        traced(X), layer(X)
+    )
+
+
+def test_targets_are_called_by_public_names():
+    for function, text in {
+        taeda.relu: "taeda.relu", nn.functional.relu: "taeda.nn.functional.relu", taeda.linalg.norm: "taeda.linalg.norm",
+        operator.add: "_operator.add", len: "len", taeda.fft.rfft: "taeda.fft.rfft",
+    }.items():  # fmt: skip
+        assert fx.node._get_qualified_name(function) == text
