@@ -1,0 +1,26 @@
+"""The functions that run ONNX ops, a file per family. Importing this fills :data:`taeda.onnx.table.OPS`."""
+
+from . import (
+    attention,
+    control,
+    conversion,
+    convolution,
+    elementwise,
+    image,
+    indexing,
+    linear,
+    loss,
+    ml,
+    normalization,
+    pooling,
+    quantised,
+    random,
+    recurrent,
+    reduction,
+    sequence,
+    shape,
+    signal,
+    text,
+    training,
+    trees,
+)
