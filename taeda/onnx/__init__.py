@@ -31,7 +31,7 @@ def load(file: Any) -> Model:
         NotImplementedError: it has an op or a type that taeda does not have; the message names the node.
     """
     try:
-        import onnx  # noqa: F401
+        import onnx
     except ImportError as error:
         raise ImportError("taeda.onnx.load needs the package onnx: pip install 'taeda[onnx]'") from error
     from . import loading

@@ -7,15 +7,26 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, defs, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    defs,
+    numpy_helper,
+)
 
-from . import ops  # fills the table
-from .graph import Graph, Node, Weight
-from .table import TRAINING, find
+from .graph import Graph, Node, Scope, Weight
+from .ops import find
+from .table import TRAINING
 from .values import code_of, from_array
 
 #: Attributes of old opsets that say nothing.
 _IDLE = frozenset(["consumed_inputs"])
+#: How many bodies for different inputs a node keeps.
+_KEPT = 32
 _KIND = AttributeProto.AttributeType
 
 
@@ -67,7 +78,7 @@ class Builder:
         return Graph(inputs, [value.name for value in proto.output], nodes, weights)
 
     def _nodes(self, protos: Any, opsets: dict[str, int], given: dict[str, AttributeProto], prefix: str) -> list[Node]:
-        nodes = []
+        nodes: list[Node] = []
         for proto in protos:
             label = proto.name or next(filter(None, proto.output), "")
             node = Node(proto.op_type, prefix + label, proto.input, proto.output)
@@ -96,7 +107,7 @@ class Builder:
             raise ValueError(f"expected a version of the opset {domain!r} in the model, which imports {sorted(opsets)}")
         entry = find(domain, proto.op_type, opsets[domain])
         if entry is None:
-            self._from_schema(node, proto, domain, opsets[domain], attributes)
+            self._from_schema(node, proto, domain, opsets, attributes)
             return
         node.run = entry.run
         for name, attribute in attributes.items():
@@ -107,8 +118,17 @@ class Builder:
         if entry.counts_outputs:
             node.attributes["outputs"] = len(proto.output)
 
-    def _function(self, key: tuple, proto: FunctionProto, attributes: dict[str, AttributeProto]) -> Graph:
-        """The body of a function, called with ``attributes``: made once for each set of them."""
+    def _function(
+        self,
+        key: tuple,
+        proto: FunctionProto,
+        attributes: dict[str, AttributeProto],
+        opsets: dict[str, int] | None = None,
+    ) -> Graph:
+        """The body of a function, called with ``attributes``: made once for each set of them.
+
+        ``opsets`` are versions that it has where it names none.
+        """
         for default in proto.attribute_proto:
             attributes.setdefault(default.name, default)
         key = (*key, *sorted((name, a.SerializeToString()) for name, a in attributes.items()))
@@ -116,33 +136,36 @@ class Builder:
             raise ValueError(f"function {proto.name!r} calls itself, which ONNX does not allow")
         if key not in self.made:
             self.unfinished.append(key)
-            opsets = {_domain(opset.domain): opset.version for opset in proto.opset_import}
+            opsets = (opsets or {}) | {_domain(opset.domain): opset.version for opset in proto.opset_import}
             nodes = self._nodes(proto.node, opsets, attributes, f"{proto.name}.")
             self.unfinished.pop()
             self.made[key] = Graph(proto.input, proto.output, nodes, closed=True)
         return self.made[key]
 
     def _from_schema(
-        self, node: Node, proto: NodeProto, domain: str, version: int, attributes: dict[str, AttributeProto]
+        self, node: Node, proto: NodeProto, domain: str, opsets: dict[str, int], attributes: dict[str, AttributeProto]
     ) -> None:
         """Run ``node`` by the body that the schema of its op has."""
+        version = opsets[domain]
         try:
             schema = defs.get_schema(proto.op_type, version, domain)
         except defs.SchemaError:
             schema = None
         if schema is None or not (schema.has_function or schema.has_context_dependent_function):
-            raise NotImplementedError(f"expected an op that taeda.onnx knows, got {domain or 'ai.onnx'}.{proto.op_type}-{version}")
+            raise NotImplementedError(
+                f"expected an op that taeda.onnx knows, got {domain or 'ai.onnx'}.{proto.op_type}-{version}"
+            )
         if schema.has_function and not schema.has_context_dependent_function:
             body = _from_string(schema, version)
             defaults = {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
-            node.graphs["body"] = self._function((domain, proto.op_type, version), body, defaults | attributes)
+            node.graphs["body"] = self._function((domain, proto.op_type, version), body, defaults | attributes, opsets)
             node.run = _call
             return
         plain = NodeProto()
         plain.CopyFrom(proto)
         del plain.attribute[:]
         plain.attribute.extend(attributes.values())
-        node.run = ByTypes(plain, domain, version)
+        node.run = ByTypes(plain, domain, opsets)
 
 
 def _from_string(schema: defs.OpSchema, version: int) -> FunctionProto:
@@ -153,31 +176,34 @@ def _from_string(schema: defs.OpSchema, version: int) -> FunctionProto:
 
 
 class ByTypes:
-    """An op whose body in the schema depends on the types of its inputs: made when they are known, and kept."""
+    """An op whose body in the schema depends on the types and sizes of its inputs: made when they are known."""
 
-    def __init__(self, proto: NodeProto, domain: str, version: int):
-        self.proto, self.domain, self.version = proto, domain, version
+    def __init__(self, proto: NodeProto, domain: str, opsets: dict[str, int]):
+        self.proto, self.domain, self.opsets = proto, domain, opsets
         self.bodies: dict[tuple, Graph] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        key = tuple(None if x is None else (code_of(x), len(x.shape)) for x in inputs)
+        key = tuple(None if x is None else (code_of(x), tuple(x.shape)) for x in inputs)
         if key not in self.bodies:
+            if len(self.bodies) >= _KEPT:
+                self.bodies.clear()
             self.bodies[key] = self._body(key)
-        from .graph import Scope
-
         return self.bodies[key](*inputs, outer=Scope.of({}))
 
     def _body(self, key: tuple) -> Graph:
-        schema = defs.get_schema(self.proto.op_type, self.version, self.domain)
+        latest = self.opsets[self.domain]
+        schema = defs.get_schema(self.proto.op_type, latest, self.domain)
         versions = schema.context_dependent_function_opset_versions
-        version = max([v for v in versions if v <= self.version] or versions)
-        types = [onnx.TypeProto() if k is None else onnx.helper.make_tensor_type_proto(k[0], [None] * k[1]) for k in key]
+        version = max([v for v in versions if v <= latest] or versions)
+        types = [onnx.TypeProto() if k is None else onnx.helper.make_tensor_type_proto(*k) for k in key]
         text = schema.get_context_dependent_function_with_opset_version(
             version, self.proto.SerializeToString(), [t.SerializeToString() for t in types]
         )
-        builder = Builder([], _no_weight)
+        body = FunctionProto.FromString(text)
+        if not body.output:
+            raise NotImplementedError("expected inputs for which the op's schema has a body")
         attributes = {a.name: a for a in self.proto.attribute}
-        return builder._function((self.domain, self.proto.op_type), FunctionProto.FromString(text), attributes)
+        return Builder([], _no_weight)._function((self.domain, body.name), body, attributes, self.opsets)
 
 
 def _no_weight(name: str, value: Any) -> str:
@@ -219,7 +245,9 @@ def _value(a: AttributeProto) -> Any:
         return tensor_of(a.t)
     if a.type == _KIND.SPARSE_TENSOR:
         return dense_of(a.sparse_tensor)
-    raise NotImplementedError(f"attribute {a.name!r}: expected a number, text, a tensor or a graph, got {_KIND.Name(a.type)}")
+    raise NotImplementedError(
+        f"attribute {a.name!r}: expected a number, text, a tensor or a graph, got {_KIND.Name(a.type)}"
+    )
 
 
 def _ancestors(nodes: list[Node], attributes: dict[str, Any]) -> Graph:

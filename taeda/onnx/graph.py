@@ -71,7 +71,9 @@ class Node:
             raise  # of a node in a graph of this one: it says more
         except Exception as error:
             came = ", ".join(map(describe, inputs)) or "nothing"
-            raise NodeError(f"ONNX op {self.op} (node {self.name!r}) of {came}: {error or type(error).__name__}") from error
+            raise NodeError(
+                f"ONNX op {self.op} (node {self.name!r}) of {came}: {error or type(error).__name__}"
+            ) from error
         results = results if isinstance(results, tuple) else (results,)
         if any(self.outputs[len(results) :]):
             wanted = len(self.outputs)

@@ -15,7 +15,7 @@ from taeda import Tensor, nn
 
 from .build import Builder
 from .graph import Graph, Scope
-from .values import DTYPES, describe, from_array
+from .values import DTYPES, NARROW, describe, from_array
 
 _TOO_LARGE = 2**31 - 1  # bytes that a message may have
 
@@ -115,7 +115,9 @@ def _described(proto: TypeProto) -> str:
     if kind != "tensor_type":
         return str(kind)
     code = proto.tensor_type.elem_type
-    return str(DTYPES[code]).removeprefix("taeda.") if code in DTYPES else onnx.TensorProto.DataType.Name(code).lower()
+    if code in DTYPES:
+        return str(DTYPES[code]).removeprefix("taeda.")
+    return NARROW.get(code) or onnx.TensorProto.DataType.Name(code).lower()
 
 
 def _checked(name: str, value: Any, expected: str) -> Any:

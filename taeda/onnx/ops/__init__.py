@@ -1,5 +1,6 @@
-"""The functions that run ONNX ops, a file per family. Importing this fills :data:`taeda.onnx.table.OPS`."""
+"""The functions that run ONNX ops, a file per family. Importing this fills the table."""
 
+from ..table import find
 from . import (
     attention,
     control,

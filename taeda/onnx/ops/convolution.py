@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import taeda
 import taeda.nn.functional as F
@@ -29,14 +30,11 @@ def conv(
     weight: Tensor,
     bias: Tensor | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None,
     group: int = 1,
     kernel_shape: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    **attributes: Any,
 ) -> Tensor:
-    windows = Windows.of(x, list(weight.shape[2:]), strides, dilations, pads, auto_pad)
+    windows = Windows.of(x, list(weight.shape[2:]), **attributes)
     function = _of_rank(_CONV, len(windows.kernel))
     if windows.symmetric():
         padding = windows.before
@@ -97,16 +95,14 @@ def deform_conv(
     bias: Tensor | None = None,
     mask: Tensor | None = None,
     *,
-    dilations: list[int] | None = None,
     group: int = 1,
     kernel_shape: list[int] | None = None,
     offset_group: int = 1,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    **attributes: Any,
 ) -> Tensor:
     """Each element of a window is read at its place plus an offset, by bilinear interpolation (Dai et al. 2017)."""
     n, channels, height, width = x.shape
-    w = Windows.of(x, list(weight.shape[2:]), strides, dilations, pads)
+    w = Windows.of(x, list(weight.shape[2:]), **attributes)
     (rows, columns), taps = w.counts, math.prod(w.kernel)
     offset = offset.reshape(n, offset_group, taps, 2, rows, columns)
     samples = []
@@ -126,20 +122,12 @@ def deform_conv(
 
 
 @op("Col2Im")
-def col2im(
-    x: Tensor,
-    image_shape: Tensor,
-    block_shape: Tensor,
-    *,
-    dilations: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Tensor:
+def col2im(x: Tensor, image_shape: Tensor, block_shape: Tensor, **attributes: Any) -> Tensor:
     """Blocks, which are columns of ``x``, added where they lie in the image."""
     sizes, block = integers(image_shape), integers(block_shape)
     n, channels = x.shape[0], x.shape[1] // math.prod(block)
     image = x.new_zeros([n, channels, *sizes])
-    w = Windows.of(image, block, strides, dilations, pads)
+    w = Windows.of(image, block, **attributes)
     padded = w.pad(image)
     x = x.reshape(n, channels, math.prod(block), *w.counts)
     for tap, place in enumerate(itertools.product(*map(range, block))):

@@ -108,7 +108,7 @@ def _aligned(function: Callable) -> Callable:
     @functools.wraps(function)
     def run(a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0, **attributes: Any) -> Any:
         if axis is not None and broadcast:
-            b = b.reshape(*b.shape, *[1] * (a.ndim - axis % a.ndim - b.ndim))
+            b = b.reshape([*b.shape, *[1] * (a.ndim - axis % a.ndim - b.ndim)])
         return function(a, b, **attributes)
 
     return run

@@ -21,7 +21,7 @@ def _coordinates(mode: str, length: int, wanted: int, scale: float, region: tupl
     """Where the places of the result lie in the input."""
     i = taeda.arange(wanted, dtype=taeda.float64)
     if mode == "align_corners":
-        return i * ((length - 1) / (wanted - 1)) if wanted > 1 else i * 0
+        return i * ((length - 1) / (scale * length - 1)) if wanted > 1 else i * 0
     if mode == "asymmetric":
         return i / scale
     if mode == "tf_half_pixel_for_nn":
@@ -142,14 +142,14 @@ def resize(
 @op("Resize", 10)
 @op("Upsample", 9)
 def resize_10(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    return resize(
-        x, None, scales, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor"
-    )
+    return resize(x, None, scales, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 
 
 @op("Upsample", 1)
 def upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
-    return resize_10(x, taeda.tensor([1.0, 1.0, height_scale, width_scale]), mode={"bilinear": "linear"}.get(mode, mode))
+    return resize_10(
+        x, taeda.tensor([1.0, 1.0, height_scale, width_scale]), mode={"bilinear": "linear"}.get(mode, mode)
+    )
 
 
 @op("Upsample", 7)

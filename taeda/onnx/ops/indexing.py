@@ -20,7 +20,7 @@ def _wrapped(places: Tensor, length: int) -> Tensor:
 def gather(x: Tensor, places: Tensor, *, axis: int = 0) -> Tensor:
     axis %= x.ndim
     flat = x.index_select(axis, _wrapped(places, x.shape[axis]).reshape(-1))
-    return flat.reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    return flat.reshape([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
 
 
 @op("GatherElements", moves=True)
@@ -103,9 +103,7 @@ def unique(x: Tensor, *, axis: int | None = None, sorted: int = 1) -> tuple[Tens
     values, inverse, counts = taeda.unique(x, return_inverse=True, return_counts=True, dim=axis)
     flat = inverse.reshape(-1)
     places = taeda.arange(flat.numel())
-    first = taeda.scatter_reduce(
-        taeda.full([counts.numel()], flat.numel()), 0, flat, places, "amin", include_self=True
-    )
+    first = taeda.scatter_reduce(taeda.full([counts.numel()], flat.numel()), 0, flat, places, "amin", include_self=True)
     if not sorted:  # in the order in which they come
         order = taeda.argsort(first)
         values, first, counts = values.index_select(axis or 0, order), first[order], counts[order]

@@ -14,7 +14,9 @@ def nll_loss(
     x: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int | None = None, reduction: str = "mean"
 ) -> Tensor:
     target = target.to(taeda.int64)
-    return F.nll_loss(x, target, weight, ignore_index=-(2**31) if ignore_index is None else ignore_index, reduction=reduction)
+    return F.nll_loss(
+        x, target, weight, ignore_index=-(2**31) if ignore_index is None else ignore_index, reduction=reduction
+    )
 
 
 @op("SoftmaxCrossEntropyLoss")

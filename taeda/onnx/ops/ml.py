@@ -60,7 +60,9 @@ def _lookup(x: Any, table: dict, default: Any, dtype: Any) -> Any:
     """``table`` of each element; NaN is equal to itself here."""
     array = to_array(x)
     missing = next((v for k, v in table.items() if isinstance(k, float) and math.isnan(k)), default)
-    found = [missing if isinstance(v, float) and math.isnan(v) else table.get(v, default) for v in array.reshape(-1).tolist()]
+    found = [
+        missing if isinstance(v, float) and math.isnan(v) else table.get(v, default) for v in array.reshape(-1).tolist()
+    ]
     return from_array(np.array(found, dtype=dtype).reshape(array.shape))
 
 

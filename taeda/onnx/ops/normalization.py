@@ -80,6 +80,9 @@ def batch_normalization(
 ) -> Any:
     """In training mode also the running statistics, which mix in the variance of the population."""
     if not training_mode:
+        if mean.requires_grad or var.requires_grad:
+            mean, var, scale, bias = (v.reshape([-1] + [1] * (x.ndim - 2)) for v in (mean, var, scale, bias))
+            return (x - mean) * taeda.rsqrt(var + epsilon) * scale + bias
         return F.batch_norm(x, mean, var, scale, bias, False, 0.0, epsilon)
     dims = [dim for dim in range(x.ndim) if dim != 1]
     now_var, now_mean = taeda.var_mean(x, dims, correction=0)
@@ -124,9 +127,7 @@ def rms_normalization(
 
 
 @op("GroupNormalization", 18)
-def group_normalization_18(
-    x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5
-) -> Tensor:
+def group_normalization_18(x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
     """Scale and bias of each group."""
     each = x.shape[1] // num_groups
     return F.group_norm(x, num_groups, scale.repeat_interleave(each), bias.repeat_interleave(each), epsilon)
@@ -175,4 +176,4 @@ def dropout(
     if training is None or not training or rate == 0:
         return x, taeda.ones_like(x, dtype=taeda.bool)
     kept = taeda.rand(x.shape, generator=generator_of(seed)) >= rate
-    return x * kept / (1 - rate), kept
+    return taeda.where(kept, x / (1 - rate), 0), kept

@@ -27,64 +27,34 @@ def _window_sums(x: Tensor, w: Windows) -> Tensor:
 
 @op("AveragePool")
 def average_pool(
-    x: Tensor,
-    *,
-    kernel_shape: list[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
+    x: Tensor, *, kernel_shape: list[int], ceil_mode: int = 0, count_include_pad: int = 0, **attributes: Any
 ) -> Tensor:
     """The mean of what a window covers; places that ``ceil_mode`` adds never count."""
-    w = Windows.of(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    w = Windows.of(x, kernel_shape, ceil_mode=ceil_mode, **attributes)
     n = len(kernel_shape)
     small = all(2 * b <= k for b, k in zip(w.before, kernel_shape, strict=True))
     if w.symmetric() and small and not ceil_mode and set(w.dilations) == {1}:
         return _AVERAGE[n](x, kernel_shape, w.strides, w.before, False, bool(count_include_pad))
     inside = x.new_ones(1, 1, *x.shape[2:])
     if count_include_pad:
-        explicit = Windows.of(x, kernel_shape, strides, dilations, pads, auto_pad)
-        inside = w._replace(after=[a - b for a, b in zip(w.after, explicit.after, strict=True)], before=[0] * n).pad(
-            explicit.pad(inside, 1.0)
-        )
+        explicit = Windows.of(x, kernel_shape, **attributes)
+        more = [a - b for a, b in zip(w.after, explicit.after, strict=True)]
+        inside = w._replace(before=[0] * n, after=more).pad(explicit.pad(inside, 1.0))
     else:
         inside = w.pad(inside)
     return _window_sums(w.pad(x), w) / _window_sums(inside, w)
 
 
 @op("LpPool")
-def lp_pool(
-    x: Tensor,
-    *,
-    kernel_shape: list[int],
-    p: int = 2,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: list[int] | None = None,
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Tensor:
-    w = Windows.of(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+def lp_pool(x: Tensor, *, kernel_shape: list[int], p: int = 2, **attributes: Any) -> Tensor:
+    w = Windows.of(x, kernel_shape, **attributes)
     return _window_sums(w.pad(taeda.abs(x) ** p), w) ** (1 / p)
 
 
 @op("MaxPool", outputs=True)
-def max_pool(
-    x: Tensor,
-    *,
-    kernel_shape: list[int],
-    outputs: int,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: list[int] | None = None,
-    pads: list[int] | None = None,
-    storage_order: int = 0,
-    strides: list[int] | None = None,
-) -> Any:
+def max_pool(x: Tensor, *, kernel_shape: list[int], outputs: int, storage_order: int = 0, **attributes: Any) -> Any:
     """The largest element of each window and, as the second output, its place in the whole of ``x``."""
-    w = Windows.of(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    w = Windows.of(x, kernel_shape, **attributes)
     wide = x if x.is_floating_point() else x.float()
     padded = w.pad(wide, -taeda.inf)
     function = _MAX[len(kernel_shape)]
@@ -116,9 +86,7 @@ def max_unpool(
     """Zeros with the elements of ``x`` where they were found; a larger ``output_shape`` adds zeros behind."""
     n = len(kernel_shape)
     strides, pads = strides or [1] * n, pads or [0] * 2 * n
-    sizes = [
-        (x.shape[2 + i] - 1) * strides[i] + kernel_shape[i] - pads[i] - pads[n + i] for i in range(n)
-    ]
+    sizes = [(x.shape[2 + i] - 1) * strides[i] + kernel_shape[i] - pads[i] - pads[n + i] for i in range(n)]
     flat = x.new_zeros(math.prod(x.shape[:2]) * math.prod(sizes))
     result = taeda.scatter(flat, 0, places.reshape(-1), x.reshape(-1)).reshape(*x.shape[:2], *sizes)
     if output_shape is not None:

@@ -98,7 +98,14 @@ def matmul_integer(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: T
 
 @op("QLinearMatMul")
 def qlinear_matmul(
-    a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor, y_scale: Tensor, y_zero: Tensor
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
 ) -> Tensor:
     if a_scale.ndim == 1 and a_scale.numel() > 1:
         a_scale, a_zero = a_scale.unsqueeze(1), a_zero.unsqueeze(1)

@@ -92,7 +92,15 @@ def _lstm(x: Tensor, state: tuple, weight: Tensor, bias: Tensor, peepholes: Any,
 
 # ---- layers ----------------------------------------------------------------------------------------------------------
 def _direction(
-    cell: Callable, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None, lengths: Any, state: tuple, p: Any, options: Options
+    cell: Callable,
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    b: Tensor | None,
+    lengths: Any,
+    state: tuple,
+    p: Any,
+    options: Options,
 ) -> tuple[Tensor, tuple]:
     """All outputs and the last state of one direction; steps past an example's length give 0 and keep its state."""
     gates = w.shape[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -100,7 +101,7 @@ def split(
     if sizes is None:
         each = -(-length // (num_outputs or outputs))
         starts = [min(i * each, length) for i in range((num_outputs or outputs) + 1)]
-        sizes = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+        sizes = [b - a for a, b in itertools.pairwise(starts)]
     return tuple(taeda.split(x, integers(sizes), axis))
 
 

@@ -53,13 +53,16 @@ def stft(
 def mel_weight_matrix(
     num_mel_bins: Tensor, dft_length: Tensor, rate: Tensor, low: Tensor, high: Tensor, *, output_datatype: int = 1
 ) -> Tensor:
-    """Triangles that overlap by half, evenly spaced on the mel scale ``2595 log10(1 + hertz / 700)``."""
+    """Triangles that overlap by half, evenly spaced on the mel scale ``2595 log10(1 + hertz / 700)``.
+
+    The range is cut into ``num_mel_bins + 2`` parts, of which the last one holds no corner.
+    """
     bins, length = int(num_mel_bins), int(dft_length)
 
     def mel(hertz: Tensor) -> Tensor:
         return 2595 * taeda.log10(1 + hertz.double() / 700)
 
-    corners = taeda.linspace(0, 1, bins + 2, dtype=taeda.float64) * (mel(high) - mel(low)) + mel(low)
+    corners = taeda.arange(bins + 2).double() * ((mel(high) - mel(low)) / (bins + 2)) + mel(low)
     hertz = 700 * (10 ** (corners / 2595) - 1)
     places = taeda.floor((length + 1) * hertz / float(rate))
     lower, centre, upper = places[:-2], places[1:-1], places[2:]

@@ -30,7 +30,12 @@ def _each(inputs: tuple[Tensor, ...], count: int, update: Callable) -> tuple[Ten
 
 @op("Adagrad", domain=TRAINING)
 def adagrad(
-    rate: Tensor, step: Tensor, *inputs: Tensor, decay_factor: float = 0.0, epsilon: float = 1e-6, norm_coefficient: float = 0.0
+    rate: Tensor,
+    step: Tensor,
+    *inputs: Tensor,
+    decay_factor: float = 0.0,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
 ) -> tuple[Tensor, ...]:
     def update(x: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         g = norm_coefficient * x + g

@@ -68,7 +68,9 @@ def _whole(values: Sequence[int]) -> Tensor:
     return taeda.tensor(list(values), dtype=taeda.int64)
 
 
-def _weights(nodes: int, targets: int, places: Sequence[tuple[int, int]], values: Sequence[float], dtype: Any) -> Tensor:
+def _weights(
+    nodes: int, targets: int, places: Sequence[tuple[int, int]], values: Sequence[float], dtype: Any
+) -> Tensor:
     table = np.full((nodes, targets), np.nan)
     for (node, target), value in zip(places, values, strict=True):
         table[node, target] = np.nan_to_num(table[node, target]) + value
