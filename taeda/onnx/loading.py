@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError, Error
-from onnx import GraphProto, ModelProto, TypeProto
+from onnx import ModelProto, TypeProto, ValueInfoProto
 
 import taeda
 from taeda import Tensor, nn
@@ -174,12 +174,27 @@ def _check(proto: ModelProto, path: str | None) -> None:
     """
     if not proto.HasField("graph") or not proto.opset_import:
         raise ValueError("expected an ONNX model with a graph and the versions of its opsets, got one without")
-    if not isinstance(proto.graph, GraphProto):
-        raise ValueError("expected an ONNX graph")
     large = proto.ByteSize() > _TOO_LARGE
     try:
-        onnx.checker.check_model(path if large and path else proto)
+        onnx.checker.check_model(path if large and path else _with_output_types(proto))
         if not large:
             onnx.shape_inference.infer_shapes(proto, check_type=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise ValueError(f"the ONNX model is not valid: {error}") from error
+
+
+def _with_output_types(proto: ModelProto) -> ModelProto:
+    """``proto``; a copy where outputs have no type or shape, which the check asks for and other runtimes do not."""
+
+    def lacks(value: ValueInfoProto) -> bool:
+        kind = value.type.WhichOneof("value")
+        return kind is None or (kind == "tensor_type" and not value.type.tensor_type.HasField("shape"))
+
+    if not any(map(lacks, proto.graph.output)):
+        return proto
+    copied = ModelProto()
+    copied.CopyFrom(proto)
+    for value in filter(lacks, copied.graph.output):
+        value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1
+        value.type.tensor_type.shape.SetInParent()
+    return copied

@@ -70,8 +70,8 @@ def scan(
         steps.append(outputs)
     stacked = []
     for i, items in enumerate(zip(*steps, strict=True)):
-        back, axis = (scan_output_directions or [])[i : i + 1], (scan_output_axes or [])[i : i + 1]
-        stacked.append(taeda.stack(items[::-1] if back == [1] else items, axis[0] if axis else 0))
+        axis = scan_output_axes[i] if scan_output_axes else 0
+        stacked.append(taeda.stack(items[::-1] if scan_output_directions and scan_output_directions[i] else items, axis))
     return *states, *stacked
 
 

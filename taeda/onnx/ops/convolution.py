@@ -69,7 +69,7 @@ def conv_transpose(
             wanted = output_shape[i - n] if output_shape else x.shape[2 + i] * strides[i]
             total = full - wanted
             half = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
-            cuts[i], cuts[n + i] = half, total - half
+            cuts[i], cuts[n + i] = (half, total - half) if total > 0 else (0, total)
     y = _of_rank(_TRANSPOSED, n)(x, weight, bias, strides, 0, 0, group, dilations)
     for i in range(n):
         length = (x.shape[2 + i] - 1) * strides[i] + spans[i] + extra[i] - cuts[i] - cuts[n + i]

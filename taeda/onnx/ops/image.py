@@ -19,7 +19,7 @@ from ..values import integers
 # ---- resizing ----------------------------------------------------------------------------------------------------------
 def _coordinates(mode: str, length: int, wanted: int, scale: float, region: tuple[float, float]) -> Tensor:
     """Where the places of the result lie in the input."""
-    i = taeda.arange(wanted, dtype=taeda.float64)
+    i = taeda.arange(wanted, dtype=taeda.float32)  # onnxruntime's precision: halves are rounded as there
     if mode == "align_corners":
         return i * ((length - 1) / (scale * length - 1)) if wanted > 1 else i * 0
     if mode == "asymmetric":

@@ -39,16 +39,14 @@ def labelled(places: Tensor, labels: list) -> Any:
 
 
 def classified(scores: Tensor, labels: list, transform: str) -> tuple[Any, Tensor]:
-    """Labels and scores. One column of scores for two labels is that of the second one."""
+    """Labels and scores. One column of scores for two labels is that of the second; the first gets what is left of 1."""
     if scores.shape[1] > 1 or len(labels) > 2:
         return labelled(taeda.argmax(scores, 1), labels), post_transform(scores, transform)
-    logistic = transform == "LOGISTIC"
-    second = post_transform(scores, transform) if transform != "SOFTMAX" else scores
-    chosen = (second[:, 0] > (0.5 if logistic else 0)).to(taeda.int64)
-    both = taeda.cat([1 - second if logistic else -second, second], 1)
+    chosen = (scores[:, 0] > 0).to(taeda.int64)
+    second = taeda.sigmoid(scores) if transform == "LOGISTIC" else scores
     if len(labels) == 1:
         return labelled(taeda.zeros_like(chosen), labels), second
-    return labelled(chosen, labels), F.softmax(both, -1) if transform == "SOFTMAX" else both
+    return labelled(chosen, labels), taeda.cat([1 - second, second], 1)
 
 
 def _strings_or(integers: list | None, strings: list | None) -> list:
@@ -301,5 +299,5 @@ def svm_classifier(
             pair += 1
     chosen = labelled(taeda.argmax(votes, 1), labels)
     if count == 2:
-        return chosen, _after(taeda.stack([scores[0], -scores[0]], 1), post_transform)
+        return chosen, _after(taeda.stack([-scores[0], scores[0]], 1), post_transform)
     return chosen, _after(taeda.stack(scores, 1), post_transform)

@@ -78,9 +78,9 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Tensor, ...]:
     """uint8 with the scale and zero point for the range of ``x`` and 0."""
     low, high = taeda.clamp(x.min(), max=0), taeda.clamp(x.max(), min=0)
     scale = (high - low) / 255
-    safe = taeda.where(scale == 0, 1, scale)
-    zero = taeda.clamp(taeda.round(-low / safe), 0, 255).to(taeda.uint8)
-    return quantize_linear(x, safe, zero), scale, zero
+    scale = taeda.where(scale == 0, 1, scale)  # nothing but zeros
+    zero = taeda.clamp(taeda.round(-low / scale), 0, 255).to(taeda.uint8)
+    return quantize_linear(x, scale, zero), scale, zero
 
 
 def _centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:

@@ -146,8 +146,7 @@ def tree_ensemble_classifier(
         scores = scores[:, list(said)] + base.reshape(-1)[-1]
         weights = attributes.get("class_weights") or attributes["class_weights_as_tensor"].tolist()
         if min(weights) >= 0 and post_transform == "NONE":  # probabilities of the second class
-            chosen = taeda.cat([1 - scores, scores], 1)
-            return classified(chosen, labels, post_transform)
+            return classified(taeda.cat([1 - scores, scores], 1), labels, post_transform)
         return classified(scores, labels, post_transform)
     return classified(scores + base, labels, post_transform)
 
