@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._refuse import refused_class, refused_function
+from .table import NodeError
 
 if TYPE_CHECKING:
     from .loading import Model
 
-__all__ = ["ONNXProgram", "dynamo_export", "export", "is_in_onnx_export", "load"]
+__all__ = ["NodeError", "ONNXProgram", "dynamo_export", "export", "is_in_onnx_export", "load"]
 
 _WHY = "models cannot be written as ONNX yet; save the state_dict with taeda.save"
 
@@ -20,7 +21,8 @@ export, dynamo_export = refused_function("onnx.export", _WHY), refused_function(
 def load(file: Any) -> Model:
     """Read an ONNX model as a :class:`taeda.nn.Module`.
 
-    Floating-point initializers are its parameters, the others its buffers. It is called with tensors in the order of the
+    Floating-point initializers are its parameters (but for the statistics of BatchNormalization), the others its buffers.
+    It is called with tensors in the order of the
     graph's inputs, or by their names, and gives a tensor, or a tuple in the order of the outputs. No code of the file is run.
 
     Args:

@@ -33,7 +33,7 @@ _KIND = AttributeProto.AttributeType
 def tensor_of(proto: TensorProto) -> Any:
     """The tensor that a message holds; an array of strings or narrow integers as it is."""
     if proto.data_location == TensorProto.EXTERNAL:
-        raise ValueError(f"tensor {proto.name!r}: its data is in another file: give taeda.onnx.load the model's path")
+        raise ValueError(f"tensor {proto.name!r} is in another file, which only tensors of the main graph can be")
     return from_array(numpy_helper.to_array(proto))
 
 
@@ -57,10 +57,11 @@ class Builder:
 
     Args:
         functions: those that the model defines.
-        add_weight: takes the name of an initializer and its value; gives the name under which a run has it.
+        add_weight: takes the name of an initializer, its value and whether training may change it; gives the name under
+            which a run has it.
     """
 
-    def __init__(self, functions: Iterable[FunctionProto], add_weight: Callable[[str, Any], str]):
+    def __init__(self, functions: Iterable[FunctionProto], add_weight: Callable[[str, Any, bool], str]):
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in functions}
         self.add_weight = add_weight
         self.made: dict[tuple, Graph] = {}
@@ -68,11 +69,13 @@ class Builder:
 
     def graph(self, proto: GraphProto, opsets: dict[str, int], given: dict[str, AttributeProto], prefix: str) -> Graph:
         """The graph of ``proto``; ``given`` are the attributes of the function it is in, ``prefix`` its owner's name."""
-        weights = {}
-        for tensor in proto.initializer:
-            weights[tensor.name] = Weight(self.add_weight(prefix + tensor.name, tensor_of(tensor)))
-        for sparse in proto.sparse_initializer:
-            weights[sparse.values.name] = Weight(self.add_weight(prefix + sparse.values.name, dense_of(sparse)))
+        values = {tensor.name: tensor_of(tensor) for tensor in proto.initializer}
+        values |= {sparse.values.name: dense_of(sparse) for sparse in proto.sparse_initializer}
+        statistics = {name for node in proto.node if node.op_type == "BatchNormalization" for name in node.input[3:5]}
+        weights = {
+            name: Weight(self.add_weight(prefix + name, value, name not in statistics))
+            for name, value in values.items()
+        }
         nodes = self._nodes(proto.node, opsets, given, prefix)
         inputs = [value.name for value in proto.input if value.name not in weights]
         return Graph(inputs, [value.name for value in proto.output], nodes, weights)
@@ -86,8 +89,9 @@ class Builder:
                 self._fill(node, proto, opsets, given)
             except (ValueError, TypeError, NotImplementedError) as error:
                 if str(error).startswith("ONNX op"):
-                    raise
-                raise type(error)(f"ONNX op {node.op} (node {node.name!r}): {error}") from error
+                    raise  # of a node in a graph of this one
+                kind = NotImplementedError if isinstance(error, NotImplementedError) else ValueError
+                raise kind(f"ONNX op {node.op} (node {node.name!r}): {error}") from error
             if proto.op_type == "Gradient" and proto.domain == TRAINING:
                 node.graphs["body"] = _ancestors(nodes, node.attributes)
             nodes.append(node)
@@ -206,7 +210,7 @@ class ByTypes:
         return Builder([], _no_weight)._function((self.domain, body.name), body, attributes, self.opsets)
 
 
-def _no_weight(name: str, value: Any) -> str:
+def _no_weight(name: str, value: Any, trained: bool) -> str:
     raise NotImplementedError("expected a body without initializers")
 
 

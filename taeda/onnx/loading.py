@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError, Error
-from onnx import ModelProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 import taeda
 from taeda import Tensor, nn
@@ -23,8 +23,8 @@ _TOO_LARGE = 2**31 - 1  # bytes that a message may have
 class Model(nn.Module):
     """A module that runs an ONNX graph; :func:`taeda.onnx.load` makes it.
 
-    Floating-point initializers are parameters, others are buffers, under their names in the file. Dots in a name make a path of
-    modules, as in a state dict.
+    Floating-point initializers are parameters; others, and the statistics of BatchNormalization, are buffers. They have their
+    names in the file, where dots make a path of modules, as in a state dict.
 
     Attributes:
         input_names: the graph's inputs, in the order of the arguments.
@@ -41,14 +41,14 @@ class Model(nn.Module):
         self.input_names: tuple[str, ...] = self._graph.inputs
         self.output_names: tuple[str, ...] = self._graph.outputs
 
-    def _add_weight(self, name: str, value: Any) -> str:
-        """Register an initializer; gives the name under which a run has it."""
+    def _add_weight(self, name: str, value: Any, trained: bool) -> str:
+        """Register an initializer, as a parameter if it can be ``trained``; gives the name under which a run has it."""
         while name in self._places:
             name += "_"
         owner, last = self._owner(name)
         if not isinstance(value, Tensor):
             setattr(owner, last, value)  # strings and narrow integers: no buffer can hold them
-        elif value.is_floating_point() and value.dtype.itemsize > 1:
+        elif trained and value.is_floating_point() and value.dtype.itemsize > 1:
             owner.register_parameter(last, nn.Parameter(value))
         else:
             owner.register_buffer(last, value)
@@ -146,9 +146,14 @@ def _checked(name: str, value: Any, expected: str) -> Any:
 def load(file: Any) -> Model:
     """Read an ONNX model as a module. See :func:`taeda.onnx.load`."""
     path = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
-    proto = _parsed(file)
-    _check(proto, path)
-    return Model(proto)
+    try:
+        proto = _parsed(file)
+        _check(proto, path)
+        return Model(proto)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected an ONNX model, got names that are not UTF-8: {error}") from error
+    except RecursionError as error:
+        raise ValueError("expected an ONNX model, got functions or graphs nested too deeply") from error
 
 
 def _parsed(file: Any) -> ModelProto:
@@ -174,27 +179,32 @@ def _check(proto: ModelProto, path: str | None) -> None:
     """
     if not proto.HasField("graph") or not proto.opset_import:
         raise ValueError("expected an ONNX model with a graph and the versions of its opsets, got one without")
+    for tensor in proto.graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            raise ValueError(
+                f"tensor {tensor.name!r} is in another file: give taeda.onnx.load the path of the ONNX model"
+            )
     large = proto.ByteSize() > _TOO_LARGE
     try:
-        onnx.checker.check_model(path if large and path else _with_output_types(proto))
+        onnx.checker.check_model(path if large and path else _with_shapes(proto))
         if not large:
             onnx.shape_inference.infer_shapes(proto, check_type=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise ValueError(f"the ONNX model is not valid: {error}") from error
 
 
-def _with_output_types(proto: ModelProto) -> ModelProto:
-    """``proto``; a copy where outputs have no type or shape, which the check asks for and other runtimes do not."""
+def _with_shapes(proto: ModelProto) -> ModelProto:
+    """``proto``; a copy where inputs or outputs have no shape, which the check asks for and other runtimes do not."""
 
     def lacks(value: ValueInfoProto) -> bool:
         kind = value.type.WhichOneof("value")
         return kind is None or (kind == "tensor_type" and not value.type.tensor_type.HasField("shape"))
 
-    if not any(map(lacks, proto.graph.output)):
+    if not any(map(lacks, [*proto.graph.input, *proto.graph.output])):
         return proto
     copied = ModelProto()
     copied.CopyFrom(proto)
-    for value in filter(lacks, copied.graph.output):
+    for value in filter(lacks, [*copied.graph.input, *copied.graph.output]):
         value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1
         value.type.tensor_type.shape.SetInParent()
     return copied

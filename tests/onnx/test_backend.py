@@ -112,7 +112,9 @@ def test_cases(cases):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("kind", ["NodeModel", "RealModel", "SimpleModel", "PyTorchConvertedModel", "PyTorchOperatorModel"])
+@pytest.mark.parametrize(
+    "kind", ["NodeModel", "RealModel", "SimpleModel", "PyTorchConvertedModel", "PyTorchOperatorModel"]
+)
 def test_all_cases(cases, kind):
     failed = {}
     different = {name for names in DIFFERENT.values() for name in names.split()}

@@ -71,7 +71,9 @@ def scan(
     stacked = []
     for i, items in enumerate(zip(*steps, strict=True)):
         axis = scan_output_axes[i] if scan_output_axes else 0
-        stacked.append(taeda.stack(items[::-1] if scan_output_directions and scan_output_directions[i] else items, axis))
+        stacked.append(
+            taeda.stack(items[::-1] if scan_output_directions and scan_output_directions[i] else items, axis)
+        )
     return *states, *stacked
 
 
