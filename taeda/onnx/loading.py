@@ -150,6 +150,10 @@ def load(file: Any) -> Model:
         proto = _parsed(file)
         _check(proto, path)
         return Model(proto)
+    except (DecodeError, Error) as error:
+        raise ValueError(f"expected an ONNX model, got data that is cut off or of another format: {error}") from error
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise ValueError(f"the ONNX model is not valid: {error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"expected an ONNX model, got names that are not UTF-8: {error}") from error
     except RecursionError as error:
@@ -159,24 +163,13 @@ def load(file: Any) -> Model:
 def _parsed(file: Any) -> ModelProto:
     if isinstance(file, ModelProto):
         return file
-    try:
-        if isinstance(file, (bytes, bytearray, memoryview)):
-            proto = ModelProto.FromString(bytes(file))
-        elif isinstance(file, (str, os.PathLike)):
-            proto = onnx.load(os.fspath(file))
-        else:
-            proto = ModelProto.FromString(file.read())
-    except (DecodeError, Error) as error:
-        raise ValueError(f"expected an ONNX model, got data that is cut off or of another format: {error}") from error
-    return proto
+    if isinstance(file, (str, os.PathLike)):
+        return onnx.load(os.fspath(file))
+    return ModelProto.FromString(bytes(file) if isinstance(file, (bytes, bytearray, memoryview)) else file.read())
 
 
 def _check(proto: ModelProto, path: str | None) -> None:
-    """Check ``proto`` as the format's own library does, and the types of all values.
-
-    Raises:
-        ValueError: what is wrong with the model.
-    """
+    """Check ``proto`` as the format's own library does, and the types of all values; what raises is its exception."""
     if not proto.HasField("graph") or not proto.opset_import:
         raise ValueError("expected an ONNX model with a graph and the versions of its opsets, got one without")
     for tensor in proto.graph.initializer:
@@ -185,12 +178,9 @@ def _check(proto: ModelProto, path: str | None) -> None:
                 f"tensor {tensor.name!r} is in another file: give taeda.onnx.load the path of the ONNX model"
             )
     large = proto.ByteSize() > _TOO_LARGE
-    try:
-        onnx.checker.check_model(path if large and path else _with_shapes(proto))
-        if not large:
-            onnx.shape_inference.infer_shapes(proto, check_type=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise ValueError(f"the ONNX model is not valid: {error}") from error
+    onnx.checker.check_model(path if large and path else _with_shapes(proto))
+    if not large:
+        onnx.shape_inference.infer_shapes(proto, check_type=True)
 
 
 def _with_shapes(proto: ModelProto) -> ModelProto:

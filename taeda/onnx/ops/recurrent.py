@@ -37,14 +37,17 @@ class Options(NamedTuple):
     """What the three layers have in common. ``activations`` are those of one direction."""
 
     activations: list[Callable[[Tensor], Tensor]]
+    clip: float | None
     linear_before_reset: int
     input_forget: int
 
+    def bounded(self, gates: Tensor) -> Tensor:
+        """What goes into the activations of gates; onnxruntime leaves the cell of an LSTM alone, and so does this."""
+        return gates if self.clip is None else taeda.clamp(gates, -self.clip, self.clip)
 
-def _activations(
-    names: list[str], alphas: list[float], betas: list[float], clip: float | None
-) -> Iterator[Callable[[Tensor], Tensor]]:
-    """The activations, each with its numbers; ``clip`` bounds what goes into them."""
+
+def _activations(names: list[str], alphas: list[float], betas: list[float]) -> Iterator[Callable[[Tensor], Tensor]]:
+    """The activations, each with its numbers."""
     left, right = iter(alphas), iter(betas)
     for name in names:
         if name.lower() not in _ACTIVATIONS:
@@ -53,28 +56,25 @@ def _activations(
         takes = _TAKES.get(name.lower(), (0, 0))
         alpha = next(left, alpha) if takes[0] else alpha
         beta = next(right, beta) if takes[1] else beta
-
-        def run(x: Tensor, function: Any = function, alpha: float = alpha, beta: float = beta) -> Tensor:
-            return function(x if clip is None else taeda.clamp(x, -clip, clip), alpha, beta)
-
-        yield run
+        yield lambda x, function=function, alpha=alpha, beta=beta: function(x, alpha, beta)
 
 
 # ---- cells: (x @ W' + Wb, state, R', Rb, peepholes, options) -> state ---------------------------------------------------
 def _rnn(x: Tensor, state: tuple, weight: Tensor, bias: Tensor, peepholes: Any, options: Options) -> tuple:
     (f,) = options.activations
-    return (f(x + state[0] @ weight + bias),)
+    return (f(options.bounded(x + state[0] @ weight + bias)),)
 
 
 def _gru(x: Tensor, state: tuple, weight: Tensor, bias: Tensor, peepholes: Any, options: Options) -> tuple:
     f, g = options.activations
     (h,), n = state, state[0].shape[-1]
-    gates = f(x[:, : 2 * n] + h @ weight[:, : 2 * n] + bias[: 2 * n])
+    gates = f(options.bounded(x[:, : 2 * n] + h @ weight[:, : 2 * n] + bias[: 2 * n]))
     update, reset = gates[:, :n], gates[:, n:]
     if options.linear_before_reset:
-        new = g(x[:, 2 * n :] + reset * (h @ weight[:, 2 * n :] + bias[2 * n :]))
+        new = x[:, 2 * n :] + reset * (h @ weight[:, 2 * n :] + bias[2 * n :])
     else:
-        new = g(x[:, 2 * n :] + (reset * h) @ weight[:, 2 * n :] + bias[2 * n :])
+        new = x[:, 2 * n :] + (reset * h) @ weight[:, 2 * n :] + bias[2 * n :]
+    new = g(options.bounded(new))
     return ((1 - update) * new + update * h,)
 
 
@@ -83,10 +83,10 @@ def _lstm(x: Tensor, state: tuple, weight: Tensor, bias: Tensor, peepholes: Any,
     hidden, cell = state
     i, o, forget, c = (x + hidden @ weight + bias).chunk(4, 1)
     pi, po, pf = peepholes.chunk(3) if peepholes is not None else (None, None, None)
-    i = f(i if pi is None else i + pi * cell)
-    forget = 1 - i if options.input_forget else f(forget if pf is None else forget + pf * cell)
-    cell = forget * cell + i * g(c)
-    o = f(o if po is None else o + po * cell)
+    i = f(options.bounded(i if pi is None else i + pi * cell))
+    forget = 1 - i if options.input_forget else f(options.bounded(forget if pf is None else forget + pf * cell))
+    cell = forget * cell + i * g(options.bounded(c))
+    o = f(options.bounded(o if po is None else o + po * cell))
     return o * h(cell), cell
 
 
@@ -155,13 +155,13 @@ def _layer(
     first = [s if s is None or not layout else s.transpose(0, 1) for s in states]
     full = [x.new_zeros(count, x.shape[1], size) if s is None else s for s in first]
     names = activations or names * count
-    functions = list(_activations(names, activation_alpha or [], activation_beta or [], clip))
+    functions = list(_activations(names, activation_alpha or [], activation_beta or []))
     each = len(functions) // count
     lengths = None if lengths is None else lengths.to(taeda.int64)
     outputs, lasts = [], []
     for d in range(count):
         backward = direction == "reverse" or d == 1
-        options = Options(functions[d * each : (d + 1) * each], linear_before_reset, input_forget)
+        options = Options(functions[d * each : (d + 1) * each], clip, linear_before_reset, input_forget)
         steps = _reversed(x, lengths) if backward else x
         state = tuple(s[d] for s in full)
         own = None if b is None else b[d], lengths, state, None if p is None else p[d], options
