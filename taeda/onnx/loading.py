@@ -178,22 +178,26 @@ def _check(proto: ModelProto, path: str | None) -> None:
                 f"tensor {tensor.name!r} is in another file: give taeda.onnx.load the path of the ONNX model"
             )
     large = proto.ByteSize() > _TOO_LARGE
-    onnx.checker.check_model(path if large and path else _with_shapes(proto))
+    onnx.checker.check_model(path if large and path else _checkable(proto))
     if not large:
         onnx.shape_inference.infer_shapes(proto, check_type=True)
 
 
-def _with_shapes(proto: ModelProto) -> ModelProto:
-    """``proto``; a copy where inputs or outputs have no shape, which the check asks for and other runtimes do not."""
+def _checkable(proto: ModelProto) -> ModelProto:
+    """``proto``, or a copy without what the check refuses and other runtimes take.
+
+    That is inputs and outputs without a shape, and initializers that are no inputs in files of before 2019.
+    """
 
     def lacks(value: ValueInfoProto) -> bool:
         kind = value.type.WhichOneof("value")
         return kind is None or (kind == "tensor_type" and not value.type.tensor_type.HasField("shape"))
 
-    if not any(map(lacks, [*proto.graph.input, *proto.graph.output])):
+    if proto.ir_version >= 4 and not any(map(lacks, [*proto.graph.input, *proto.graph.output])):
         return proto
     copied = ModelProto()
     copied.CopyFrom(proto)
+    copied.ir_version = max(copied.ir_version, 4)
     for value in filter(lacks, [*copied.graph.input, *copied.graph.output]):
         value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1
         value.type.tensor_type.shape.SetInParent()

@@ -11,7 +11,7 @@ import taeda
 from taeda import Tensor
 
 from ..table import ML, op
-from .ml import classified, post_transform
+from .ml import classified, labelled, post_transform
 
 _MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"]
 _COMPARE = [taeda.le, taeda.lt, taeda.ge, taeda.gt, taeda.eq, taeda.ne]
@@ -137,18 +137,24 @@ def tree_ensemble_classifier(
     post_transform: str = "NONE",
     **attributes: Any,
 ) -> tuple[Any, Tensor]:
-    """Two classes may have the weights of one alone."""
+    """Of two classes, the second is chosen where it scores above 0, or above a half if no weight is negative."""
     labels = list(classlabels_strings or classlabels_int64s or [])
     base = base_values_as_tensor if base_values_as_tensor is not None else taeda.tensor(base_values or [0.0])
     scores = _old("class", len(labels), attributes).scores(_rows(x), "SUM")
-    said = set(attributes["class_ids"])
-    if len(labels) == 2 and len(said) == 1:
-        scores = scores[:, list(said)] + base.reshape(-1)[-1]
-        weights = attributes.get("class_weights") or attributes["class_weights_as_tensor"].tolist()
-        if min(weights) >= 0 and post_transform == "NONE":  # probabilities of the second class
-            return classified(taeda.cat([1 - scores, scores], 1), labels, post_transform)
-        return classified(scores, labels, post_transform)
-    return classified(scores + base, labels, post_transform)
+    if len(labels) != 2:
+        return classified(scores + base, labels, post_transform)
+    weights = attributes.get("class_weights") or attributes["class_weights_as_tensor"].tolist()
+    positive = min(weights) >= 0
+    if set(attributes["class_ids"]) == {0}:  # what is said of one class is the score of the second
+        second = scores[:, :1] + base
+        if post_transform == "LOGISTIC":
+            both = taeda.sigmoid(taeda.cat([-second, second], 1))
+        else:
+            both = taeda.cat([1 - second if positive else -second, second], 1)
+    else:
+        scores = scores + base if base.numel() == 2 else scores
+        second, both = scores[:, 1:], _after(scores, post_transform)
+    return labelled((second[:, 0] > (0.5 if positive else 0)).to(taeda.int64), labels), both
 
 
 @op("TreeEnsemble", 5, domain=ML)
