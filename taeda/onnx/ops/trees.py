@@ -137,15 +137,16 @@ def tree_ensemble_classifier(
     post_transform: str = "NONE",
     **attributes: Any,
 ) -> tuple[Any, Tensor]:
-    """Of two classes, the second is chosen where it scores above 0, or above a half if no weight is negative."""
+    """Where leaves score one of two classes only, the second is chosen above 0, or above a half if no weight is negative."""
     labels = list(classlabels_strings or classlabels_int64s or [])
     base = base_values_as_tensor if base_values_as_tensor is not None else taeda.tensor(base_values or [0.0])
     scores = _old("class", len(labels), attributes).scores(_rows(x), "SUM")
-    if len(labels) != 2:
+    said = set(attributes["class_ids"])
+    if len(labels) != 2 or len(said) == 2:
         return classified(scores + base, labels, post_transform)
     weights = attributes.get("class_weights") or attributes["class_weights_as_tensor"].tolist()
     positive = min(weights) >= 0
-    if set(attributes["class_ids"]) == {0}:  # what is said of one class is the score of the second
+    if said == {0}:  # what is said of one class is the score of the second
         second = scores[:, :1] + base
         if post_transform == "LOGISTIC":
             both = taeda.sigmoid(taeda.cat([-second, second], 1))
