@@ -113,7 +113,7 @@ class Builder:
         if entry is None:
             self._from_schema(node, proto, domain, opsets, attributes)
             return
-        node.run = entry.run
+        node.run, node.entry = entry.run, (domain, proto.op_type, opsets[domain])
         for name, attribute in attributes.items():
             if attribute.type == _KIND.GRAPH:
                 node.graphs[name] = self.graph(attribute.g, opsets, given, f"{node.name}.")

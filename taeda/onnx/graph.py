@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from .ops import find
 from .table import NodeError
 from .values import describe
 
@@ -46,6 +47,7 @@ class Node:
         self.op, self.name = op, name
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.run: Callable[..., Any] = _no_function
+        self.entry: tuple[str, str, int] | None = None  # domain, op type and version where ``run`` is from the table
         self.attributes: dict[str, Any] = {}
         self.graphs: dict[str, Graph] = {}
         self.frees: tuple[str, ...] = ()
@@ -53,8 +55,19 @@ class Node:
     def copy(self) -> Node:
         """The same call for another graph."""
         node = Node(self.op, self.name, self.inputs, self.outputs)
-        node.run, node.attributes, node.graphs = self.run, self.attributes, self.graphs
+        node.run, node.entry, node.attributes, node.graphs = self.run, self.entry, self.attributes, self.graphs
         return node
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: functions of the table are looked up again."""
+        return self.__dict__ | ({"run": None} if self.entry else {})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.entry:
+            found = find(*self.entry)
+            assert found is not None
+            self.run = found.run
 
     def reads(self) -> set[str]:
         """The names that this needs, its graphs' outer ones included."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError, Error
-from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 import taeda
 from taeda import Tensor, nn
@@ -18,6 +19,7 @@ from .graph import Graph, Scope
 from .values import DTYPES, NARROW, describe, from_array
 
 _TOO_LARGE = 2**31 - 1  # bytes that a message may have
+_MOST_CALLS = 10**6
 
 
 class Model(nn.Module):
@@ -179,8 +181,24 @@ def _check(proto: ModelProto, path: str | None) -> None:
             )
     large = proto.ByteSize() > _TOO_LARGE
     onnx.checker.check_model(path if large and path else _checkable(proto))
+    functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    if _calls(proto.graph.node, functions, {}) > _MOST_CALLS:
+        raise ValueError(f"expected an ONNX model whose functions make at most {_MOST_CALLS} calls of ops, got more")
     if not large:
         onnx.shape_inference.infer_shapes(proto, check_type=True)
+
+
+def _calls(nodes: Iterable[NodeProto], functions: dict[tuple, FunctionProto], known: dict[tuple, int]) -> int:
+    """How many calls of ops ``nodes`` are with all functions written out, which the inference of types does."""
+    total = 0
+    for node in nodes:
+        key = (node.domain, node.op_type, node.overload)
+        if key in functions:
+            if key not in known:
+                known[key] = _calls(functions[key].node, functions, known)
+            total += known[key]
+        total += 1 + sum(_calls(a.g.node, functions, known) for a in node.attribute if a.HasField("g"))
+    return total
 
 
 def _checkable(proto: ModelProto) -> ModelProto:

@@ -104,6 +104,32 @@ def test_copies_and_casts():
     assert module(taeda.ones(1, 3)).tolist() == [[4.0, 13.0]]
 
 
+def test_modules_are_pickled(tmp_path):
+    module = taeda.onnx.load(linear())
+    taeda.save(module, tmp_path / "module.pt")
+    read = taeda.load(tmp_path / "module.pt", weights_only=False)
+    assert read(taeda.ones(1, 3)).tolist() == [[4.0, 13.0]]
+
+
+def test_weights_of_four_bits():
+    """Blocks of two rows have a scale each."""
+    weight = helper.make_tensor("w", TensorProto.INT4, [4, 2], [1, -2, 3, -4, 5, -6, 7, -8])
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=2),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    proto = model(
+        nodes,
+        [value("x", shape=(1, 4))],
+        [value("y", shape=(1, 2))],
+        {"s": np.array([[1, 1], [0.5, 2]], np.float32)},
+        opset=21,
+    )
+    proto.graph.initializer.append(weight)
+    proto.ir_version = 10
+    assert taeda.onnx.load(proto)(taeda.ones(1, 4)).tolist() == [[10.0, -34.0]]
+
+
 def test_arguments_by_position_and_by_name():
     module = taeda.onnx.load(one("Sub", "a", "b"))
     a, b = taeda.tensor([3.0]), taeda.tensor([1.0])
@@ -239,6 +265,17 @@ def test_a_function_that_calls_itself():
     node = helper.make_node("F", ["x"], ["y"], domain="own")
     with pytest.raises(ValueError, match=r"calls itself|cycl|recurs"):
         taeda.onnx.load(model([node], [value("x")], [value("y")], functions=[function], domains=["own"]))
+
+
+def test_functions_that_double_what_they_call():
+    """40 of them would be 10**12 calls."""
+    functions = [scaled("F0", helper.make_node("Relu", ["x"], ["y"]))]
+    for i in range(1, 40):
+        calls = [helper.make_node(f"F{i - 1}", [a], [b], domain="own") for a, b in ("xt", "ty")]
+        functions.append(scaled(f"F{i}", *calls))
+    node = helper.make_node("F39", ["x"], ["y"], domain="own")
+    with pytest.raises(ValueError, match="at most 1000000 calls"):
+        taeda.onnx.load(model([node], [value("x")], [value("y")], functions=functions, domains=["own"]))
 
 
 def test_an_op_that_fails_names_itself():
