@@ -151,6 +151,7 @@ class Builder:
     ) -> None:
         """Run ``node`` by the body that the schema of its op has."""
         version = opsets[domain]
+        schema: Any  # its stub lacks what asks for bodies
         try:
             schema = defs.get_schema(proto.op_type, version, domain)
         except defs.SchemaError:
@@ -160,7 +161,7 @@ class Builder:
                 f"expected an op that taeda.onnx knows, got {domain or 'ai.onnx'}.{proto.op_type}-{version}"
             )
         if schema.has_function and not schema.has_context_dependent_function:
-            body = _from_string(schema, version)
+            body = _schema_body(schema, version)
             defaults = {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
             node.graphs["body"] = self._function((domain, proto.op_type, version), body, defaults | attributes, opsets)
             node.run = _call
@@ -172,7 +173,7 @@ class Builder:
         node.run = ByTypes(plain, domain, opsets)
 
 
-def _from_string(schema: defs.OpSchema, version: int) -> FunctionProto:
+def _schema_body(schema: Any, version: int) -> FunctionProto:
     """The body of an op in the version of the opset nearest to ``version`` from below."""
     versions = [v for v in schema.function_opset_versions if v <= version] or schema.function_opset_versions
     body = schema.get_function_with_opset_version(max(versions))
@@ -196,7 +197,7 @@ class ByTypes:
 
     def _body(self, key: tuple) -> Graph:
         latest = self.opsets[self.domain]
-        schema = defs.get_schema(self.proto.op_type, latest, self.domain)
+        schema: Any = defs.get_schema(self.proto.op_type, latest, self.domain)
         versions = schema.context_dependent_function_opset_versions
         version = max([v for v in versions if v <= latest] or versions)
         types = [onnx.TypeProto() if k is None else onnx.helper.make_tensor_type_proto(*k) for k in key]

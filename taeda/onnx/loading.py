@@ -36,12 +36,15 @@ class Model(nn.Module):
     def __init__(self, proto: ModelProto):
         super().__init__()
         self._places: dict[str, tuple[nn.Module, str]] = {}
+        self._graph = Graph((), (), [])  # initializers get other names than what is here
+        self._types: dict[str, str] = {}
+        self.input_names: tuple[str, ...] = ()
+        self.output_names: tuple[str, ...] = ()
         opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
         builder = Builder(proto.functions, self._add_weight)
-        self._graph: Graph = builder.graph(proto.graph, opsets, {}, "")
+        self._graph = builder.graph(proto.graph, opsets, {}, "")
         self._types = {value.name: _described(value.type) for value in proto.graph.input}
-        self.input_names: tuple[str, ...] = self._graph.inputs
-        self.output_names: tuple[str, ...] = self._graph.outputs
+        self.input_names, self.output_names = self._graph.inputs, self._graph.outputs
 
     def _add_weight(self, name: str, value: Any, trained: bool) -> str:
         """Register an initializer, as a parameter if it can be ``trained``; gives the name under which a run has it."""
@@ -86,7 +89,8 @@ class Model(nn.Module):
         """
         values = self._arguments(args, kwargs)
         weights = {name: getattr(owner, last) for name, (owner, last) in self._places.items()}
-        weights.update((name, kwargs[name]) for name in kwargs.keys() & self._places.keys())
+        for name in kwargs.keys() & self._places.keys():
+            weights[name] = _checked(name, kwargs[name], self._types[name])
         results = self._graph(*values, outer=Scope.of(weights))
         return results[0] if len(results) == 1 else results
 
@@ -115,7 +119,7 @@ def _described(proto: TypeProto) -> str:
     if kind in ("sequence_type", "optional_type"):
         return f"{kind.removesuffix('_type')} of {_described(getattr(proto, kind).elem_type)}"
     if kind != "tensor_type":
-        return str(kind)
+        return "dict" if kind == "map_type" else str(kind)
     code = proto.tensor_type.elem_type
     if code in DTYPES:
         return str(DTYPES[code]).removeprefix("taeda.")

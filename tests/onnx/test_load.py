@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import inspect
 import io
 import sys
 
@@ -80,11 +82,11 @@ def test_parameters_and_buffers_have_the_names_of_the_file():
 
 
 def test_names_that_modules_cannot_have():
-    names = ["a", "a.b", "training", "", "w..b", "forward"]
+    names = ["a", "a.b", "training", "", "w..b", "forward", "_graph"]
     nodes = [helper.make_node("Sum", ["x", *(name for name in names if name)], ["y"])]
     module = taeda.onnx.load(model(nodes, [value("x")], [value("y")], {n: np.ones(1, np.float32) for n in names if n}))
-    assert module(taeda.zeros(1)).tolist() == [5.0]
-    assert len(list(module.parameters())) == 5
+    assert module(taeda.zeros(1)).tolist() == [6.0]
+    assert len(list(module.parameters())) == 6
 
 
 def test_statistics_are_buffers():
@@ -206,6 +208,13 @@ def test_a_sequence_with_a_number_in_it():
     assert [item.item() for item in result] == [2.0, 2.0]
 
 
+def test_maps():
+    node = helper.make_node("DictVectorizer", ["x"], ["y"], domain="ai.onnx.ml", string_vocabulary=["a", "b", "c"])
+    words = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(FLOAT, ()))
+    proto = model([node], [helper.make_value_info("x", words)], [value("y", shape=(1, 3))], domains=["ai.onnx.ml"])
+    assert taeda.onnx.load(proto)({"c": 2.0, "a": 1.0}).tolist() == [[1.0, 0.0, 2.0]]
+
+
 def test_values_go_after_their_last_use():
     import weakref
 
@@ -226,6 +235,21 @@ def test_values_go_after_their_last_use():
     with taeda.no_grad():
         module(taeda.ones(3))
     assert alive == [0, 1, 1]
+
+
+def test_every_op_of_every_version_has_a_function_that_takes_its_attributes():
+    from taeda.onnx.ops import find
+
+    old = {"axis", "broadcast", "consumed_inputs"}  # how opsets before 7 broadcast
+    for schema in onnx.defs.get_all_schemas_with_history():
+        entry = find(schema.domain, schema.name, schema.since_version)
+        if entry is None:
+            assert schema.has_function or schema.has_context_dependent_function, schema.name
+            continue
+        with contextlib.suppress(ValueError):  # ops of the core that have no signature take no attributes
+            parameters = inspect.signature(entry.run).parameters.values()
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                assert set(schema.attributes) - old <= {p.name for p in parameters}, (schema.name, schema.since_version)
 
 
 # ---- models that are broken ----------------------------------------------------------------------------------------------

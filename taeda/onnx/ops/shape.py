@@ -199,7 +199,7 @@ def space_to_depth(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
 
 # ---- made from numbers -----------------------------------------------------------------------------------------------
 @op("Range")
-def range_(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+def range_(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
     first, step = start.item(), delta.item()
     count = max(math.ceil((limit.item() - first) / step), 0)
     return (taeda.arange(count) * step + first).to(start.dtype)
