@@ -262,6 +262,19 @@ def svm_regressor(
     return _after(scores.unsqueeze(1), post_transform)
 
 
+def _coupled(scores: Tensor, count: int) -> Tensor:
+    """Probabilities of classes from those of pairs, ``sigmoid(-score)`` for the first (Wu, Lin and Weng 2004, method 2)."""
+    first, second = taeda.triu_indices(count, count, 1)
+    pairs = scores.new_zeros(scores.shape[0], count, count)
+    pairs[:, first, second] = taeda.sigmoid(-scores).clamp(1e-7, 1 - 1e-7)
+    pairs[:, second, first] = taeda.sigmoid(scores).clamp(1e-7, 1 - 1e-7)
+    system = scores.new_ones(scores.shape[0], count + 1, count + 1)  # with the sum of all as a condition
+    system[:, :count, :count] = taeda.diag_embed((pairs * pairs).sum(1)) - pairs * pairs.mT
+    system[:, count, count] = 0
+    wanted = taeda.eye(count + 1)[count].expand(scores.shape[0], -1)
+    return taeda.linalg.solve(system.double(), wanted.double())[:, :count].to(scores.dtype)
+
+
 @op("SVMClassifier", domain=ML)
 def svm_classifier(
     x: Tensor,
@@ -283,8 +296,6 @@ def svm_classifier(
     if not vectors_per_class:
         weight = taeda.tensor(coefficients).reshape(len(labels), -1)
         return classified(_kernel(rows, weight, kernel_type, kernel_params or []) + rho[0], labels, post_transform)
-    if prob_a:
-        raise NotImplementedError("expected no probabilities by Platt's method (prob_a), got them")
     count = len(vectors_per_class)
     vectors = taeda.tensor(support_vectors).reshape(sum(vectors_per_class), -1)
     parts = _kernel(rows, vectors, kernel_type, kernel_params or []).split(vectors_per_class, 1)
@@ -298,6 +309,8 @@ def svm_classifier(
             scores.append(score)
             pair += 1
     chosen = labelled(taeda.argmax(votes, 1), labels)
+    if prob_a:
+        return chosen, _coupled(taeda.stack(scores, 1) * taeda.tensor(prob_a) + taeda.tensor(prob_b), count)
     if count == 2:
         return chosen, _after(taeda.stack([-scores[0], scores[0]], 1), post_transform)
     return chosen, _after(taeda.stack(scores, 1), post_transform)
