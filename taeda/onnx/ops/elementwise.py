@@ -1,0 +1,183 @@
+"""Elementwise ONNX ops: arithmetic, comparison, logic, activations."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import taeda
+import taeda.nn.functional as F
+from taeda import Tensor
+
+from ..table import op
+
+# ---- one input -------------------------------------------------------------------------------------------------------
+for _name, _function in {
+    "Abs": taeda.abs, "Acos": taeda.acos, "Acosh": taeda.acosh, "Asin": taeda.asin, "Asinh": taeda.asinh,
+    "Atan": taeda.atan, "Atanh": taeda.atanh, "BitwiseNot": taeda.bitwise_not, "Ceil": taeda.ceil, "Cos": taeda.cos,
+    "Cosh": taeda.cosh, "Erf": taeda.erf, "Exp": taeda.exp, "Floor": taeda.floor, "HardSwish": F.hardswish,
+    "IsNaN": taeda.isnan, "Log": taeda.log, "Mish": F.mish, "Neg": taeda.neg, "Not": taeda.logical_not,
+    "Reciprocal": taeda.reciprocal, "Relu": F.relu, "Round": taeda.round, "Sigmoid": taeda.sigmoid,
+    "Sign": taeda.sign, "Sin": taeda.sin, "Sinh": taeda.sinh, "Softsign": F.softsign,
+    "Sqrt": taeda.sqrt, "Tan": taeda.tan, "Tanh": taeda.tanh,
+}.items():  # fmt: skip
+    op(_name)(_function)
+
+
+@op("Softplus")
+def softplus(x: Tensor) -> Tensor:
+    return taeda.logaddexp(x, taeda.zeros_like(x))  # F.softplus is the identity from 20 on
+
+
+@op("IsInf")
+def is_inf(x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
+    found = taeda.isinf(x)
+    if not detect_negative:
+        found = found & (x > 0)
+    return found if detect_positive else found & (x < 0)
+
+
+@op("Elu")
+def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return F.elu(x, alpha)
+
+
+@op("Celu")
+def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return F.celu(x, alpha)
+
+
+@op("Selu")
+def selu(x: Tensor, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Tensor:
+    return gamma * F.elu(x, alpha)
+
+
+@op("LeakyRelu")
+def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
+    return F.leaky_relu(x, alpha)
+
+
+@op("ThresholdedRelu")
+def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return taeda.where(x > alpha, x, 0)
+
+
+@op("HardSigmoid")
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    return taeda.clamp(alpha * x + beta, 0, 1)
+
+
+@op("Shrink")
+def shrink(x: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
+    shrunk = taeda.where(x < -lambd, x + bias, taeda.where(x > lambd, x - bias, 0))
+    return shrunk.to(x.dtype)
+
+
+@op("Gelu")
+def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    return F.gelu(x, approximate=approximate)
+
+
+@op("Swish")
+def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return x * taeda.sigmoid(alpha * x)
+
+
+@op("SwiGLU")
+def swiglu(gate: Tensor, x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return swish(gate, alpha=alpha) * x
+
+
+@op("Clip", 1)
+def clip_1(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
+    return x if min is None and max is None else taeda.clamp(x, min, max)
+
+
+@op("Clip", 11)
+def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    return x if low is None and high is None else taeda.clamp(x, low, high)
+
+
+# ---- two inputs ------------------------------------------------------------------------------------------------------
+def _aligned(function: Callable) -> Callable:
+    """``function`` of two tensors, with the ways in which opsets before 7 name the dimensions that are repeated."""
+
+    @functools.wraps(function)
+    def run(a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0, **attributes: Any) -> Any:
+        if axis is not None and broadcast:
+            b = b.reshape([*b.shape, *[1] * (a.ndim - axis % a.ndim - b.ndim)])
+        return function(a, b, **attributes)
+
+    return run
+
+
+def _divide(a: Tensor, b: Tensor) -> Tensor:
+    return a / b if a.is_floating_point() else taeda.div(a, b, rounding_mode="trunc")
+
+
+def _equal(a: Any, b: Any) -> Tensor:
+    return taeda.from_numpy(np.asarray(a == b, dtype=bool)) if isinstance(a, np.ndarray) else taeda.eq(a, b)
+
+
+def _power(a: Tensor, b: Tensor) -> Tensor:
+    return taeda.pow(a, b).to(a.dtype)
+
+
+for _name, _function in {
+    "Add": taeda.add, "Sub": taeda.sub, "Mul": taeda.mul, "Div": _divide, "Pow": _power, "Equal": _equal,
+    "Less": taeda.lt, "LessOrEqual": taeda.le, "Greater": taeda.gt, "GreaterOrEqual": taeda.ge,
+    "And": taeda.logical_and, "Or": taeda.logical_or, "Xor": taeda.logical_xor, "BitwiseAnd": taeda.bitwise_and,
+    "BitwiseOr": taeda.bitwise_or, "BitwiseXor": taeda.bitwise_xor,
+}.items():  # fmt: skip
+    op(_name)(_aligned(_function))
+
+
+@op("Mod")
+def mod(a: Tensor, b: Tensor, *, fmod: int = 0) -> Tensor:
+    return taeda.fmod(a, b) if fmod else taeda.remainder(a, b)
+
+
+@op("BitShift")
+def bit_shift(x: Tensor, by: Tensor, *, direction: str) -> Tensor:
+    return taeda.bitwise_left_shift(x, by) if direction == "LEFT" else taeda.bitwise_right_shift(x, by)
+
+
+@op("PRelu", 1)
+def prelu_1(x: Tensor, slope: Tensor) -> Tensor:
+    return prelu(x, slope.reshape(-1, *[1] * (x.ndim - 2)) if slope.ndim == 1 else slope)
+
+
+@op("PRelu", 7)
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    return taeda.where(x < 0, slope * x, x)
+
+
+# ---- any number of inputs --------------------------------------------------------------------------------------------
+@op("Max")
+def maximum(*inputs: Tensor) -> Tensor:
+    return functools.reduce(taeda.maximum, inputs)
+
+
+@op("Min")
+def minimum(*inputs: Tensor) -> Tensor:
+    return functools.reduce(taeda.minimum, inputs)
+
+
+@op("Sum")
+def add_all(*inputs: Tensor) -> Tensor:
+    return functools.reduce(taeda.add, inputs)
+
+
+@op("Mean")
+def mean_of_all(*inputs: Tensor) -> Tensor:
+    return add_all(*inputs) / len(inputs)
+
+
+@op("Where")
+def where(condition: Tensor, a: Any, b: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return np.where(condition.numpy(), a, b)
+    return taeda.where(condition, a, b)

@@ -1,0 +1,291 @@
+"""ONNX ops on images: resizing, sampling, regions, boxes."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+
+import taeda
+import taeda.nn.functional as F
+from taeda import Tensor
+
+from ..table import op
+from ..values import integers
+
+
+# ---- resizing ----------------------------------------------------------------------------------------------------------
+def _coordinates(mode: str, length: int, wanted: int, scale: float, region: tuple[float, float]) -> Tensor:
+    """Where the places of the result lie in the input."""
+    i = taeda.arange(wanted, dtype=taeda.float32)  # onnxruntime's precision: halves are rounded as there
+    if mode == "align_corners":
+        return i * ((length - 1) / (scale * length - 1)) if wanted > 1 else i * 0
+    if mode == "asymmetric":
+        return i / scale
+    if mode == "tf_half_pixel_for_nn":
+        return (i + 0.5) / scale
+    if mode == "tf_crop_and_resize":
+        start, end = region
+        if wanted == 1:
+            return i * 0 + 0.5 * (start + end) * (length - 1)
+        return start * (length - 1) + i * ((end - start) * (length - 1) / (wanted - 1))
+    if mode == "pytorch_half_pixel" and wanted == 1:
+        return i * 0
+    if mode == "half_pixel_symmetric":
+        return length / 2 * (1 - wanted / (scale * length)) + (i + 0.5) / scale - 0.5
+    if mode not in ("half_pixel", "pytorch_half_pixel"):
+        raise NotImplementedError(f"expected a coordinate_transformation_mode that is known, got {mode!r}")
+    return (i + 0.5) / scale - 0.5
+
+
+_NEAREST = {
+    "round_prefer_floor": lambda x: taeda.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: taeda.floor(x + 0.5),
+    "floor": taeda.floor,
+    "ceil": taeda.ceil,
+}
+
+
+def _filter(distance: Tensor, mode: str, a: float) -> Tensor:
+    """The weight of a sample at a distance; cubic as by Keys (1981)."""
+    d = distance.abs()
+    if mode == "linear":
+        return taeda.clamp(1 - d, min=0)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return taeda.where(d <= 1, near, taeda.where(d < 2, far, 0.0))
+
+
+def _resampled(
+    x: Tensor, dim: int, at: Tensor, scale: float, mode: str, nearest: str, a: float, exclude: int, antialias: int
+) -> Tensor:
+    """``x`` read at the coordinates ``at`` of one dimension."""
+    length = x.shape[dim]
+    if mode == "nearest":
+        return x.index_select(dim, _NEAREST[nearest](at).clamp(0, length - 1).to(taeda.int64))
+    stretch = min(scale, 1.0) if antialias else 1.0
+    reach = math.ceil((1 if mode == "linear" else 2) / stretch)
+    first = taeda.floor(at) - reach + 1
+    places = first.unsqueeze(1) + taeda.arange(2 * reach)
+    weights = _filter((places - at.unsqueeze(1)) * stretch, mode, a)
+    if exclude:
+        weights = weights * ((places >= 0) & (places < length))
+    if exclude or antialias:
+        weights = weights / weights.sum(1, keepdim=True)
+    places = places.clamp(0, length - 1).to(taeda.int64)
+    sizes = [-1] + [1] * (x.ndim - 1 - dim)
+    terms = [x.index_select(dim, places[:, k]) * weights[:, k].to(x.dtype).reshape(sizes) for k in range(2 * reach)]
+    return sum(terms[1:], terms[0])
+
+
+def _sizes(
+    x: Tensor, dims: list[int], scales: Any, sizes: Any, policy: str, regions: list[tuple[float, float]], crop: bool
+) -> tuple[list[float], list[int]]:
+    """Scales and new sizes of the dimensions ``dims``."""
+    lengths = [x.shape[dim] for dim in dims]
+    if sizes is not None and sizes.numel():
+        wanted = integers(sizes)
+        factors = [w / n for w, n in zip(wanted, lengths, strict=True)]
+        if policy != "stretch":
+            factor = min(factors) if policy == "not_larger" else max(factors)
+            factors, wanted = [factor] * len(dims), [math.floor(factor * n + 0.5) for n in lengths]
+        return factors, wanted
+    if scales is None or scales.numel() != len(dims):
+        raise ValueError(f"expected scales or sizes for the dimensions {dims} of shape {list(x.shape)}")
+    factors = [float(s) for s in scales.tolist()]
+    spans = [end - start if crop else 1.0 for start, end in regions]
+    return factors, [math.floor(n * span * f) for n, span, f in zip(lengths, spans, factors, strict=True)]
+
+
+@op("Resize", 11)
+def resize(
+    x: Tensor,
+    roi: Tensor | None = None,
+    scales: Tensor | None = None,
+    sizes: Tensor | None = None,
+    *,
+    antialias: int = 0,
+    axes: list[int] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+) -> Tensor:
+    """One dimension after the other; those that keep their size are left alone."""
+    dims = [dim % x.ndim for dim in axes] if axes else list(range(x.ndim))
+    crop = coordinate_transformation_mode == "tf_crop_and_resize"
+    numbers = roi.tolist() if crop and roi is not None else [0.0] * len(dims) + [1.0] * len(dims)
+    regions = list(zip(numbers[: len(dims)], numbers[len(dims) :], strict=True))
+    factors, wanted = _sizes(x, dims, scales, sizes, keep_aspect_ratio_policy, regions, crop)
+    dtype, y = x.dtype, x if x.is_floating_point() or mode == "nearest" else x.float()
+    outside = taeda.zeros([1] * x.ndim, dtype=taeda.bool)
+    for dim, factor, size, region in zip(dims, factors, wanted, regions, strict=True):
+        length = x.shape[dim]
+        if size == length and factor == 1 and region == (0.0, 1.0):
+            continue
+        at = _coordinates(coordinate_transformation_mode, length, size, factor, region)
+        if crop:
+            shape = [-1 if i == dim else 1 for i in range(x.ndim)]
+            outside = outside | ((at < 0) | (at > length - 1)).reshape(shape)
+        y = _resampled(y, dim, at, factor, mode, nearest_mode, cubic_coeff_a, exclude_outside, antialias)
+    y = taeda.where(outside, extrapolation_value, y) if crop else y
+    if not dtype.is_floating_point and mode != "nearest":
+        y = taeda.round(y).clamp(taeda.iinfo(dtype).min, taeda.iinfo(dtype).max)
+    return y.to(dtype)
+
+
+@op("Resize", 10)
+@op("Upsample", 9)
+def resize_10(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
+    return resize(x, None, scales, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
+
+@op("Upsample", 1)
+def upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+    return resize_10(
+        x, taeda.tensor([1.0, 1.0, height_scale, width_scale]), mode={"bilinear": "linear"}.get(mode, mode)
+    )
+
+
+@op("Upsample", 7)
+def upsample_7(x: Tensor, *, scales: list[float], mode: str = "nearest") -> Tensor:
+    return resize_10(x, taeda.tensor(scales), mode=mode)
+
+
+# ---- sampling ----------------------------------------------------------------------------------------------------------
+@op("GridSample")
+def grid_sample(
+    x: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+) -> Tensor:
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    return F.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
+
+
+@op("AffineGrid")
+def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
+    return F.affine_grid(theta, integers(size), bool(align_corners))
+
+
+@op("RoiAlign", 10)
+def roi_align_10(x: Tensor, rois: Tensor, images: Tensor, **attributes: Any) -> Tensor:
+    return roi_align(x, rois, images, coordinate_transformation_mode="output_half_pixel", **attributes)
+
+
+@op("RoiAlign", 16)
+def roi_align(
+    x: Tensor,
+    rois: Tensor,
+    images: Tensor,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Tensor:
+    """Bilinear samples of each cell of a grid over each region, reduced (He et al. 2017)."""
+    half = coordinate_transformation_mode == "half_pixel"
+    results = []
+    for image, box in zip(integers(images), (rois * spatial_scale - 0.5 * half).tolist(), strict=True):
+        spans = [box[2] - box[0], box[3] - box[1]]
+        width, height = spans if half else [max(span, 1.0) for span in spans]
+        rows = _samples(box[1], height, output_height, sampling_ratio)
+        columns = _samples(box[0], width, output_width, sampling_ratio)
+        products = _bilinear(x[image], rows.reshape(-1), columns.reshape(-1))
+        split = products.reshape(4, -1, *rows.shape, *columns.shape)
+        if mode == "max":  # of the weighted corners, as onnxruntime has it
+            results.append(split.amax((0, 3, 5)))
+        else:
+            results.append(split.sum(0).mean((2, 4)))
+    return taeda.stack(results) if results else x.new_zeros(0, x.shape[1], output_height, output_width)
+
+
+def _samples(start: float, span: float, cells: int, ratio: int) -> Tensor:
+    """Coordinates (cells, samples in a cell)."""
+    count = ratio if ratio > 0 else max(math.ceil(span / cells), 1)
+    size = span / cells
+    return start + (taeda.arange(cells).unsqueeze(1) + (taeda.arange(count) + 0.5) / count) * size
+
+
+def _bilinear(picture: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    """The four weighted corners (4, channels, rows, columns) around each point; 0 more than a pixel outside."""
+
+    def corners(at: Tensor, length: int) -> list[tuple[Tensor, Tensor]]:
+        inside = (at >= -1) & (at <= length)
+        at = at.clamp(0, length - 1)
+        low = taeda.floor(at).clamp(max=length - 1)
+        share = at - low
+        places = low.to(taeda.int64)
+        return [(places, (1 - share) * inside), ((places + 1).clamp(max=length - 1), share * inside)]
+
+    parts = []
+    for i, row_weight in corners(y, picture.shape[1]):
+        rows = picture.index_select(1, i) * row_weight.reshape(-1, 1).to(picture.dtype)
+        for j, weight in corners(x, picture.shape[2]):
+            parts.append(rows.index_select(2, j) * weight.to(picture.dtype))
+    return taeda.stack(parts)
+
+
+# ---- boxes -------------------------------------------------------------------------------------------------------------
+@op("NonMaxSuppression")
+def non_max_suppression(
+    boxes: Tensor,
+    scores: Tensor,
+    most: Tensor | None = None,
+    iou_threshold: Tensor | None = None,
+    score_threshold: Tensor | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Tensor:
+    """(image, class, box) of the best boxes that overlap with no better one by more than a share."""
+    limit = int(most) if most is not None else 0
+    overlap = float(iou_threshold) if iou_threshold is not None else 0.0
+    chosen: list[list[int]] = []
+    for image in range(boxes.shape[0]):
+        corners = _corners(boxes[image], center_point_box)
+        for kind in range(scores.shape[1]):
+            score = scores[image, kind]
+            order = taeda.argsort(score, descending=True, stable=True)
+            if score_threshold is not None:
+                order = order[score[order] > float(score_threshold)]
+            count = 0
+            while order.numel() and count < limit:
+                best, order = order[0], order[1:]
+                chosen.append([image, kind, int(best)])
+                count += 1
+                order = order[_overlap(corners[best], corners[order]) <= overlap]
+    return taeda.tensor(chosen, dtype=taeda.int64).reshape(-1, 3)
+
+
+def _corners(boxes: Tensor, centred: int) -> Tensor:
+    """(low, low, high, high), of which corners may come in any order."""
+    a, b = boxes[:, :2], boxes[:, 2:]
+    if centred:
+        a, b = a - b / 2, a + b / 2
+    return taeda.cat([taeda.minimum(a, b), taeda.maximum(a, b)], 1)
+
+
+def _overlap(box: Tensor, others: Tensor) -> Tensor:
+    """The area that two boxes share over that of both."""
+    shared = (taeda.minimum(box[2:], others[:, 2:]) - taeda.maximum(box[:2], others[:, :2])).clamp(min=0).prod(1)
+    both = (box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(1) - shared
+    return shared / taeda.where(both > 0, both, 1)
+
+
+@op("ImageDecoder")
+def image_decoder(data: Tensor, *, pixel_format: str = "RGB") -> Tensor:
+    """An image file's pixels (height, width, channels), decoded by Pillow."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise NotImplementedError("expected the package Pillow, which decodes images, got none") from error
+    image = Image.open(io.BytesIO(data.numpy().tobytes()))
+    pixels = np.array(image.convert("L" if pixel_format == "Grayscale" else "RGB"))
+    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    return taeda.from_numpy(pixels[:, :, ::-1].copy() if pixel_format == "BGR" else pixels)
