@@ -230,7 +230,7 @@ class ElementwiseOptimizer(Optimizer):
         """The update of one parameter in tensor operations."""
         differentiable = group.get("differentiable", False)
         scalars = self._counted(group, state)
-        grad = p.grad
+        grad: Any = p.grad
         names = self._states(flags)
         if grad is not None and grad.is_sparse:
             self._sparse(group, flags, scalars, p, grad, [state[name] for name in names])
