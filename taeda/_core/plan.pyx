@@ -26,7 +26,8 @@ from libc.string cimport memcpy, memset
 from .memory cimport Storage, is_planning, new_storage, release_scratch, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport (
-    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, free_recorder, is_touched,
+    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
+    is_touched,
 )
 from .tensor cimport (
     CONJUGATES, ITEMSIZE, NOTHING, U8, VALUES, Op, Tensor, address_of, alias_tensor, call_body, default_code, dtype,
@@ -40,17 +41,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST_POINTERS = 512      # of a launch
-    MOST_STORAGES = 64       # of the arguments
-    LINE = 64                # bytes: what addresses are aligned to
-    MOST_WORDS = 512         # of a key
     MOST_KEPT = 512          # plans of an op
-
-cdef enum Place:             # where a block of a plan is
-    FIXED                    # an address that does not change: a kernel, NULL, a table of the plan's own
-    GIVEN                    # in the storage of an argument
-    MADE                     # in the storage of a result
-    SCRATCH                  # in the memory of the run
-
 
 cdef struct Pointer:
     Place place
@@ -68,18 +59,9 @@ class NoPlan(RuntimeError):
 cdef class Form:
     """A tensor of a plan: which storage, from which byte on, and the form."""
 
-    cdef Place place
-    cdef int64_t index, offset
-    cdef int code, nd
-    cdef bytes dims          # sizes, then strides
-    cdef readonly object argument   # the argument that is given back itself, its number; or None
-
 
 cdef class Fields:
     """The tuple with names, of class ``kind``, that a call gives."""
-
-    cdef object kind
-    cdef tuple items
 
     def __init__(self, kind, items):
         self.kind, self.items = kind, items
@@ -240,13 +222,6 @@ cdef Tensor over_storage(Storage storage, int code, int nd, const int64_t* dims,
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
-
-cdef struct Key:
-    int64_t* words
-    int64_t n
-    int64_t ntensors
-    PyObject** tensors       # in order
-
 
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept:
     if key.n + 2 > MOST_WORDS:
@@ -470,31 +445,6 @@ cdef Plan record(object function, list args, list tensors):
     finally:
         end_recording()
         free_recorder(recorder)
-
-
-cdef int64_t find_block(Recorder* r, const char* address, int64_t step) noexcept:
-    """The number of the block that an address of that launch is in; -1 for none.
-
-    A flag is on the stack of who launches: it is the caller's for the first launch that is given it.
-    """
-    cdef int64_t i
-    cdef Block* block
-    for i in range(r.nblocks - 1, -1, -1):
-        block = &r.blocks[i]
-        if block.made > step:
-            continue
-        if block.purpose == FLAG:
-            if block.data == address and (block.gone < 0 or block.gone == step):
-                block.gone = step
-                return i
-        elif block.data <= address < block.data + max(block.nbytes, <int64_t>1):
-            return i
-    return -1
-
-
-cdef struct Room:            # of a block that a run has memory for
-    int64_t block, first, last   # the launches that it is given to
-    int64_t nbytes, offset
 
 
 cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) noexcept:

@@ -236,7 +236,6 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
-            refuse_recording(b"a number is read from a tensor")
             x = read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)

@@ -1,4 +1,4 @@
-"""What a thread that plans would have run: its launches, in order, and the memory that they read and write.
+"""What a thread that plans would have run, or one that is observed runs: its launches, and the memory of these.
 
 A thread that plans (`memory.plan_only`) runs the body of an op on device meta: storages are addresses without
 contents, and `pool.launch` runs nothing. With a recorder it keeps each launch as it was meant: kernel, pointers,
@@ -7,6 +7,10 @@ arguments, range.
 
 A block is kept until the recording ends, so that an address belongs to one block. It is filled with a pattern. Where
 that was disturbed, the body wrote to memory outside of a launch, and cannot be repeated.
+
+A thread that is observed computes as always, and each launch is kept as well. Its blocks are real ones, whose addresses
+come again: a block is known by its address and the launches between which it was in use. It is filled with a pattern
+too. What is in it when a launch is first given it, the body has written, and the recorder keeps a copy.
 """
 
 from cpython.object cimport PyObject
@@ -81,13 +85,18 @@ cdef Recorder* current() noexcept nogil:
     return <Recorder*>mine
 
 
-cdef Recorder* begin_recording() except NULL:
+cdef Recorder* begin_recording(bint observing=False) except NULL:
     global mine
     cdef Recorder* recorder = <Recorder*>malloc(sizeof(Recorder))
     if mine != NULL or recorder == NULL:
         free(recorder)
         raise RuntimeError("a recording is under way on this thread") if mine != NULL else MemoryError()
     memset(recorder, 0, sizeof(Recorder))
+    recorder.observing = observing
+    if observing:
+        calls = []
+        Py_INCREF(calls)
+        recorder.calls = <PyObject*>calls
     mine = recorder
     return recorder
 
@@ -97,10 +106,33 @@ cdef void end_recording() noexcept:
     mine = NULL
 
 
+cdef Recorder* suspend() noexcept nogil:
+    global mine
+    cdef Recorder* recorder = <Recorder*>mine
+    mine = NULL
+    return recorder
+
+
+cdef void resume(Recorder* recorder) noexcept nogil:
+    global mine
+    mine = recorder
+
+
+cdef bint is_observing() noexcept nogil:
+    return mine != NULL and (<Recorder*>mine).observing
+
+
 cdef void free_recorder(Recorder* recorder) noexcept:
     """Blocks that were given up meanwhile go now; the others belong to their storages."""
     cdef int64_t i
+    if recorder.calls != NULL:
+        Py_DECREF(<object>recorder.calls)
+    if recorder.place != NULL:
+        Py_DECREF(<object>recorder.place)
     for i in range(recorder.nblocks):
+        free(recorder.blocks[i].content)
+        if recorder.observing and recorder.blocks[i].purpose != HELD:
+            continue
         if recorder.blocks[i].purpose == HELD:
             Py_DECREF(<object>recorder.blocks[i].owner)
         elif recorder.blocks[i].purpose != FLAG and recorder.blocks[i].gone >= 0:
@@ -130,14 +162,52 @@ cdef void refuse_recording(const char* why) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
     if r != NULL and r.refused == NULL:
         r.refused = why
+        if r.observing:
+            tell_place(r)
+
+
+cdef object PLACE = None
+
+
+def on_refusal(function):
+    """Have ``function()`` say where it was, whenever what an observed thread does cannot be repeated."""
+    global PLACE
+    PLACE = function
+
+
+cdef void tell_place(Recorder* r) noexcept with gil:
+    cdef Recorder* here = suspend()
+    try:
+        if PLACE is not None:
+            place = PLACE()
+            Py_INCREF(place)
+            r.place = <PyObject*>place
+    finally:
+        resume(here)
+
+
+cdef int note_call(object thing) except -1:
+    cdef Recorder* r = <Recorder*>mine
+    cdef int64_t number
+    if r == NULL or r.refused != NULL:
+        return 0
+    number = len(<list>r.calls)
+    (<list>r.calls).append(thing)
+    note_launch(NULL, NULL, 0, &number, 1, 1, 1, True, False)
+    return 0
 
 
 cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const int64_t* numbers, int64_t nnumbers,
-                      int64_t total, int64_t grain, bint small) noexcept nogil:
+                      int64_t total, int64_t grain, bint small, bint planned) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
     cdef Step* step
-    if r == NULL or r.refused != NULL:
+    cdef int64_t i
+    if r == NULL or r.refused != NULL or r.observing == planned:
         return
+    if r.observing:
+        for i in range(npointers):
+            if pointers[i] != NULL:
+                use_block(r, pointers[i])
     if not (grow(<void**>&r.steps, &r.room_steps, r.nsteps + 1, sizeof(Step))
             and grow(<void**>&r.pointers, &r.room_pointers, r.npointers + npointers, sizeof(char*))
             and grow(<void**>&r.numbers, &r.room_numbers, r.nnumbers + nnumbers, sizeof(int64_t))):
@@ -163,7 +233,87 @@ cdef void note_block(Recorder* r, void* data, int64_t nbytes, Purpose purpose) n
     block = &r.blocks[r.nblocks]
     block.data, block.nbytes, block.made, block.gone, block.purpose = <char*>data, nbytes, r.nsteps, -1, purpose
     block.owner = NULL
+    block.used, block.content, block.width = False, NULL, 0
     r.nblocks += 1
+
+
+cdef void note_allocated(void* data, int64_t nbytes) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    if r != NULL and r.observing and r.refused == NULL and data != NULL:
+        memset(data, PATTERN, <size_t>nbytes)
+        note_block(r, data, nbytes, MEMORY)
+
+
+cdef void note_released(void* data) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    cdef int64_t i
+    if r != NULL and r.observing:
+        for i in range(r.nblocks - 1, -1, -1):
+            if r.blocks[i].data == data and r.blocks[i].gone < 0 and r.blocks[i].purpose == MEMORY:
+                r.blocks[i].gone = r.nsteps
+                return
+
+
+cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t naddresses) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    if r == NULL:
+        return
+    if not r.observing:
+        refuse_recording(b"a table of addresses is filled")
+    elif r.refused == NULL:
+        note_block(r, <void*>data, rows * width * 8, TABLE)
+        if r.refused == NULL:
+            r.blocks[r.nblocks - 1].width, r.blocks[r.nblocks - 1].naddresses = width, naddresses
+
+
+cdef void use_block(Recorder* r, char* address) noexcept nogil:
+    """Keep what is in a block that the next launch is the first to be given."""
+    cdef int64_t found = find_block(r, address, r.nsteps), row, k
+    cdef Block* block
+    if found < 0 or r.blocks[found].used:
+        return
+    block = &r.blocks[found]
+    if block.purpose == HELD or block.purpose == FLAG:
+        return
+    block.used = True
+    if block.purpose == MEMORY and is_pattern(block.data, block.nbytes):
+        return
+    block.content = <char*>malloc(<size_t>block.nbytes + 1)
+    if block.content == NULL:
+        r.refused = b"out of memory"
+        return
+    memcpy(block.content, block.data, <size_t>block.nbytes)
+    if block.purpose == MEMORY:
+        block.purpose = NUMBERS
+    elif block.purpose == TABLE:
+        for row in range(block.nbytes // 8 // block.width):
+            for k in range(block.naddresses):
+                address = (<char**>block.content)[row * block.width + k]
+                if address != NULL:
+                    use_block(r, address)
+                    block = &r.blocks[found]
+
+
+cdef int64_t find_block(Recorder* r, const char* address, int64_t step) noexcept nogil:
+    """The number of the block that an address of that launch is in; -1 for none.
+
+    A flag is on the stack of who launches, a table in memory of its own: it is the caller's for the first launch that
+    is given it.
+    """
+    cdef int64_t i
+    cdef Block* block
+    for i in range(r.nblocks - 1, -1, -1):
+        block = &r.blocks[i]
+        if block.made > step:
+            continue
+        if block.purpose == FLAG or block.purpose == TABLE:
+            if block.data == address and (block.gone < 0 or block.gone == step):
+                block.gone = step
+                return i
+        elif block.data <= address < block.data + max(block.nbytes, <int64_t>1) and (
+                not r.observing or block.gone < 0 or block.gone > step or block.purpose == HELD):
+            return i
+    return -1
 
 
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil:
@@ -174,7 +324,7 @@ cdef void note_flag(void* data, int64_t nbytes) noexcept nogil:
 cdef void note_held(object storage, char* data, int64_t nbytes) noexcept:
     cdef Recorder* r = <Recorder*>mine
     cdef int64_t i
-    if r == NULL or nbytes == 0:
+    if r == NULL or nbytes == 0 or r.observing and type(storage) is not bytes:
         return
     for i in range(r.nblocks):
         if r.blocks[i].purpose == HELD and r.blocks[i].owner == <PyObject*>storage:
@@ -189,7 +339,7 @@ cdef void note_held(object storage, char* data, int64_t nbytes) noexcept:
 cdef void note_filled(const void* data, Purpose purpose) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
     cdef int64_t i
-    if r != NULL:
+    if r != NULL and not r.observing:   # an observed thread keeps what the block holds
         for i in range(r.nblocks):
             if r.blocks[i].data == data and r.blocks[i].purpose == MEMORY and r.blocks[i].gone < 0:
                 r.blocks[i].purpose = purpose
@@ -204,8 +354,13 @@ cdef void give_back(void* data, int64_t nbytes) noexcept nogil:
         taeda_free_lines(data)
 
 
+cdef Recorder* keeper_of_plans() noexcept nogil:
+    """This thread's recorder, where it keeps what is planned."""
+    return NULL if is_observing() else <Recorder*>mine
+
+
 cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
-    cdef Recorder* r = <Recorder*>mine
+    cdef Recorder* r = keeper_of_plans()
     cdef void* data
     if nbytes < 0 or nbytes > <int64_t>1 << 60:
         return NULL
@@ -221,7 +376,7 @@ cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
 
 
 cdef void release_planned(void* data, int64_t nbytes) noexcept nogil:
-    cdef Recorder* r = <Recorder*>mine
+    cdef Recorder* r = keeper_of_plans()
     cdef int64_t i
     if r != NULL:
         for i in range(r.nblocks - 1, -1, -1):
@@ -232,12 +387,16 @@ cdef void release_planned(void* data, int64_t nbytes) noexcept nogil:
 
 
 cdef bint is_touched(const Block* block) noexcept nogil:
-    cdef int64_t i
     if block.purpose != MEMORY:
         return False
     if block.nbytes >= RESERVED:
         return taeda_resident(block.data, block.nbytes)
-    for i in range((block.nbytes + 64) & -64):
-        if <unsigned char>block.data[i] != PATTERN:
-            return True
-    return False
+    return not is_pattern(block.data, (block.nbytes + 64) & -64)
+
+
+cdef bint is_pattern(const char* data, int64_t nbytes) noexcept nogil:
+    cdef int64_t i
+    for i in range(nbytes):
+        if <unsigned char>data[i] != PATTERN:
+            return False
+    return True
