@@ -103,6 +103,7 @@ cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
         L.arg[1] = L.sizes[0] if L.nd == 2 else 1
         run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
         return
+    L.arg[1] = 0   # each piece sets its own
     arg[0], arg[1], arg[2], arg[3] = <int64_t>L.kernel, L.nmem, L.nd, L.narg
     memcpy(to, L.sizes, L.nd * sizeof(int64_t))
     for k in range(L.nmem):

@@ -898,8 +898,8 @@ cdef class Maker:
         leaves.sort(key=_number)
         self.trace.leaves = leaves
         self.trace.start = bytes([form is not None for _, form, _ in leaves])
-        self.signature.append(tuple([(owner if isinstance(owner, int) else id(owner), form)
-                                     for owner, form, number in leaves]))
+        self.signature.append(tuple(sorted([(owner if isinstance(owner, int) else id(owner), form is not None)
+                                            for owner, form, number in leaves])))
         return 0
 
 
