@@ -20,8 +20,7 @@ cdef enum Place:             # where a block of a plan is
 cdef class Form:
     cdef Place place
     cdef int64_t index, offset
-    cdef int code, nd
-    cdef bytes dims          # sizes, then strides
+    cdef Tensor like         # of the form, without memory
     cdef readonly object argument   # the argument that is given back itself, its number; or None
 
 cdef class Fields:
@@ -41,6 +40,7 @@ cdef struct Room:            # of a block that a run has memory for
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept
 # Whether the argument is of a kind that a plan can be kept by.
 cdef bint add_argument(Key* key, PyObject* x) except -1
-cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept
 cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) noexcept
-cdef Tensor over_storage(Storage storage, int code, int nd, const int64_t* dims, int64_t offset)
+# A tensor of the form of `t`, without memory; one like it in memory.
+cdef Tensor prototype(Tensor t)
+cdef Tensor placed(Tensor like, Storage storage, char* first)

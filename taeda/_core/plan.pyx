@@ -179,21 +179,18 @@ cdef class Plan:
     cdef object give(self, object x, list tensors, list storages):
         """``x`` with tensors for its forms."""
         cdef Form form
-        cdef Tensor like, t
-        cdef const int64_t* dims
+        cdef Tensor given
+        cdef Storage storage
         if type(x) is Form:
             form = <Form>x
             if form.argument is not None:
                 return tensors[form.argument]
-            dims = <const int64_t*>PyBytes_AS_STRING(form.dims)
             if form.place == GIVEN:
-                like = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
-                t = alias_tensor(like, form.nd, dims, dims + form.nd, 0)
-                t.raw = like.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset
-            else:
-                t = over_storage(<Storage>storages[form.index], form.code, form.nd, dims, form.offset)
-            t.code = form.code
-            return t
+                given = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
+                return placed(form.like, given.storage,
+                              given.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset)
+            storage = <Storage>storages[form.index]
+            return placed(form.like, storage, storage.data + form.offset)
         if type(x) is tuple:
             return tuple([self.give(y, tensors, storages) for y in <tuple>x])
         if type(x) is list:
@@ -211,13 +208,16 @@ cdef bint any_word(const char* data, int64_t nbytes) noexcept nogil:
     return False
 
 
-cdef Tensor over_storage(Storage storage, int code, int nd, const int64_t* dims, int64_t offset):
-    """A tensor in ``storage``, from byte ``offset`` on."""
-    cdef Tensor t
-    cdef Tensor base = <Tensor>Tensor.__new__(Tensor)
-    base.storage, base.raw, base.code, base.holds = storage, storage.data, code, VALUES
-    t = alias_tensor(base, nd, dims, dims + nd, 0)
-    t.raw = storage.data + offset
+cdef Tensor prototype(Tensor t):
+    cdef Tensor made, base = <Tensor>Tensor.__new__(Tensor)
+    base.code, base.holds = t.code, VALUES
+    made = alias_tensor(base, t.nd, t.sizes, t.strides, 0)
+    return made
+
+
+cdef Tensor placed(Tensor like, Storage storage, char* first):
+    cdef Tensor t = alias_tensor(like, like.nd, like.sizes, like.strides, 0)
+    t.storage, t.raw = storage, first
     return t
 
 
@@ -478,22 +478,17 @@ cdef object describe(object x, Maker maker, dict made):
     """What the function gave, with Forms for tensors."""
     cdef Tensor t
     cdef Form form
-    cdef int64_t* dims
     if isinstance(x, Tensor):
         t = <Tensor>x
         form = Form()
         form.argument = None
-        form.code, form.nd = t.code, t.nd
         if t.holds == CONJUGATES:
             raise NoPlan("a conjugate view is given back")
         for i in range(len(maker.twins)):
             if maker.twins[i] is t:
                 form.argument = i
                 return form
-        form.dims = PyBytes_FromStringAndSize(NULL, 16 * t.nd)
-        dims = <int64_t*>PyBytes_AS_STRING(form.dims)
-        memcpy(dims, t.sizes, t.nd * 8)
-        memcpy(dims + t.nd, t.strides, t.nd * 8)
+        form.like = prototype(t)
         form.offset = t.raw - t.storage.data
         for i in range(len(maker.storages)):
             if maker.storages[i] is t.storage:

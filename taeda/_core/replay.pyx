@@ -21,7 +21,7 @@ reads are what they were, `Trace.attempt` asks whether gradients and state are, 
 import gc
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_Size
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next, PyDict_Size
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
@@ -30,14 +30,14 @@ from libc.string cimport memcmp, memcpy, memset
 from .memory cimport Storage, count_observer, is_planning, new_storage, release_scratch, take_scratch
 from .plan cimport (
     GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Room, add_argument, add_word,
-    arrange, extent, over_storage,
+    arrange, placed, prototype,
 )
 from .pool cimport kernel_t, launch
 from .recorder cimport (
     FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
 )
 from .recorder cimport is_observing as _is_observing
-from .tensor cimport VALUES, Node, Tensor, alias_tensor, default_code
+from .tensor cimport VALUES, Node, Tensor, default_code
 
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
@@ -109,6 +109,70 @@ cdef inline bint is_same(object now, object then) except -1:
     return type(now) is type(then) and type(now) in (int, float, str, bool, bytes) and now == then
 
 
+cdef class KeptDict:
+    """Entries of a dict."""
+
+    cdef dict where
+    cdef list names, values
+    cdef PyObject** items        # names and values in turn, as they are met in the dict; of all that it has
+    cdef Py_ssize_t size         # -1 where the dict may have others
+
+    def __cinit__(self, dict where, list names, bint whole):
+        cdef Py_ssize_t i
+        self.where, self.names, self.size = where, names, len(where) if whole else -1
+        self.values = [where.get(name) for name in names]
+        if whole:
+            self.items = <PyObject**>malloc((2 * self.size + 1) * sizeof(PyObject*))
+            if self.items == NULL:
+                raise MemoryError()
+            for i in range(self.size):
+                self.items[2 * i], self.items[2 * i + 1] = <PyObject*>names[i], <PyObject*>self.values[i]
+
+    def __dealloc__(self):
+        free(self.items)
+
+    cdef inline bint is_untouched(self) noexcept:
+        """Whether the dict has the very same entries in the same order: a quick look."""
+        cdef Py_ssize_t at = 0, i = 0
+        cdef PyObject* name
+        cdef PyObject* value
+        if self.size < 0 or PyDict_Size(self.where) != self.size:
+            return False
+        while PyDict_Next(self.where, &at, &name, &value):
+            if self.items[i] != name or self.items[i + 1] != value:
+                return False
+            i += 2
+        return True
+
+    cdef object differs(self):
+        cdef Py_ssize_t i
+        cdef PyObject* found
+        if self.size >= 0 and PyDict_Size(self.where) != self.size:
+            return "the entries of a dict" if not self.names else f"the entries of a dict with {self.names[0]!r}"
+        for i in range(len(self.names)):
+            found = PyDict_GetItemWithError(self.where, self.names[i])
+            if found != <PyObject*>self.values[i] and (found == NULL or not is_same(<object>found, self.values[i])):
+                return repr(self.names[i])
+        return None
+
+
+cdef class KeptTensor:
+    """A tensor in its memory."""
+
+    cdef Tensor tensor
+    cdef Storage storage
+    cdef char* raw
+    cdef bytes form
+    cdef object hooks
+
+    def __cinit__(self, Tensor t):
+        self.tensor, self.storage, self.raw, self.form, self.hooks = t, t.storage, t.raw, form_of(t), t.hooks
+
+    cdef inline bint is_untouched(self) noexcept:
+        return (self.tensor.storage is self.storage and self.tensor.raw == self.raw and self.tensor.hooks is self.hooks
+                and has_form(self.tensor, self.form))
+
+
 cdef class Guard:
     """What Python objects held before a call."""
 
@@ -119,8 +183,8 @@ cdef class Guard:
         self.dicts, self.sequences, self.cells, self.tensors, self.storages = [], [], [], [], {}
 
     def keep_dict(self, dict where, list names, bint whole):
-        """Expect the values of ``names`` in ``where``; with ``whole`` also no others."""
-        self.dicts.append((where, names, [where.get(name) for name in names], len(where) if whole else -1))
+        """Expect the values of ``names`` in ``where``; with ``whole``, where they are all names in order, no others."""
+        self.dicts.append(KeptDict(where, names, whole))
 
     def keep_sequence(self, where):
         """Expect the items of a list or tuple."""
@@ -133,10 +197,10 @@ cdef class Guard:
     def keep_tensor(self, Tensor t):
         """Expect a tensor in the same memory, of the same form."""
         self.storages[id(t.storage)] = t
-        self.tensors.append((t, t.storage, <uintptr_t>t.raw, form_of(t), t.hooks))
+        self.tensors.append(KeptTensor(t))
 
     def shares(self, tensors):
-        """Whether one of ``tensors`` shares memory with a tensor that is expected, and is another."""
+        """Whether one of ``tensors`` shares memory with a tensor that is expected."""
         for t in tensors:
             if id((<Tensor>t).storage) in self.storages:
                 return True
@@ -145,16 +209,15 @@ cdef class Guard:
     def differs(self):
         """What is not as it was, in words; None where nothing is."""
         cdef Py_ssize_t i
-        cdef PyObject* found
-        cdef list names, values
-        cdef Tensor t
-        for where, names, values, size in self.dicts:
-            if <Py_ssize_t>size >= 0 and PyDict_Size(where) != <Py_ssize_t>size:
-                return "the entries of a dict" if not names else f"the entries of a dict with {names[0]!r}"
-            for i in range(len(names)):
-                found = PyDict_GetItemWithError(<dict>where, names[i])
-                if found != <PyObject*>values[i] and (found == NULL or not is_same(<object>found, values[i])):
-                    return repr(names[i])
+        cdef list values
+        for x in self.dicts:
+            if not (<KeptDict>x).is_untouched():
+                why = (<KeptDict>x).differs()
+                if why is not None:
+                    return why
+        for x in self.tensors:
+            if not (<KeptTensor>x).is_untouched():
+                return f"the memory of a tensor of sizes {list((<KeptTensor>x).tensor.shape)}"
         for where, values in self.sequences:
             if len(where) != len(values):
                 return f"a list of {len(values)}"
@@ -164,11 +227,6 @@ cdef class Guard:
         for cell, value, name in self.cells:
             if not is_same(cell.cell_contents, value):
                 return repr(name)
-        for x, storage, raw, form, hooks in self.tensors:
-            t = <Tensor>x
-            if (t.storage is not storage or <uintptr_t>t.raw != <uintptr_t>raw or t.hooks is not hooks
-                    or not has_form(t, <bytes>form)):
-                return f"the memory of a tensor of sizes {list(t.shape)}"
         return None
 
 
@@ -431,20 +489,17 @@ cdef class Trace:
                 self.patches[i].slot[0] = address + self.patches[i].offset
 
     cdef Tensor form(self, Kept form, list tensors, list storages):
-        cdef Tensor t, like
-        cdef const int64_t* dims
+        cdef Tensor t, given
+        cdef Storage storage
         if form.argument is not None:
             return tensors[form.argument]
-        dims = <const int64_t*>PyBytes_AS_STRING(form.dims)
-        if form.place == MADE:
-            t = over_storage(<Storage>storages[form.index], form.code, form.nd, dims, form.offset)
-        elif form.place == GIVEN:
-            like = <Tensor>tensors[self.given[form.index]]
-            t = alias_tensor(like, form.nd, dims, dims + form.nd, 0)
-            t.raw = like.raw + form.offset
+        if form.place == GIVEN:
+            given = <Tensor>tensors[self.given[form.index]]
+            t = placed(form.like, given.storage, given.raw + form.offset)
         else:
-            t = over_storage(<Storage>self.held[form.index], form.code, form.nd, dims, form.offset)
-        t.code, t.grad_fn_, t.nr, t.leaf_grad, t.inference = form.code, form.node, form.nr, form.leaf_grad, form.inference
+            storage = <Storage>(storages if form.place == MADE else self.held)[form.index]
+            t = placed(form.like, storage, storage.data + form.offset)
+        t.grad_fn_, t.nr, t.leaf_grad, t.inference = form.node, form.nr, form.leaf_grad, form.inference
         return t
 
     cdef object give(self, object x, list made):
@@ -609,7 +664,6 @@ cdef class Maker:
     cdef object describe_tensor(self, Recorder* r, Tensor t):
         cdef Kept form
         cdef int64_t block
-        cdef int64_t* dims
         if id(t) in self.forms:
             return self.forms[id(t)]
         form = Kept.__new__(Kept)
@@ -634,11 +688,8 @@ cdef class Maker:
             if leads_on(t.grad_fn_):
                 raise NoPlan("a tensor that requires grad is given back, with the graph that made it")
             form.node, form.nr = t.grad_fn_, t.nr
-        form.leaf_grad, form.inference, form.code, form.nd = t.leaf_grad, t.inference, t.code, t.nd
-        form.dims = PyBytes_FromStringAndSize(NULL, 16 * t.nd)
-        dims = <int64_t*>PyBytes_AS_STRING(form.dims)
-        memcpy(dims, t.sizes, t.nd * 8)
-        memcpy(dims + t.nd, t.strides, t.nd * 8)
+        form.leaf_grad, form.inference = t.leaf_grad, t.inference
+        form.like = prototype(t)
         if id(t.storage) in self.given:
             form.place, form.index = GIVEN, self.given[id(t.storage)]
             form.offset = t.raw - (<Tensor>self.tensors[self.trace.given[form.index]]).raw
