@@ -295,6 +295,11 @@ cdef class Update:
         """Whether the optimiser would do this step by the same launch."""
         cdef Py_ssize_t i
         optimizer = self.optimizer
+        for group in optimizer.param_groups:
+            if group is self.group:
+                break
+        else:
+            return False
         if (<object>self.plan).flags != optimizer._flags(self.group):
             return False
         for i in range(self.plan.n):

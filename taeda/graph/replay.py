@@ -134,7 +134,7 @@ class _Walk:
         return found
 
     def other(self, x: Any) -> Iterable[Any]:
-        """All attributes of a module; of another object, and of a user's file, those that code names."""
+        """All attributes of an object of this package or of a module; of a user's object or file those that code names."""
         if isinstance(x, types.ModuleType):
             named = [name for name in self.names if name in vars(x)] if _is_foreign(x.__name__) else []
             return self.entries(vars(x), named, whole=False)
@@ -142,10 +142,10 @@ class _Walk:
         if isinstance(x, type) or type(attributes) is not dict:
             return ()
         classes = [vars(c) for c in type(x).__mro__ if _is_foreign(c.__module__)]
-        if isinstance(x, Module):
+        if isinstance(x, Module) or type(x).__module__.startswith("taeda."):
             methods = [value for c in classes for value in c.values() if callable(value) or isinstance(value, property)]
             return (*methods, *self.entries(attributes, list(attributes), whole=True))
-        if not classes and not type(x).__module__.startswith("taeda."):
+        if not classes:
             return ()
         methods = [c[name] for c in classes for name in (*self.names, "__call__") if name in c]
         return (*methods, *self.entries(attributes, [n for n in self.names if n in attributes], whole=False))
@@ -237,6 +237,7 @@ class Static:
         """Why an observed call is not to be repeated yet; None where it is from now on."""
         changed = walk.guard.differs() or walk.options.differs()
         if changed is not None:
+            form.pending.clear()
             return f"a call changes {changed}"
         if walk.guard.shares(tensors):
             return "an argument shares memory with a tensor that the function reads elsewhere"
