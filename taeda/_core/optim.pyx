@@ -441,8 +441,8 @@ cdef void give_number(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 
 def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
-    """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by what has its place
-    in ``others``."""
+    """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by what has its
+    place in ``others``."""
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor t
     cdef double value = 0

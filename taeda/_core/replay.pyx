@@ -872,7 +872,7 @@ cdef class Maker:
             self.trace.scratch = arrange(rooms, n, 0)
             for i in range(n):
                 offsets[rooms[i].block] = rooms[i].offset
-            self.patches = [(place, index, offset if place != SCRATCH else offset + offsets[<int64_t>blocks[index]], slot)
+            self.patches = [(place, index, offset + (offsets[<int64_t>blocks[index]] if place == SCRATCH else 0), slot)
                             for place, index, offset, slot in self.patches]
             for i in range(r.nblocks):
                 if r.blocks[i].purpose != NUMBERS:

@@ -254,5 +254,3 @@ class Static:
                 return None
         form.pending = [*form.pending[-_TRACES + 1 :], trace]
         return "no two calls do the same"
-
-

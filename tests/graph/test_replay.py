@@ -107,7 +107,13 @@ def numbers(n=8):
 
 def cnn():
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.3), nn.Flatten(), nn.Linear(72, 5)
+        nn.Conv2d(3, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.3),
+        nn.Flatten(),
+        nn.Linear(72, 5),
     )
 
 
@@ -147,8 +153,11 @@ class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True)
-        layer.self_attn.dropout = 0.0
-        self.embedding, self.encoder, self.last = nn.Embedding(11, 16), nn.TransformerEncoder(layer, 2), nn.Linear(16, 5)
+        self.embedding, self.encoder, self.last = (
+            nn.Embedding(11, 16),
+            nn.TransformerEncoder(layer, 2),
+            nn.Linear(16, 5),
+        )
 
     def forward(self, x):
         return self.last(self.encoder(self.embedding(x)).mean(1))
@@ -190,7 +199,9 @@ def test_steps_are_the_same(name):
     assert twins.step.refusals == []
 
 
-@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adagrad", "RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"])
+@pytest.mark.parametrize(
+    "name", ["SGD", "AdamW", "Adagrad", "RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"]
+)
 def test_optimizers(name):
     twins = Twins(training(mlp, getattr(taeda.optim, name), F.mse_loss))
     for _ in range(10):
@@ -358,7 +369,7 @@ def test_gradients_add_up():
             for program in (twins.eager, twins.static):
                 program.optimizer.step()
                 program.optimizer.zero_grad(set_to_none=i % 8 == 3)
-    assert len(twins.replays) == 2   # one for the first batch, which makes the gradients
+    assert len(twins.replays) == 2  # one for the first batch, which makes the gradients
 
 
 def test_item_is_refused_with_its_line():
