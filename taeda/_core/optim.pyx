@@ -284,9 +284,11 @@ cdef class Update:
 
     cdef readonly Plan plan
     cdef readonly object optimizer, group
+    cdef list idle               # parameters of the group without a gradient
 
     def __cinit__(self, Plan plan, optimizer, group):
         self.plan, self.optimizer, self.group = plan, optimizer, group
+        self.idle = [p for p in group["params"] if (<Tensor>p).grad_ is None]
 
     def __eq__(self, other):
         return isinstance(other, Update) and self.plan is (<Update>other).plan and self.group is (<Update>other).group
@@ -295,6 +297,9 @@ cdef class Update:
         """Whether the optimiser would do this step by the same launch."""
         cdef Py_ssize_t i
         optimizer = self.optimizer
+        for p in self.idle:
+            if (<Tensor>p).grad_ is not None:
+                return False
         for group in optimizer.param_groups:
             if group is self.group:
                 break

@@ -30,7 +30,7 @@ from libc.string cimport memcmp, memcpy, memset
 from .memory cimport Storage, count_observer, is_planning, new_storage, release_scratch, take_scratch
 from .plan cimport (
     GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Room, add_argument, add_word,
-    arrange, placed, prototype,
+    arrange, extent, placed, prototype,
 )
 from .pool cimport kernel_t, launch
 from .recorder cimport (
@@ -163,14 +163,15 @@ cdef class KeptTensor:
     cdef Storage storage
     cdef char* raw
     cdef bytes form
-    cdef object hooks
+    cdef object hooks, post_hooks
 
     def __cinit__(self, Tensor t):
-        self.tensor, self.storage, self.raw, self.form, self.hooks = t, t.storage, t.raw, form_of(t), t.hooks
+        self.tensor, self.storage, self.raw, self.form = t, t.storage, t.raw, form_of(t)
+        self.hooks, self.post_hooks = t.hooks, t.post_hooks
 
     cdef inline bint is_untouched(self) noexcept:
         return (self.tensor.storage is self.storage and self.tensor.raw == self.raw and self.tensor.hooks is self.hooks
-                and has_form(self.tensor, self.form))
+                and self.tensor.post_hooks is self.post_hooks and has_form(self.tensor, self.form))
 
 
 cdef class Guard:
@@ -853,6 +854,7 @@ cdef class Maker:
         if id(storage) in self.given:
             number = self.given[id(storage)]
             t = <Tensor>self.tensors[self.trace.given[number]]
+            self.check_given(storage, address)
             self.patches.append((GIVEN, number, address - t.raw, <uintptr_t>slot))
             self.signature.append((number, address - t.raw))
         else:
@@ -860,6 +862,17 @@ cdef class Maker:
             self.patches.append((Place.FIXED, number, address - storage.data, <uintptr_t>slot))
             self.signature.append((id(storage), address - storage.data))
         return 0
+
+    cdef int check_given(self, Storage storage, char* address) except -1:
+        """Refuse an address in the storage of an argument, but outside of the arguments themselves."""
+        cdef int64_t low, high
+        cdef Tensor t
+        for t in self.tensors:
+            if t.storage is storage:
+                extent(t, &low, &high)
+                if low <= address - t.raw <= high:
+                    return 0
+        raise NoPlan("what lies beside an argument in its memory is read or written")
 
     cdef int fill(self, Recorder* r, Room* rooms, int64_t* room_of) except -1:
         """Give blocks room in the memory of a replay; what some hold before the launches."""

@@ -24,14 +24,21 @@ from typing import Any
 from taeda import Tensor
 from taeda._core.replay import MISS, Guard, Trace, key_of, observe, on_refusal
 
+from .._core import settings
 from ..nn import Module
-from ..optim import Optimizer
+from ..nn.modules import _hooks
+from ..optim import Optimizer, optimizer
 
 __all__ = ["Static", "guard"]
 
 _PACKAGE = str(Path(__file__).parents[1])
 #: Traces of one form of arguments, observed calls that led to none, and forms: as many are kept, or tried.
 _TRACES, _TRIES, _FORMS = 4, 8, 64
+#: Hooks on all modules and optimisers.
+_HOOKS = [
+    _hooks.forward_hooks, _hooks.forward_pre_hooks, _hooks.backward_hooks, _hooks.backward_pre_hooks,
+    optimizer._global_pre_hooks, optimizer._global_post_hooks,
+]  # fmt: skip
 
 
 def _place() -> str:
@@ -68,7 +75,8 @@ class _Walk:
         self.guard, self.options = Guard(), Guard()  # options: of optimisers, which may differ from call to call
         self.names = names
         self.seen: dict[int, Any] = {}
-        stack = list(roots)
+        self.guard.keep_dict(vars(settings), ["deterministic", "fill_uninitialized"], False)
+        stack = [*roots, *_HOOKS]
         while stack:
             x = stack.pop()
             if id(x) not in self.seen:
@@ -187,7 +195,7 @@ class Static:
     """
 
     def __init__(self, function: Callable, fullgraph: bool = False):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self.function, self.fullgraph = function, fullgraph
         self.refusals: list[str] = []
         self._forms: dict[bytes, _Form] = {}
@@ -212,14 +220,15 @@ class Static:
         form.calls += 1
         if form.calls == 1 or form.refused is not None:
             return self.function(*args, **kwargs)
-        return self._observe(form, tensors, args, kwargs)
+        return self._observe(form, key, tensors, args, kwargs)
 
-    def _observe(self, form: _Form, tensors: list, args: tuple, kwargs: dict) -> Any:
+    def _observe(self, form: _Form, key: bytes, tensors: list, args: tuple, kwargs: dict) -> Any:
         walk = guard([self.function, *form.others, *form.roots])
         result, trace = observe(self.function, args, kwargs, tensors)
         form.tries += 1
         if isinstance(trace, Trace):
-            why = self._unsettled(form, walk, tensors, trace)
+            again = key_of(args, kwargs)
+            why = self._unsettled(form, walk, tensors, trace, again is not None and again[0] == key)
             if why is None:
                 return result
         else:
@@ -233,9 +242,10 @@ class Static:
                 raise RuntimeError(f"compile(fullgraph=True): {self.function!r} cannot be repeated: {why}")
         return result
 
-    def _unsettled(self, form: _Form, walk: _Walk, tensors: list, trace: Trace) -> str | None:
+    @staticmethod
+    def _unsettled(form: _Form, walk: _Walk, tensors: list, trace: Trace, same: bool) -> str | None:
         """Why an observed call is not to be repeated yet; None where it is from now on."""
-        changed = walk.guard.differs() or walk.options.differs()
+        changed = walk.guard.differs() or walk.options.differs() or (None if same else "its arguments")
         if changed is not None:
             form.pending.clear()
             return f"a call changes {changed}"
