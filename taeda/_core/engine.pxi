@@ -348,6 +348,8 @@ cdef class GraphTask:
         if self.create_graph or MODES[0] != NULL or not is_plain(<PyObject*>grad) or not is_sole(held) \
                 or not same_sizes(<Tensor>held, <Tensor>grad) or (<Tensor>held).code != (<Tensor>grad).code:
             return False
+        if unsettled and ((<Tensor>held).storage.recipe is not None or (<Tensor>grad).storage.recipe is not None):
+            return False  # the sum is put off with them
         add_into(<object>held, grad)
         return True
 

@@ -38,6 +38,7 @@ cdef class Storage:
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
         self.need_bytes()
+        settle(self)
         PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
         self.exports += 1
 
@@ -46,6 +47,7 @@ cdef class Storage:
 
     def data_ptr(self):
         """The address of the first byte; 0 on device meta."""
+        show(self)
         return 0 if self.device else <uintptr_t>self.data
 
     def nbytes(self):
@@ -87,6 +89,7 @@ cdef class Storage:
                 raise RuntimeError(f"tried to slice with a step of {step}, but only a step of 1 is supported")
             first = start
             self.need_bytes()
+            show(self)
             return foreign_storage(self.data + first, max(stop - start, 0), self)
         return memoryview(self)[index]
 
@@ -114,6 +117,7 @@ cdef class Storage:
     def fill_(self, int value):
         """Every byte ``value``; gives the storage."""
         self.need_bytes()
+        settle(self)
         memset(self.data, value, self.capacity)
         return self
 
@@ -253,6 +257,7 @@ cdef class Storage:
     def __deepcopy__(self, memo):
         cdef Storage made = Storage.__new__(Storage)
         give_block(made, self.capacity, self.device != 0)
+        settle(self)
         if not self.device:
             memcpy(made.data, self.data, self.capacity)
         memo[id(self)] = made
@@ -349,6 +354,7 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
             f"resize: expected a storage of {storage.capacity} bytes that nothing else uses, but a NumPy array or "
             "memoryview shares it; clone the tensor first"
         )
+    settle(storage)
     if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and not storage.device
                                         and class_of(nbytes) == class_of(storage.block)):
         # Memory of a shrunken storage is kept: its tensors may still show elements that are there.

@@ -629,6 +629,19 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
 
     if "require" in op.traits:
         op.traits["require"](ins)
+    return build_pointwise(_body(op, statics), outs, ins, compute, classes, op.name)
+
+
+def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
+    """Compile one kernel for several pointwise ops: ``(op, static attributes, computing dtype, dtype, sources)``."""
+    from ..kernels.fused import Step, build_fused
+
+    steps = [Step(_body(op, statics), *rest) for op, statics, *rest in nodes]
+    return build_fused(steps, outs, leaves, classes, " ".join(op.name for op, *_ in nodes))
+
+
+def _body(op: Op, statics: tuple) -> Callable:
+    """The function of operands and numbers that a kernel of a pointwise op applies."""
     function = op.body
     names = op.params
     n = len(names) - len(statics)
@@ -639,7 +652,7 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
         full = operands + [numbers.pop(0) if repr(v) == "param" else v for v in statics]
         return function(*full[:keyword], **dict(zip(names[keyword:], full[keyword:], strict=True)))
 
-    return build_pointwise(body, outs, ins, compute, classes, op.name)
+    return body
 
 
 def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
@@ -761,6 +774,7 @@ HELPERS.update(
     vjp=_vjp,
     vjp_all=_vjp_all,
     build_pointwise=_build_pointwise,
+    build_fused=_build_fused,
     write_out=write_out,
     find_op=find_op,
     refused=refused,
