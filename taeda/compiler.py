@@ -66,7 +66,7 @@ def compile(
     def compiled(*args: Any, **kwargs: Any) -> Any:
         before = _core.put_off_ops(True)
         try:
-            return model(*args, **kwargs)
+            return _core.compute_now(model(*args, **kwargs))
         finally:
             _core.put_off_ops(before)
 

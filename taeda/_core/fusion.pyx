@@ -17,6 +17,7 @@ from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int8_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from . cimport memory
@@ -48,32 +49,6 @@ cdef extern from *:
     """
     int puts_off "taeda_puts_off"     # whether this thread records
     void taeda_pause() noexcept nogil
-
-cdef enum:
-    MOST_SOURCES = 4      # operands of an op that is put off
-    MOST_NODES = 40       # ops of a kernel
-    MOST_READ = 8         # what a kernel reads
-    MOST_NUMBERS = 24     # numbers of a kernel
-    CACHED = 1 << 18      # bytes of a result that is written along: it stays in the cache
-    AGAIN = 12            # ops that are computed again rather than their result read
-    MOST_WORDS = 8 + MOST_FUSED + MOST_NODES * (3 + MOST_SOURCES)
-    LEAF = 1 << 8         # marks of a key, beside a number
-    NODE = 2 << 8
-    NUMBER = 3 << 8
-    LEAST_ELEMENTS = 16384  # for which the order of an operand's dimensions matters
-    BRANCHES = -1
-    UNKNOWN = 0
-    FITS = 1
-
-
-cdef struct Source:       # an operand
-    PyObject* storage     # a reference; NULL of a number
-    char* raw
-    int code
-    bint same             # whether it is the whole result of a recipe of the same form, if there still is one
-    int64_t strides[INLINE]   # bytes
-    int64_t slots[2]      # of a number
-
 
 @cython.final
 @cython.no_gc
@@ -141,6 +116,9 @@ cdef inline Recipe recipe_of(const Source* s):
 
 # ---- recording -------------------------------------------------------------------------------------------------------
 
+cdef int64_t least = 4096         # elements of a result that is put off: smaller ones take no longer eagerly
+
+
 cdef inline bint is_plain(int code) noexcept:
     """Whether kernels compute in the dtype itself, without rounding."""
     return code == F32 or code == F64 or code == I64 or code == BOOL or code == I32 or code == U8
@@ -166,7 +144,8 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant)
     cdef Recipe r, part
     cdef Source* s
     cdef Storage storage
-    cdef int i, d, nd, code, item, inner = -1
+    cdef int i, d, nd, code, inner = -1
+    cdef int64_t count
     cdef bint flat = True
     if not puts_off or nin > MOST_SOURCES or op.nouts != 1 or op.fuses == BRANCHES or not is_plain(compute):
         return None
@@ -193,16 +172,18 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant)
             flat = False
     flat = flat and is_dense(first)
     if flat:
-        if first.nd > INLINE or first.count == 0:
+        if first.nd > INLINE or first.count < least or first.count == 0:
             return None
         out = empty_strided_like(code, first)
     else:
         nd = broadcast_shape(op, inputs, nin, shape)
         if nd > INLINE:
             return None
+        count = 1
         for i in range(nd):
-            if shape[i] == 0:
-                return None
+            count *= shape[i]
+        if count < least or count == 0:
+            return None
         out = new_output(inputs, nin, code, nd, shape)
         if out.count >= LEAST_ELEMENTS:
             for d in range(nd):
@@ -301,16 +282,6 @@ cdef void keep(Recipe r, PyObject** inputs, int nin, Tensor out, bint flat) noex
 
 # ---- computing -------------------------------------------------------------------------------------------------------
 
-cdef struct Kernel:
-    PyObject* nodes[MOST_NODES]      # operands before what reads them
-    int nnodes
-    PyObject* outs[MOST_FUSED]       # the nodes that are written
-    int nouts
-    Source* leaves[MOST_FUSED]
-    int nleaves
-    int nnumbers
-
-
 cdef bint same_place(const Source* a, const Source* b, int nd) noexcept:
     return a.raw == b.raw and a.code == b.code and memcmp(a.strides, b.strides, nd * sizeof(int64_t)) == 0
 
@@ -374,40 +345,139 @@ cdef int measure(Recipe r, PyObject** inputs, int nin) except -1:
     return 0
 
 
-cdef int references(Kernel* k, PyObject* storage) noexcept:
-    """How many operands of the kernel's nodes are in that storage."""
-    cdef int i, j, n = 0
+cdef void count_references(Kernel* k, int* found) noexcept:
+    """How many operands of the kernel's nodes each node is."""
+    cdef int i, j
     cdef Recipe r
+    cdef Source* s
+    memset(found, 0, k.nnodes * sizeof(int))
     for i in range(k.nnodes):
         r = <Recipe>k.nodes[i]
         for j in range(r.nsources):
-            n += r.sources[j].storage == storage
-    return n
+            s = &r.sources[j]
+            if s.same and (<Storage>s.storage).recipe is not None:
+                found[(<Recipe>(<Storage>s.storage).recipe).place] += 1
 
 
 cdef int compute(Recipe root) except -1:
     """Compute what ``root`` describes, with what is worth writing on the way."""
     cdef Kernel k
-    cdef Launch L
-    cdef char classes[MOST_FUSED + 1]
-    cdef int64_t words[MOST_WORDS]
-    cdef Recipe r
-    cdef Source* s
-    cdef int i, j, d, n = 0, nslots
-    cdef int64_t grain = 16384
-    cdef list done
     start(&k)
     if not gather(&k, root):  # cannot be: `put_off` sees to it
         raise RuntimeError("a recipe is larger than a kernel may be")
     k.outs[0] = <PyObject*>root
     k.nouts = 1
-    for i in range(k.nnodes - 1):
+    return run(&k)
+
+
+cdef bint same_shape(Recipe a, Recipe b) noexcept:
+    return (a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
+            and memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0)
+
+
+cdef int settle_all(list storages) except -1:
+    """Compute what all of these should hold, those of one form by one kernel as far as it has room."""
+    if len(storages) == 1:
+        return settle(<Storage>storages[0])
+    return settle_together(storages)
+
+
+cdef int settle_together(list storages) except -1:
+    cdef Kernel k
+    cdef Recipe first, r
+    cdef list left
+    cdef int i
+    begin()
+    try:
+        while True:
+            left = [s for s in storages if (<Storage>s).recipe is not None]
+            if not left:
+                return 0
+            first = <Recipe>(<Storage>left[0]).recipe
+            taken = [first]
+            for s in left[1:]:
+                r = <Recipe>(<Storage>s).recipe
+                if same_shape(first, r):
+                    taken.append(r)
+            while not gather_all(&k, taken):
+                taken = taken[:(len(taken) + 1) // 2]
+            run(&k)
+    finally:
+        end()
+
+
+cdef bint gather_all(Kernel* k, list roots) except -1:
+    """Whether there is room for all of ``roots`` in one kernel, which then writes them."""
+    start(k)
+    for root in roots:
+        if k.nouts + 1 > MOST_FUSED // 2 or not gather(k, <Recipe>root):
+            break
+        k.outs[k.nouts] = <PyObject*>root
+        k.nouts += 1
+    return k.nouts == len(roots) and k.nouts + k.nleaves <= MOST_FUSED and k.nnumbers <= MOST_NUMBERS
+
+
+cdef void write_along(Kernel* k) noexcept:
+    """Have results written that others hold: what stays in the cache, and of the rest so much that nothing which is
+    computed again takes many ops."""
+    cdef int i, j
+    cdef int[MOST_NODES] cost
+    cdef Recipe r
+    cdef Source* s
+    cdef bint chosen
+    cdef int[MOST_NODES] references
+    count_references(k, references)
+    for i in range(k.nnodes):
         r = <Recipe>k.nodes[i]
-        if (Py_REFCNT(r.storage) > references(&k, r.storage) and k.nouts + k.nleaves < MOST_FUSED
-                and (r.count * ITEMSIZE[r.code] <= CACHED or r.nodes > AGAIN)):
+        cost[i] = 1
+        for j in range(r.nsources):
+            s = &r.sources[j]
+            if s.same and (<Storage>s.storage).recipe is not None:
+                cost[i] += cost[(<Recipe>(<Storage>s.storage).recipe).place]
+        chosen = False
+        for j in range(k.nouts):
+            chosen = chosen or k.outs[j] == k.nodes[i]
+        if (not chosen and k.nouts + k.nleaves < MOST_FUSED
+                and (cost[i] > AGAIN or r.count * ITEMSIZE[r.code] <= CACHED)
+                and Py_REFCNT(r.storage) > references[i]):
             k.outs[k.nouts] = k.nodes[i]
             k.nouts += 1
-    held = [<Storage>(<Recipe>k.nodes[i]).storage for i in range(k.nnodes)]  # another thread might let go of one
+            chosen = True
+        if chosen:
+            cost[i] = 0
+
+
+cdef int run(Kernel* kernel) except -1:
+    """Compute what ``kernel`` is to write, and what is worth writing on the way."""
+    cdef Kernel k
+    cdef Recipe r
+    cdef int i
+    write_along(kernel)
+    k = kernel[0]
+    for i in range(k.nnodes):  # what follows may let go of them
+        Py_INCREF(<object>(<Recipe>k.nodes[i]).storage)
+        k.storages[i] = (<Recipe>k.nodes[i]).storage
+    try:
+        launch(&k)
+        for i in range(k.nouts):
+            r = <Recipe>k.outs[i]
+            if (<Storage>k.storages[r.place]).recipe is r:
+                finish(r)
+    finally:
+        for i in range(k.nnodes):
+            Py_DECREF(<object>k.storages[i])
+    return 0
+
+
+cdef int launch(Kernel* k) except -1:
+    """Run the kernel of these nodes; the first time, make it."""
+    cdef Launch L
+    cdef char classes[MOST_FUSED + 1]
+    cdef int64_t words[MOST_WORDS]
+    cdef Recipe root = <Recipe>k.outs[0], r
+    cdef int i, d, n = 0, nslots
+    cdef int64_t grain = 16384
+    cdef void* address
     # where everything lies
     L.nd, L.nmem = root.nd, k.nouts + k.nleaves
     memcpy(L.sizes, root.sizes, root.nd * sizeof(int64_t))
@@ -428,51 +498,28 @@ cdef int compute(Recipe root) except -1:
         memset(classes, b"n", k.nouts)
         grain = STREAM_GRAIN
     # the kernel
-    words[0], words[1], words[2] = k.nnodes, k.nouts, k.nleaves
-    n = 3
     for i in range(L.nmem):
-        words[n + i] = classes[i] << 8 | (k.leaves[i - k.nouts].code if i >= k.nouts else (<Recipe>k.outs[i]).place)
-    n += L.nmem
-    for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
-        words[n] = <int64_t><void*>r.op
-        words[n + 1] = r.variant << 16 | r.compute << 8 | r.code
-        n += 2
-        for j in range(r.nsources):
-            s = &r.sources[j]
-            if s.code == PARAM:
-                words[n] = NUMBER
-            elif s.same and (<Storage>s.storage).recipe is not None:
-                words[n] = NODE | (<Recipe>(<Storage>s.storage).recipe).place
-            else:
-                words[n] = LEAF | leaf_of(&k, s, root.nd)
-            n += 1
-    key = PyBytes_FromStringAndSize(<const char*>words, n * sizeof(int64_t))
-    address = KERNELS.get(key)
-    if address is None:
-        address = KERNELS[key] = build(&k, classes)
+        words[i] = classes[i] << 8 | (k.leaves[i - k.nouts].code if i >= k.nouts else (<Recipe>k.outs[i]).place)
+    n = describe(k, words + L.nmem) + L.nmem
+    address = find(words, n)
+    if address == NULL:
+        address = <void*><size_t>HELPERS["build_fused"](
+            nodes_of(k), [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
+            [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
+        add(words, n, address)
     # its numbers
-    L.kernel = <kernel_t><size_t>address
+    L.kernel = <kernel_t>address
     L.arg[0] = L.sizes[L.nd - 1]
     for i in range(L.nmem):
         L.arg[2 + 2 * i] = L.strides[i][L.nd - 1]
         L.arg[3 + 2 * i] = L.strides[i][L.nd - 2] if L.nd > 1 else 0
     nslots = 2 + 2 * L.nmem
-    for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
-        for j in range(r.nsources):
-            if r.sources[j].code == PARAM:
-                L.arg[nslots], L.arg[nslots + 1] = r.sources[j].slots[0], r.sources[j].slots[1]
-                nslots += 2
-    L.narg = nslots
+    L.narg = nslots + numbers_of(k, L.arg + nslots)
     done = [<Recipe>k.outs[i] for i in range(k.nouts)]
     if WATCHER is not None:
         WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)],
                 [(<Recipe>k.outs[i]).place for i in range(k.nouts)], k.nleaves, root.count)
     run_elements(&L, root.count, grain)
-    for r in done:
-        if r.storage != NULL and (<Storage>r.storage).recipe is r:
-            finish(r)
     return 0
 
 
@@ -485,17 +532,27 @@ cdef int finish(Recipe r) except -1:
     return 0
 
 
-cdef int settle_storage(Storage storage) except -1:
-    """Compute what ``storage`` should hold, and whatever waits to read it."""
+cdef void begin() noexcept:
+    """Wait until no other thread computes, and keep others from it."""
     global owner, depth
     cdef unsigned long me = PyThread_get_thread_ident()
-    cdef PyObject* at
-    cdef Recipe r
-    while depth and owner != me:  # another thread computes, and has given up the GIL meanwhile
+    while depth and owner != me:  # the other thread has given up the GIL meanwhile
         with nogil:
             taeda_pause()
     owner = me
     depth += 1
+
+
+cdef void end() noexcept:
+    global depth
+    depth -= 1
+
+
+cdef int settle_storage(Storage storage) except -1:
+    """Compute what ``storage`` should hold, and whatever waits to read it."""
+    cdef PyObject* at
+    cdef Recipe r
+    begin()
     try:
         if storage.recipe is not None:
             compute(<Recipe>storage.recipe)
@@ -508,7 +565,7 @@ cdef int settle_storage(Storage storage) except -1:
             r = <Recipe>at
             compute(r)
     finally:
-        depth -= 1
+        end()
     return 0
 
 
@@ -520,25 +577,125 @@ cdef bint reads(Recipe r, Storage storage) noexcept:
     return False
 
 
-cdef dict KERNELS = {}
+cdef struct Entry:
+    uint64_t hash
+    int64_t* words
+    int n
+    void* address
+
+cdef Entry* table = NULL      # the kernels by what describes them; open addressing
+cdef int table_size = 0, table_used = 0
+
+
+cdef uint64_t hash_of(const int64_t* words, int n) noexcept:
+    cdef uint64_t h = n
+    cdef int i
+    for i in range(n):
+        h = (h ^ <uint64_t>words[i]) * <uint64_t>0x9E3779B97F4A7C15
+        h ^= h >> 29
+    return h | 1
+
+
+cdef void* find(const int64_t* words, int n) noexcept:
+    """The kernel that these words describe; NULL where there is none yet."""
+    cdef uint64_t h = hash_of(words, n)
+    cdef int i = <int>(h >> 20) & (table_size - 1)
+    if table_size == 0:
+        return NULL
+    while table[i].hash:
+        if table[i].hash == h and table[i].n == n and memcmp(table[i].words, words, n * sizeof(int64_t)) == 0:
+            return table[i].address
+        i = (i + 1) & (table_size - 1)
+    return NULL
+
+
+cdef int add(const int64_t* words, int n, void* address) except -1:
+    """Keep a kernel."""
+    global table, table_size, table_used
+    cdef Entry* old = table
+    cdef Entry* larger
+    cdef int i, j, size = table_size
+    cdef Entry made
+    made.hash, made.n, made.address = hash_of(words, n), n, address
+    if 2 * (table_used + 1) > size:
+        size = max(2 * size, 64)
+        larger = <Entry*>calloc(size, sizeof(Entry))
+        if larger == NULL:
+            raise MemoryError()
+        for j in range(table_size):
+            if old[j].hash:
+                i = <int>(old[j].hash >> 20) & (size - 1)
+                while larger[i].hash:
+                    i = (i + 1) & (size - 1)
+                larger[i] = old[j]
+        table, table_size = larger, size
+        free(old)
+    made.words = <int64_t*>malloc(n * sizeof(int64_t))
+    if made.words == NULL:
+        raise MemoryError()
+    memcpy(made.words, words, n * sizeof(int64_t))
+    i = <int>(made.hash >> 20) & (size - 1)
+    while table[i].hash:
+        i = (i + 1) & (size - 1)
+    table[i] = made
+    table_used += 1
+    return 0
+
+
 cdef object WATCHER = None
 
 
 def watch(function):
-    """Call ``function(names of ops, numbers of those written, how much is read, elements)`` for each kernel of this process
-    that computes recipes; None: no more. The one before."""
+    """Call ``function(names of ops, numbers of those written, how much is read, elements)`` for each kernel of this
+    process that computes recipes; None: no more. The one before."""
     global WATCHER
     before = WATCHER
     WATCHER = function
     return before
 
 
-cdef object build(Kernel* k, const char* classes):
-    """The address of a kernel for these nodes."""
+cdef int describe(Kernel* k, int64_t* words) noexcept:
+    """The nodes of a kernel and what each reads, as numbers; how many they are."""
+    cdef int i, j, n = 3
+    cdef Recipe r
+    cdef Source* s
+    words[0], words[1], words[2] = k.nnodes, k.nouts, k.nleaves
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        words[n] = <int64_t><void*>r.op
+        words[n + 1] = r.variant << 16 | r.compute << 8 | r.code
+        n += 2
+        for j in range(r.nsources):
+            s = &r.sources[j]
+            if s.code == PARAM:
+                words[n] = NUMBER
+            elif s.same and (<Storage>s.storage).recipe is not None:
+                words[n] = NODE | (<Recipe>(<Storage>s.storage).recipe).place
+            else:
+                words[n] = LEAF | leaf_of(k, s, r.nd)
+            n += 1
+    return n
+
+
+cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
+    """The numbers that the nodes are given, two words each; how many words."""
+    cdef int i, j, n = 0
+    cdef Recipe r
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        for j in range(r.nsources):
+            if r.sources[j].code == PARAM:
+                slots[n], slots[n + 1] = r.sources[j].slots[0], r.sources[j].slots[1]
+                n += 2
+    return n
+
+
+cdef list nodes_of(Kernel* k):
+    """What builds a kernel is told of its nodes (``ops/table.py``)."""
     cdef Recipe r
     cdef Source* s
     cdef int i, j
-    nodes = []
+    cdef list nodes = []
     for i in range(k.nnodes):
         r = <Recipe>k.nodes[i]
         statics = r.op.defaults[r.op.noperands:]
@@ -554,9 +711,58 @@ cdef object build(Kernel* k, const char* classes):
             else:
                 sources.append(("leaf", leaf_of(k, s, r.nd)))
         nodes.append((r.op, tuple(statics), ALL_DTYPES[r.compute].name, ALL_DTYPES[r.code].name, tuple(sources)))
-    return HELPERS["build_fused"](
-        nodes, [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
-        [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
+    return nodes
+
+
+# ---- what is computed on the way into another kernel -----------------------------------------------------------------
+
+cdef object prologue_of(Tensor x, Prologue* p):
+    """How to compute the elements of ``x`` where they are read, and a key that stands for it; None where they are had
+    better written first."""
+    cdef Recipe root
+    cdef Kernel k
+    cdef Source* s
+    cdef int64_t words[MOST_WORDS]
+    cdef int i, d, along, full = -1, item = ITEMSIZE[x.code]
+    if x.holds != VALUES or x.storage.recipe is None:
+        return None
+    root = <Recipe>x.storage.recipe
+    start(&k)
+    if root.nodes > AGAIN or not same_form(root, x, x) or not gather(&k, root):
+        return None
+    for i in range(k.nleaves):
+        s = k.leaves[i]
+        along = ITEMSIZE[s.code] == item
+        for d in range(root.nd):
+            if along and s.strides[d] != root.strides[d] * item and root.sizes[d] != 1:
+                along = 0
+        p.along[i] = along
+        if along and full < 0:
+            full = i
+        for d in range(root.nd):
+            if not along and s.strides[d] and root.sizes[d] != 1:
+                return None
+    if full < 0:
+        return None
+    if full:  # the first one leads
+        s = k.leaves[0]
+        k.leaves[0], k.leaves[full] = k.leaves[full], s
+        p.along[full], p.along[0] = p.along[0], True
+    p.nleaves = k.nleaves
+    for i in range(k.nleaves):
+        p.pointers[i] = k.leaves[i].raw
+        words[i] = k.leaves[i].code << 1 | p.along[i]
+    p.nnumbers = numbers_of(&k, p.numbers)
+    i = k.nleaves + describe(&k, words + k.nleaves)
+    p.kernel = k
+    return PyBytes_FromStringAndSize(<const char*>words, i * sizeof(int64_t))
+
+
+cdef object prologue_parts(Prologue* p):
+    """The nodes, and ``(dtype, whether it runs along)`` of each leaf, for what builds the kernel."""
+    cdef int i
+    return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, bool(p.along[i]))
+                                 for i in range(p.nleaves)]
 
 
 # ---- what Python calls -----------------------------------------------------------------------------------------------
@@ -570,15 +776,45 @@ def put_off_ops(bint on):
     return before
 
 
-def compute_tensor(Tensor t):
-    """Compute the elements of ``t`` if that was put off."""
-    if t.storage is not None and t.storage.recipe is not None:
-        settle(t.storage)
+cdef int collect(object x, list found) except -1:
+    """Append the storages of tensors in ``x`` that have recipes."""
+    if isinstance(x, Tensor):
+        if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
+            found.append((<Tensor>x).storage)
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            collect(y, found)
+    elif isinstance(x, dict):
+        for y in (<dict>x).values():
+            collect(y, found)
+    return 0
+
+
+def compute_now(x):
+    """Compute the elements of tensors that were put off: of ``x``, and of those in tuples, lists and dicts; gives
+    ``x``."""
+    cdef list found
+    if type(x) is Tensor:
+        if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
+            settle((<Tensor>x).storage)
+    elif memory.unsettled:
+        found = []
+        collect(x, found)
+        settle_all(found)
+    return x
 
 
 def is_computed(Tensor t):
     """Whether the elements of ``t`` lie in memory."""
     return t.storage.recipe is None
+
+
+def set_least(int64_t elements):
+    """Put off results of so many elements and more, whose default is 4096; what it was before."""
+    global least
+    cdef int64_t before = least
+    least = elements
+    return before
 
 
 def count_recipes():
@@ -588,8 +824,8 @@ def count_recipes():
 
 def count_kernels():
     """How many kernels of several ops this process has made or loaded."""
-    return len(KERNELS)
+    return table_used
 
 
 set_settler(settle_storage)
-set_recorder(put_off)
+set_recorder(put_off, settle_all)

@@ -415,12 +415,13 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
 
 
 cdef recorder_t RECORDER = NULL
+cdef settle_all_t SETTLE_ALL = NULL
 cdef int recorders = 0
 
 
-cdef void set_recorder(recorder_t recorder) noexcept:
-    global RECORDER
-    RECORDER = recorder
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept:
+    global RECORDER, SETTLE_ALL
+    RECORDER, SETTLE_ALL = recorder, settle_all
 
 
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):

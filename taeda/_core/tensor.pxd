@@ -204,9 +204,11 @@ cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64
 cdef Tensor empty_strided_like(int dtype, Tensor like)
 cdef bint is_dense(Tensor t) noexcept
 
-# What may put a pointwise op off: gives its result, or None where it must be computed at once.
+# What may put a pointwise op off: gives its result, or None where it must be computed at once. And what computes storages
+# together.
 ctypedef object (*recorder_t)(Op, PyObject**, int, int, int)
-cdef void set_recorder(recorder_t recorder) noexcept
+ctypedef int (*settle_all_t)(list) except -1
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept
 cdef int recorders           # threads that put ops off
 
 # What an op that keeps plans calls for its body.

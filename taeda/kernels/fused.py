@@ -43,17 +43,26 @@ class _Fused(_Schedule):
 
     def apply(self, loaded: Sequence[Number], lanes: int) -> list[Number]:
         """All steps on one vector of each memory operand."""
-        params, results = iter(self.wide_params if lanes == self.lanes else self.params), []
-        for step in self.steps:
-            args = []
-            for source in step.sources:
-                if source is None:
-                    x = next(params)
-                else:
-                    x = cast(loaded[source[1]] if source[0] == "leaf" else results[source[1]], step.compute)
-                args.append(self._splat(x, lanes))
-            results.append(cast(step.body(*args), step.dtype))
+        params = self.wide_params if lanes == self.lanes else self.params
+        results = apply_steps(self.f, self.steps, loaded, params, lanes)
         return [self._splat(results[i], lanes) for i in self.written]
+
+
+def apply_steps(
+    f: Function, steps: Sequence[Step], loaded: Sequence[Number], params: Sequence[Number], lanes: int
+) -> list[Number]:
+    """The result of each step, from one vector of each leaf and the numbers of all steps in order."""
+    numbers, results = iter(params), []
+    for step in steps:
+        args = []
+        for source in step.sources:
+            if source is None:
+                x = next(numbers)
+            else:
+                x = cast(loaded[source[1]] if source[0] == "leaf" else results[source[1]], step.compute)
+            args.append(f.splat(x, lanes))
+        results.append(cast(step.body(*args), step.dtype))
+    return results
 
 
 def build_fused(

@@ -634,10 +634,23 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
 
 def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
     """Compile one kernel for several pointwise ops: ``(op, static attributes, computing dtype, dtype, sources)``."""
-    from ..kernels.fused import Step, build_fused
+    from ..kernels.fused import build_fused
 
-    steps = [Step(_body(op, statics), *rest) for op, statics, *rest in nodes]
-    return build_fused(steps, outs, leaves, classes, " ".join(op.name for op, *_ in nodes))
+    return build_fused(_steps(nodes), outs, leaves, classes, " ".join(op.name for op, *_ in nodes))
+
+
+def _build_reduce_of(nodes: list, leaves: list, op: str, outs: tuple, mode: str, levels: int, whole: bool) -> int:
+    """Compile a reduction of what pointwise ops give."""
+    from ..kernels.reduce import build_reduce_of
+
+    name = " ".join([*(node[0].name for node in nodes), op])
+    return build_reduce_of(_steps(nodes), leaves, op, outs, mode, levels, whole, name)
+
+
+def _steps(nodes: list) -> list:
+    from ..kernels.fused import Step
+
+    return [Step(_body(op, statics), *rest) for op, statics, *rest in nodes]
 
 
 def _body(op: Op, statics: tuple) -> Callable:
@@ -775,6 +788,7 @@ HELPERS.update(
     vjp_all=_vjp_all,
     build_pointwise=_build_pointwise,
     build_fused=_build_fused,
+    build_reduce_of=_build_reduce_of,
     write_out=write_out,
     find_op=find_op,
     refused=refused,

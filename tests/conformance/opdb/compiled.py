@@ -12,6 +12,7 @@ import warnings
 import torch
 
 import taeda
+from taeda._core import fusion
 
 from .checks import entries, name_of, pick, tensors
 from .meta import is_plain
@@ -55,7 +56,11 @@ def attempt(function, args, kwargs) -> str:
     """What differs; ``""`` if nothing does."""
     found = [t.detach() for t in tensors([list(args), kwargs])]
     want = results(function, args, kwargs, copies(found))
-    got = taeda.compile(results)(function, args, kwargs, copies(found))
+    before = fusion.set_least(0)
+    try:
+        got = taeda.compile(results)(function, args, kwargs, copies(found))
+    finally:
+        fusion.set_least(before)
     if isinstance(want, tuple) or isinstance(got, tuple):
         return "" if want == got else f"{got if isinstance(got, tuple) else 'no error'} instead of {want}"[:200]
     if len(want) != len(got):
