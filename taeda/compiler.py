@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from . import _core
+
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
     "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph", "wrap_numpy",
@@ -62,7 +64,11 @@ def compile(
 
     @functools.wraps(model)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        return model(*args, **kwargs)
+        before = _core.put_off_ops(True)
+        try:
+            return _core.compute_now(model(*args, **kwargs))
+        finally:
+            _core.put_off_ops(before)
 
     return compiled
 

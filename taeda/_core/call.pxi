@@ -720,6 +720,7 @@ cdef int raise_not_tensor(Op op, PyObject** bound, int i) except -1:
 cdef inline char* operand(Tensor t) except? NULL:
     """The address of an operand. A tensor with memory that is met while planning is kept for the plan."""
     if planners and t.device_type == 0:
+        settle(t.storage)
         note_held(t.storage, t.storage.data, t.storage.capacity)
     return address_of(t)
 

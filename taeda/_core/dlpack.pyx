@@ -9,7 +9,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from .memory cimport foreign_storage
+from .memory cimport foreign_storage, show
 from .tensor cimport ITEMSIZE, Tensor, elements_of, check_device, is_conjugate_view
 
 from .tensor import ALL_DTYPES, from_storage, install
@@ -90,6 +90,7 @@ cdef void drop_versioned(object capsule) noexcept:
 
 cdef int describe(Tensor t, DLTensor* d) except -1:
     cdef int i
+    show(t.storage)
     d.data = elements_of(t)
     d.device.kind, d.device.index = DL_CPU, 0
     d.ndim = t.nd

@@ -348,6 +348,8 @@ cdef class GraphTask:
         if self.create_graph or MODES[0] != NULL or not is_plain(<PyObject*>grad) or not is_sole(held) \
                 or not same_sizes(<Tensor>held, <Tensor>grad) or (<Tensor>held).code != (<Tensor>grad).code:
             return False
+        if unsettled and ((<Tensor>held).storage.recipe is not None or (<Tensor>grad).storage.recipe is not None):
+            return False  # the sum is put off with them
         add_into(<object>held, grad)
         return True
 
@@ -379,6 +381,15 @@ cdef class GraphTask:
             if watcher is not None:
                 watcher.leave(place)
         return 0
+
+    cdef int settle_leaves(self) except -1:
+        """Compute the gradients of leaves that were put off, together."""
+        cdef list late = []
+        for leaf in self.leaves:
+            g = (<Tensor>leaf).grad_
+            if g is not None and (<Tensor>g).holds == VALUES and (<Tensor>g).storage.recipe is not None:
+                late.append((<Tensor>g).storage)
+        return SETTLE_ALL(late) if late else 0
 
     cdef int capture(self, object target, int nr, object grad) except -1:
         for position in self.captures[target].get(nr, ()):
@@ -569,6 +580,8 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
             node = <Node>nodes[i]
             nodes[i] = None
             task.run_node(node, needed is None or _below(node, needed))
+        if unsettled and accumulate_into:
+            task.settle_leaves()
     finally:
         TASK[0] = outer_task
         swap_no_grad(previous)

@@ -37,7 +37,7 @@ cdef list turn_crossing(PyObject** inputs, int nin, Tensor out):
     return made
 
 
-cdef inline char layout_class(Launch* L, int k, int itemsize) noexcept:
+cdef char layout_class(Launch* L, int k, int itemsize) noexcept:
     cdef int64_t s = L.strides[k][L.nd - 1]
     if s == itemsize or L.sizes[L.nd - 1] == 1:
         return b"c"

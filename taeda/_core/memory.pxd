@@ -31,8 +31,20 @@ cdef class Storage:
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # Python buffers on it: it must not move while there are any
+    cdef object recipe         # of contents that have not been computed, see fusion.pyx; else None
+    cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
+    cdef bint shown            # whether somebody else may have its address: then nothing is put off that reads it
     cdef object __weakref__
     cdef int need_bytes(self) except -1
+
+# How many recipes there are: where none is, no storage need be asked.
+cdef int unsettled
+ctypedef int (*settler_t)(Storage) except -1
+cdef void set_settler(settler_t settler) noexcept
+# Compute what `storage` should hold, and whatever waits to read it: before anybody else reads or writes there.
+cdef int settle(Storage storage) except -1
+# The same for memory whose address is given away.
+cdef int show(Storage storage) except -1
 
 # Raises OutOfMemoryError (a RuntimeError) that says how much was asked for and how much is in use.
 cdef Storage new_storage(int64_t nbytes)

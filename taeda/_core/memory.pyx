@@ -154,6 +154,25 @@ cdef struct Statistics:
 
 cdef Bin[CLASSES] bins
 cdef Statistics stats
+cdef int unsettled = 0
+cdef settler_t SETTLER = NULL
+
+
+cdef void set_settler(settler_t settler) noexcept:
+    global SETTLER
+    SETTLER = settler
+
+
+cdef int settle(Storage storage) except -1:
+    return SETTLER(storage) if storage.waits else 0
+
+
+cdef int show(Storage storage) except -1:
+    settle(storage)
+    storage.shown = True
+    return 0
+
+
 cdef int planners = 0
 cdef int64_t planned = 0, peak_planned = 0  # bytes of the storages on device meta, under the GIL
 cdef int64_t lock = 0

@@ -23,7 +23,7 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from .memory cimport Storage, is_planning, new_storage, release_scratch, swap_planning, take_scratch
+from .memory cimport Storage, is_planning, new_storage, release_scratch, settle, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport (
     CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
@@ -140,10 +140,11 @@ cdef class Plan:
         cdef Storage storage
         for i in range(len(self.given)):
             number, before = <tuple>self.given[i]
-            bases[i] = (<Tensor>tensors[number]).raw - <int64_t>before
+            bases[i] = address_of(<Tensor>tensors[number]) - <int64_t>before
         for i in range(len(self.held)):
             if <uintptr_t>(<Storage>self.held[i]).data != self.addresses[i]:
                 return BAD
+            settle(<Storage>self.held[i])
         for i in range(len(self.made)):
             storage = new_storage(self.made[i])
             storages.append(storage)

@@ -9,19 +9,6 @@ cdef enum:
 cdef enum:
     PARALLEL_ELEMENTS = 32768     # below this, waking a thread costs more than it saves
     TURN_ELEMENTS = 16384         # from here on it pays to lay an operand out as the output is
-    STREAM_LEAST = 262144         # elements below which nothing is stored past the cache, however small that is
-    STREAM_GRAIN = 65536          # elements of a piece then: each ends by waiting for its stores
-
-
-cdef struct Launch:
-    kernel_t kernel
-    int nmem                      # memory operands, outputs first
-    int nd                        # coalesced dimensions
-    int narg
-    int64_t sizes[MAXDIM]
-    int64_t strides[MAXOPERANDS][MAXDIM]   # bytes
-    int64_t arg[2 + 2 * MAXOPERANDS + 2 * MAXARGS]
-    char* ptr[MAXOPERANDS]
 
 
 cdef int64_t STREAM_BYTES = stream_bytes()
@@ -59,13 +46,13 @@ cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count)
 
 cdef enum:
     HEAD = 4                      # numbers of a piece before its sizes: kernel, memory operands, dimensions, arguments
-    MOST_NUMBERS = HEAD + (1 + MAXOPERANDS) * MAXDIM + 2 + 2 * MAXOPERANDS + 2 * MAXARGS
+    MOST_NUMBERS = HEAD + (1 + MOST_FUSED) * MAXDIM + 2 + 2 * MOST_FUSED + 2 * MAXARGS
 
 
 cdef void run_piece(char** ptr, const int64_t* given, int64_t begin, int64_t end) noexcept nogil:
     """Elements [begin, end) of what :func:`run_elements` describes, in row-major order of its dimensions."""
-    cdef int64_t local[2 + 2 * MAXOPERANDS + 2 * MAXARGS]
-    cdef char* p[MAXOPERANDS]
+    cdef int64_t local[2 + 2 * MOST_FUSED + 2 * MAXARGS]
+    cdef char* p[MOST_FUSED]
     cdef int64_t index[MAXDIM]
     cdef int64_t at = begin, rest, n0, rows, col, nmem = given[1], nd = given[2], d, k
     cdef const int64_t* sizes = given + HEAD
@@ -350,7 +337,7 @@ cdef int result_code(Op op, PyObject** inputs) except -1:
     return code
 
 
-cdef inline int out_code(Op op, int compute) noexcept:
+cdef int out_code(Op op, int compute) noexcept:
     if op.out_rule == OUT_BOOL:
         return BOOL
     return REAL_OF[compute] if op.out_rule == OUT_REAL else compute
@@ -427,6 +414,16 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
                               f"convert it with .to(dtype)")
 
 
+cdef recorder_t RECORDER = NULL
+cdef settle_all_t SETTLE_ALL = NULL
+cdef int recorders = 0
+
+
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept:
+    global RECORDER, SETTLE_ALL
+    RECORDER, SETTLE_ALL = recorder, settle_all
+
+
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):
     cdef Launch L
     cdef int codes[MAXARGS]
@@ -439,6 +436,10 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef bint flat = True
     cdef int64_t shape[MAXDIM]
     cdef int64_t count, grain = 16384
+    if recorders and target is None and targets is None:
+        put_off = RECORDER(op, inputs, nin, compute, variant)
+        if put_off is not None:
+            return put_off
     # 1. shapes: the common case is that all are alike and laid out alike
     for i in range(nin):
         if isinstance(<object>inputs[i], Tensor):

@@ -16,11 +16,12 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from .memory cimport release_scratch, take_scratch
+from .fusion cimport MOST_NUMBERS, Prologue, begin, end, prologue_of, prologue_parts
+from .memory cimport release_scratch, take_scratch, unsettled
 from .recorder cimport note_flag
 from .pool cimport kernel_t, launch as run_kernel
 from .tensor cimport (
-    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES, NO_COMMON, WORK, Tensor, address_of, alias_tensor,
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, NO_COMMON, WORK, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
 )
 
@@ -36,6 +37,7 @@ cdef enum:
     FREE_GIL = 65536      # elements from which other Python threads may run meanwhile
 
 cdef tuple NAMES = DTYPE_NAMES
+cdef dict FUSED = {}      # kernels that compute what they reduce
 
 
 cdef struct Group:  # neighbouring dimensions that act as one
@@ -205,7 +207,13 @@ cdef class Reducer:
         cdef int64_t values[2]
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
-        if (<Tensor>first).count:
+        if (<Tensor>first).count and unsettled and source.storage.recipe is not None:
+            begin()
+            try:
+                self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values)
+            finally:
+                end()
+        elif (<Tensor>first).count:
             self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values)
         if self.nouts == 1:
             return first
@@ -347,33 +355,54 @@ cdef class Reducer:
         return self.joins[key]
 
     # ---- launching ---------------------------------------------------------------------------------------------------
+    cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second, int variant) except NULL:
+        """The kernel that computes what it reduces."""
+        full = (self.op, first.code, variant, key)
+        address = FUSED.get(full)
+        if address is None:
+            nodes, leaves = prologue_parts(prologue)
+            mode = "cc" if variant & 1 else "rc"
+            address = FUSED[full] = HELPERS["build_reduce_of"](
+                nodes, leaves, self.op, self.out_names(first, second), mode, 2 if variant & 4 else 1, not variant & 8)
+        return <kernel_t><size_t>address
+
     cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params) except -1:
         cdef int64_t count = l.n0 * l.n1
         cdef int64_t limit = ROW_CHUNK
+        cdef Prologue prologue
         if l.columns:
             limit = min(COLUMN_CHUNK, max(COLUMN_LEAST, COLUMN_ELEMENTS // (l.b + (l.b == 0))))
         cdef int variant = l.columns | (l.strided << 1) | ((l.n1 > 1) << 2)
+        cdef object key = prologue_of(x, &prologue) if unsettled and not l.strided and x.count else None
+        if key is None:
+            prologue.nleaves, prologue.nnumbers = 1, 0
+            prologue.pointers[0] = address_of(x)
+            prologue.along[0] = True
         if count >= 2 * limit:
-            return self.launch_chunks(x, l, first, second, params, variant | 8, limit)
+            return self.launch_chunks(x, l, first, second, params, variant | 8, limit, key, &prologue)
         cdef Kernel kernel = self.find(x, first, second, variant)
-        cdef char* pointers[3]
-        cdef int64_t args[32]
+        cdef char* pointers[2 + MOST_FUSED]
+        cdef int64_t args[32 + 2 * MOST_NUMBERS]
         cdef int n = 3, outs = self.nouts
+        if key is not None:
+            kernel.fn = self.find_fused(key, &prologue, first, second, variant)
         args[0], args[1], args[2] = l.n0, l.n1, l.b
         pointers[0] = address_of(first)
         n = out_strides(args, n, l.b * ITEMSIZE[first.code], ITEMSIZE[first.code])
         if second is not None:
             pointers[1] = address_of(second)
             n = out_strides(args, n, l.b * ITEMSIZE[second.code], ITEMSIZE[second.code])
-        pointers[outs] = address_of(x)
+        memcpy(pointers + outs, prologue.pointers, prologue.nleaves * sizeof(char*))
         args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, l.sa, l.sb
         args[n + 4], args[n + 5], args[n + 6] = 0, 0, count
         args[n + 7], args[n + 8] = params[0], params[1]
-        go(kernel, pointers, outs + 1, args, n + 9, l.a, l.b, count, l.columns, l.a >= 16)
+        memcpy(args + n + 9, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
+        go(kernel, pointers, outs + prologue.nleaves, args, n + 9 + prologue.nnumbers, l.a, l.b, count, l.columns,
+           l.a >= 16)
         return 0
 
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
-                           int64_t limit) except -1:
+                           int64_t limit, object key, Prologue* prologue) except -1:
         """One state per chunk and row, then the merge."""
         cdef bint across = l.n1 > 1          # chunks of the outer loop of the row, not of the inner
         cdef int64_t length = l.n1 if across else l.n0
@@ -386,10 +415,12 @@ cdef class Reducer:
         cdef int64_t jump = per * (l.s1 if across else l.s0)    # bytes per chunk
         cdef Kernel kernel = self.find(x, first, second, variant)
         cdef kernel_t join = self.find_merge(x, first, second)
+        if key is not None:
+            kernel.fn = self.find_fused(key, prologue, first, second, variant)
         cdef int* widths = self.widths[self.key(x.code, first.code)]
         cdef char* states[MAXSTATES]
-        cdef char* pointers[MAXSTATES + 2]
-        cdef int64_t args[40]
+        cdef char* pointers[MAXSTATES + 2 + MOST_FUSED]
+        cdef int64_t args[40 + 2 * MOST_NUMBERS]
         cdef int64_t total = 0, a, rest
         cdef int i, n
         for i in range(self.nstates):
@@ -414,11 +445,15 @@ cdef class Reducer:
                 for i in range(self.nstates):
                     pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
                     n = out_strides(args, n, m * widths[i], widths[i])
-                pointers[self.nstates] = address_of(x) + a * l.sa + (whole * jump if rest else 0)
+                for i in range(prologue.nleaves):
+                    pointers[self.nstates + i] = prologue.pointers[i]
+                    if prologue.along[i]:
+                        pointers[self.nstates + i] += a * l.sa + (whole * jump if rest else 0)
                 args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
                 args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
                 args[n + 7], args[n + 8] = params[0], params[1]
-                go(kernel, pointers, self.nstates + 1, args, n + 9, 1 if rest else whole, l.b, args[0] * args[1],
+                memcpy(args + n + 9, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
+                go(kernel, pointers, self.nstates + prologue.nleaves, args, n + 9 + prologue.nnumbers, 1 if rest else whole, l.b, args[0] * args[1],
                    l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
         pointers[0] = address_of(first)

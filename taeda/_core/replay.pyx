@@ -27,7 +27,9 @@ from libc.stdint cimport int8_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from .memory cimport Storage, count_observer, is_planning, new_storage, release_scratch, take_scratch
+from .memory cimport (
+    Storage, count_observer, is_planning, new_storage, release_scratch, settle, take_scratch, unsettled,
+)
 from .plan cimport (
     GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Room, add_argument, add_word,
     arrange, extent, placed, prototype,
@@ -42,6 +44,7 @@ from .tensor cimport VALUES, Node, Tensor, default_code
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
 
+from .fusion import put_off_ops
 from .plan import NoPlan
 from .recorder import on_refusal
 from .tensor import is_grad_enabled, is_inference_mode_enabled, is_mode_active, saved_hooks_active
@@ -71,6 +74,8 @@ cdef class Before:
             t = <Tensor>x
             if t.storage is None:    # one that is being made, or has no memory
                 continue
+            if unsettled:
+                settle(t.storage)
             self.known[id(t)] = t
             if t.leaf_grad or t.grad_ is not None:
                 self.leaves.append((t, t.grad_))
@@ -436,9 +441,13 @@ cdef class Trace:
         cdef list storages = []
         cdef Storage storage
         for number in self.given:
+            if unsettled:
+                settle((<Tensor>tensors[number]).storage)
             self.move(b, (<Tensor>tensors[number]).raw)
             b += 1
         for storage in self.held:
+            if unsettled:
+                settle(storage)
             self.move(b, storage.data)
             b += 1
         for size in self.made:
@@ -532,6 +541,7 @@ def observe(function, tuple args, dict kwargs, list tensors):
     cdef Before before = Before()
     cdef Recorder* recorder = begin_recording(True)
     cdef Maker maker = Maker(before, tensors)
+    cdef bint put_off = put_off_ops(False)
     count_observer(1)
     try:
         try:
@@ -542,6 +552,7 @@ def observe(function, tuple args, dict kwargs, list tensors):
         finally:
             end_recording()
             count_observer(-1)
+            put_off_ops(put_off)
         if recorder.refused != NULL:
             place = <object>recorder.place if recorder.place != NULL else None
             return result, ((<bytes>recorder.refused).decode(), place)

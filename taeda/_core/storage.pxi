@@ -32,6 +32,7 @@ cdef class Storage:
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
         self.need_bytes()
+        settle(self)
         PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
         self.exports += 1
 
@@ -41,6 +42,7 @@ cdef class Storage:
     def data_ptr(self):
         """The address of the first byte; 0 on device meta."""
         refuse_recording(b"an address is read")
+        show(self)
         return 0 if self.device else <uintptr_t>self.data
 
     def nbytes(self):
@@ -83,6 +85,7 @@ cdef class Storage:
                 raise RuntimeError(f"tried to slice with a step of {step}, but only a step of 1 is supported")
             first = start
             self.need_bytes()
+            show(self)
             return foreign_storage(self.data + first, max(stop - start, 0), self)
         return memoryview(self)[index]
 
@@ -110,6 +113,7 @@ cdef class Storage:
     def fill_(self, int value):
         """Every byte ``value``; gives the storage."""
         self.need_bytes()
+        settle(self)
         memset(self.data, value, self.capacity)
         return self
 
@@ -249,6 +253,7 @@ cdef class Storage:
     def __deepcopy__(self, memo):
         cdef Storage made = Storage.__new__(Storage)
         give_block(made, self.capacity, self.device != 0)
+        settle(self)
         if not self.device:
             self.need_bytes()
             memcpy(made.data, self.data, self.capacity)
@@ -350,6 +355,7 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
             f"resize: expected a storage of {storage.capacity} bytes that nothing else uses, but a NumPy array or "
             "memoryview shares it; clone the tensor first"
         )
+    settle(storage)
     if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and not storage.device
                                         and class_of(nbytes) == class_of(storage.block)):
         # Memory of a shrunken storage is kept: its tensors may still show elements that are there.

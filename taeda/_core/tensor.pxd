@@ -4,7 +4,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .memory cimport Storage, planners
+from .memory cimport Storage, planners, unsettled
 from .pool cimport kernel_t
 from .recorder cimport refuse_recording
 
@@ -12,7 +12,8 @@ cdef enum:
     INLINE = 6       # dimensions kept inside the Tensor object
     MAXDIM = 64
     MAXARGS = 32     # parameters of an op
-    MAXOPERANDS = 8  # memory operands of a pointwise kernel
+    MAXOPERANDS = 8  # memory operands of a pointwise op
+    MOST_FUSED = 14  # the same of a kernel of several ops
 
 cdef enum Creation:  # where a view was made: from all but the first, writing to it in place cannot be recorded
     RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
@@ -168,6 +169,7 @@ cdef class Op:
     cdef int table_size
     cdef int table_used
     cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
+    cdef int8_t fuses            # whether it may be put off (see fusion.pyx): 1, -1; 0: not known
     cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
 
 cdef int[CODES] ITEMSIZE
@@ -176,6 +178,39 @@ cdef int[CODES] DOMAIN           # the kind, but for float8, which few ops compu
 cdef int[CODES] WORK             # what kernels compute in: float32 for narrower floats
 cdef int[CODES] REAL_OF          # the dtype of a complex number's parts
 cdef int[CODES] COMPLEX_OF       # the complex dtype with parts of this one; -1: there is none
+
+# A pointwise launch in the making.
+cdef struct Launch:
+    kernel_t kernel
+    int nmem                      # memory operands, outputs first
+    int nd                        # coalesced dimensions
+    int narg
+    int64_t sizes[MAXDIM]
+    int64_t strides[MOST_FUSED][MAXDIM]   # bytes
+    int64_t arg[2 + 2 * MOST_FUSED + 2 * MAXARGS]
+    char* ptr[MOST_FUSED]
+
+cdef enum:
+    STREAM_LEAST = 262144         # elements below which nothing is stored past the cache, however small that is
+    STREAM_GRAIN = 65536          # elements of a piece then: each ends by waiting for its stores
+
+cdef void coalesce(Launch* L) noexcept
+cdef char layout_class(Launch* L, int k, int itemsize) noexcept
+cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count) except -1
+cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept
+cdef int number_slots(Op op, object x, int compute, int64_t* slots) except -1
+cdef int out_code(Op op, int compute) noexcept
+cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) except -1
+cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape)
+cdef Tensor empty_strided_like(int dtype, Tensor like)
+cdef bint is_dense(Tensor t) noexcept
+
+# What may put a pointwise op off: gives its result, or None where it must be computed at once. And what computes storages
+# together.
+ctypedef object (*recorder_t)(Op, PyObject**, int, int, int)
+ctypedef int (*settle_all_t)(list) except -1
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept
+cdef int recorders           # threads that put ops off
 
 # What an op that keeps plans calls for its body.
 ctypedef object (*planner_t)(Op, PyObject**)
@@ -193,13 +228,14 @@ cdef object read_scalar(const char* p, int code)
 cdef int scalar_code(object x) except -1
 cdef int check_device(object where) except -1
 cdef int wrap_dim(object dim, int ndim, str name) except -1
-cdef char* refuse_address(Tensor t) except NULL with gil
+cdef char* settled_address(Tensor t, bint conjugates=*) except? NULL nogil
 cdef char* refuse_elements(Tensor t) except NULL
 
 
 cdef inline char* address_of(Tensor t) except? NULL nogil:
-    """Where the elements of ``t`` lie. Raises where the memory does not hold what ``t`` shows."""
-    return t.raw if t.holds == VALUES else refuse_address(t)
+    """Where the elements of ``t`` lie. Computes them where that was put off; raises where the memory does not hold what
+    ``t`` shows."""
+    return t.raw if t.holds == VALUES and not unsettled else settled_address(t)
 
 
 cdef inline char* elements_of(Tensor t) except? NULL:
@@ -216,4 +252,4 @@ cdef inline bint is_conjugate_view(Tensor t) noexcept:
 
 cdef inline char* stored_at(Tensor t) except? NULL nogil:
     """Where the elements of ``t`` lie, or their conjugates (negatives), which the caller minds."""
-    return t.raw if t.holds != NOTHING and t.device_type == 0 else refuse_address(t)
+    return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True)

@@ -7,6 +7,16 @@
 # else in the core looks: an op that has one among its arguments is handed to `HELPERS["conjugated"]` first, and runs on
 # copies.
 
+cdef char* settled_address(Tensor t, bint conjugates=False) except? NULL nogil:
+    """`address_of`, or with ``conjugates`` `stored_at`, where it must look closer."""
+    if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
+        return refuse_address(t)
+    if t.storage.waits:
+        with gil:
+            settle(t.storage)
+    return t.raw
+
+
 cdef char* refuse_address(Tensor t) except NULL with gil:
     """The address that a launch of this thread, which plans, is given of ``t`` on device meta; else an error."""
     if t.device_type and is_planning():
@@ -166,6 +176,7 @@ cdef class Tensor:
     def data_ptr(self):
         """The address of the first element."""
         refuse_recording(b"an address is read")
+        show(self.storage)
         return <size_t>stored_at(self) if self.count and not self.device_type else 0
 
     def untyped_storage(self):
@@ -402,6 +413,7 @@ cdef class Tensor:
     def data(self):
         """The same memory outside the graph, with a version counter of its own."""
         cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
+        show(self.storage)
         t.storage = foreign_storage(self.storage.data, self.storage.capacity, self.storage)
         t.storage.may_resize = False
         t.storage.device = self.storage.device

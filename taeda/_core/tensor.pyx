@@ -26,7 +26,10 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from .memory cimport Storage, foreign_storage, is_planning, new_storage, planners, resize_storage, swap_planning
+from .memory cimport (
+    Storage, foreign_storage, is_planning, new_storage, planners, resize_storage, settle, show, swap_planning,
+    unsettled,
+)
 from .machine import stream_bytes
 from .memory import on_move
 from .pool cimport kernel_t, launch as run_kernel

@@ -52,12 +52,16 @@ class Operand:
     value for all lanes). ``compute`` is the dtype that loads are converted to; None leaves them, but for those that are
     only stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines, and
     the kernel ends with a fence.
+
+    ``made`` computes elements instead of loading them: from a function that loads what lies at the operand's place in other
+    memory, and is given the number of lanes.
     """
 
     dtype: str
     layout: str = "c"
     compute: str | None = None
     stream: bool = False
+    made: Callable[[Callable[[int, str], Number], int], Number] | None = None
 
     @property
     def working(self) -> str:
@@ -138,7 +142,33 @@ class Row:
 
     def _load(self, i: int, pointer: Value, lanes: int, count: Value | None, mask: Value | None) -> Number:
         """``lanes`` values of operand ``i`` along the vector dimension, converted for computing."""
-        f, operand = self.f, self.schedule.operands[i]
+        operand = self.schedule.operands[i]
+        if operand.made is None:
+            return self._read(i, operand, pointer, lanes, count, mask)
+        f, size = self.f, min(lanes, self.schedule.lanes)
+        base, target = self.schedule.pointers[i], part(operand.working)
+
+        def other(place: Value) -> Callable[[int, str], Number]:
+            def load(k: int, dtype: str) -> Number:
+                """What lies at the same distance from data pointer ``k``."""
+                at = place if f.data(k) is base else f.offset(f.data(k), f.address(place) - f.address(base))
+                return self._read(i, Operand(dtype, operand.layout), at, size, count, mask)
+
+            return load
+
+        made = operand.made
+        parts = [
+            to_type(made(other(f.offset(pointer, j * operand.bytes) if j else pointer), size), target)
+            for j in range(0, lanes, size)
+        ]
+        while len(parts) > 1:
+            parts = [a.shuffle(range(2 * a.lanes), b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    def _read(
+        self, i: int, operand: Operand, pointer: Value, lanes: int, count: Value | None, mask: Value | None
+    ) -> Number:
+        f = self.f
         t = part(operand.dtype)
         raw = U16 if t in (F16, BF16) else t  # not every target masks half-precision moves
         target = part(operand.working)

@@ -629,6 +629,32 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
 
     if "require" in op.traits:
         op.traits["require"](ins)
+    return build_pointwise(_body(op, statics), outs, ins, compute, classes, op.name)
+
+
+def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
+    """Compile one kernel for several pointwise ops: ``(op, static attributes, computing dtype, dtype, sources)``."""
+    from ..kernels.fused import build_fused
+
+    return build_fused(_steps(nodes), outs, leaves, classes, " ".join(op.name for op, *_ in nodes))
+
+
+def _build_reduce_of(nodes: list, leaves: list, op: str, outs: tuple, mode: str, levels: int, whole: bool) -> int:
+    """Compile a reduction of what pointwise ops give."""
+    from ..kernels.reduce import build_reduce_of
+
+    name = " ".join([*(node[0].name for node in nodes), op])
+    return build_reduce_of(_steps(nodes), leaves, op, outs, mode, levels, whole, name)
+
+
+def _steps(nodes: list) -> list:
+    from ..kernels.fused import Step
+
+    return [Step(_body(op, statics), *rest) for op, statics, *rest in nodes]
+
+
+def _body(op: Op, statics: tuple) -> Callable:
+    """The function of operands and numbers that a kernel of a pointwise op applies."""
     function = op.body
     names = op.params
     n = len(names) - len(statics)
@@ -639,7 +665,7 @@ def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: s
         full = operands + [numbers.pop(0) if repr(v) == "param" else v for v in statics]
         return function(*full[:keyword], **dict(zip(names[keyword:], full[keyword:], strict=True)))
 
-    return build_pointwise(body, outs, ins, compute, classes, op.name)
+    return body
 
 
 def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
@@ -761,6 +787,8 @@ HELPERS.update(
     vjp=_vjp,
     vjp_all=_vjp_all,
     build_pointwise=_build_pointwise,
+    build_fused=_build_fused,
+    build_reduce_of=_build_reduce_of,
     write_out=write_out,
     find_op=find_op,
     refused=refused,

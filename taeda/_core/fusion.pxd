@@ -1,0 +1,56 @@
+"""Pointwise ops that are put off: what a kernel of several of them is made of."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+from .tensor cimport INLINE, MOST_FUSED, Tensor
+
+cdef enum:
+    MOST_SOURCES = 4      # operands of an op that is put off
+    MOST_NODES = 40       # ops of a kernel
+    MOST_READ = 8         # what a kernel reads
+    MOST_NUMBERS = 24     # numbers of a kernel
+    CACHED = 1 << 18      # bytes of a result that is written along: it stays in the cache
+    AGAIN = 12            # ops that are computed again rather than their result read
+    MOST_WORDS = 8 + MOST_FUSED + MOST_NODES * (3 + MOST_SOURCES)
+    LEAF = 1 << 8         # marks of a key, beside a number
+    NODE = 2 << 8
+    NUMBER = 3 << 8
+    LEAST_ELEMENTS = 16384  # for which the order of an operand's dimensions matters
+    BRANCHES = -1
+    UNKNOWN = 0
+    FITS = 1
+
+
+cdef struct Source:       # an operand
+    PyObject* storage     # a reference; NULL of a number
+    char* raw
+    int code
+    bint same             # whether it is the whole result of a recipe of the same form, if there still is one
+    int64_t strides[INLINE]   # bytes
+    int64_t slots[2]      # of a number
+
+
+cdef struct Kernel:
+    PyObject* nodes[MOST_NODES]      # operands before what reads them
+    int nnodes
+    PyObject* storages[MOST_NODES]   # theirs, references
+    PyObject* outs[MOST_FUSED]       # the nodes that are written
+    int nouts
+    Source* leaves[MOST_FUSED]
+    int nleaves
+    int nnumbers
+
+
+cdef struct Prologue:     # what computes elements where another kernel reads them
+    Kernel kernel
+    int nleaves, nnumbers
+    bint along[MOST_FUSED]        # whether a leaf runs along with the elements; else it is one number
+    char* pointers[MOST_FUSED]    # of the leaves, of which the first runs along
+    int64_t numbers[2 * MOST_NUMBERS]
+
+# To be called around the use of a Prologue: nobody computes meanwhile, so that what it reads stays where it is.
+cdef void begin() noexcept
+cdef void end() noexcept
+cdef object prologue_of(Tensor x, Prologue* p)
+cdef object prologue_parts(Prologue* p)

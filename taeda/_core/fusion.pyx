@@ -1,0 +1,831 @@
+"""Pointwise ops that are put off until somebody needs their values, and are then computed together.
+
+On a thread that records (`recording`) a pointwise op makes its result as always: sizes, strides, dtype, memory, the
+node of the graph. It does not launch: the result's storage keeps a *recipe*, which is the op and where its operands
+lie. `address_of` is the only way to the elements of a tensor. It computes a recipe before it gives the address, and
+before it gives that of memory that other recipes are still to read. So it does not matter who asks, on which thread,
+nor whether to read or to write: everybody meets the values that they would have met without recording.
+
+A recipe whose operands have recipes of the same form is computed with them by one kernel, which keeps what lies between
+in registers. What nobody holds any more is never written. What somebody holds is written along where it stays in the
+cache; a large result of few ops stays a recipe: computing it again costs less than writing and reading it.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int8_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from . cimport memory
+from .memory cimport Storage, is_planning, set_settler, settle
+from .pool cimport kernel_t
+from . cimport tensor
+from .tensor cimport (
+    BOOL, DOMAIN, F32, F64, I32, I64, INLINE, ITEMSIZE, MAXDIM, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, U8,
+    VALUES, Launch, Op, Tensor, broadcast_shape, coalesce, empty_strided_like, is_dense, layout_class, new_output,
+    number_slots, out_code, run_elements, set_recorder, stores_stream,
+)
+
+from .tensor import ALL_DTYPES, HELPERS
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
+
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+      static __declspec(thread) int taeda_puts_off = 0;
+      #include <windows.h>
+      static void taeda_pause(void) { Sleep(0); }
+    #else
+      static __thread int taeda_puts_off = 0;
+      #include <sched.h>
+      static void taeda_pause(void) { sched_yield(); }
+    #endif
+    """
+    int puts_off "taeda_puts_off"     # whether this thread records
+    void taeda_pause() noexcept nogil
+
+@cython.final
+@cython.no_gc
+@cython.freelist(256)
+cdef class Recipe:
+    """What the memory of a storage should hold: an op and its operands."""
+
+    cdef Op op
+    cdef PyObject* storage     # the one that has this recipe; not a reference
+    cdef PyObject* before      # the recipes of all threads in the order in which they were made; no references
+    cdef PyObject* after
+    cdef char* raw
+    cdef int variant, compute, code, nsources, nd
+    cdef int nodes, reads, numbers   # of the kernel that would compute it alone; at most
+    cdef int own, own_numbers        # of these what its op reads itself
+    cdef int mark, place
+    cdef bint contiguous
+    cdef int64_t count
+    cdef int64_t sizes[INLINE]
+    cdef int64_t strides[INLINE]     # elements
+    cdef Source sources[MOST_SOURCES]
+
+    def __dealloc__(self):
+        forget(self)
+
+
+cdef PyObject* oldest = NULL
+cdef PyObject* newest = NULL
+cdef unsigned long owner = 0      # the thread that computes
+cdef int depth = 0                # how often it is on its way
+cdef int generation = 0           # of marks
+
+
+cdef void forget(Recipe r) noexcept:
+    """Take a recipe off the list, and let go of what it reads."""
+    global oldest, newest
+    cdef int i
+    cdef PyObject* storage
+    if r.storage == NULL:
+        return
+    r.storage = NULL
+    if r.before != NULL:
+        (<Recipe>r.before).after = r.after
+    else:
+        oldest = r.after
+    if r.after != NULL:
+        (<Recipe>r.after).before = r.before
+    else:
+        newest = r.before
+    memory.unsettled -= 1
+    for i in range(r.nsources):
+        storage = r.sources[i].storage
+        if storage != NULL:
+            r.sources[i].storage = NULL
+            (<Storage>storage).waits -= 1
+            Py_DECREF(<object>storage)
+
+
+cdef inline Recipe recipe_of(const Source* s):
+    """The recipe that computes an operand along, or None: it lies in memory."""
+    if s.same and (<Storage>s.storage).recipe is not None:
+        return <Recipe>(<Storage>s.storage).recipe
+    return None
+
+
+# ---- recording -------------------------------------------------------------------------------------------------------
+
+cdef int64_t least = 4096         # elements of a result that is put off: smaller ones take no longer eagerly
+
+
+cdef inline bint is_plain(int code) noexcept:
+    """Whether kernels compute in the dtype itself, without rounding."""
+    return code == F32 or code == F64 or code == I64 or code == BOOL or code == I32 or code == U8
+
+
+cdef inline bint same_order(Tensor a, Tensor b) noexcept:
+    """Whether two tensors of the same sizes are laid out alike."""
+    return a.contiguous and b.contiguous or memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0
+
+
+cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
+    """Whether ``t`` is all that ``r`` computes, in the form of ``out``."""
+    cdef size_t n = t.nd * sizeof(int64_t)
+    return (t.raw == r.raw and t.code == r.code and r.nd == t.nd and t.nd == out.nd
+            and memcmp(r.sizes, t.sizes, n) == 0 and memcmp(t.sizes, out.sizes, n) == 0
+            and (r.contiguous and t.contiguous or memcmp(r.strides, t.strides, n) == 0) and same_order(t, out))
+
+
+cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant):
+    """The result of a pointwise op, not computed; None where it had better be at once."""
+    cdef int64_t shape[MAXDIM]
+    cdef Tensor first = None, t, out
+    cdef Recipe r, part
+    cdef Source* s
+    cdef Storage storage
+    cdef int i, d, nd, code, inner = -1
+    cdef int64_t count
+    cdef bint flat = True
+    if not puts_off or nin > MOST_SOURCES or op.nouts != 1 or op.fuses == BRANCHES or not is_plain(compute):
+        return None
+    if op.fuses == UNKNOWN:
+        op.fuses = FITS if "require" not in op.traits else BRANCHES
+        if op.fuses == BRANCHES:
+            return None
+    if memory.planners and is_planning():
+        return None
+    code = out_code(op, compute)
+    if not is_plain(code):
+        return None
+    for i in range(nin):
+        if not isinstance(<object>inputs[i], Tensor):
+            continue
+        t = <Tensor>inputs[i]
+        storage = t.storage
+        if t.holds != VALUES or not is_plain(t.code) or storage.shown or storage.exports or storage.owner is not None:
+            return None
+        if first is None:
+            first = t
+        elif flat and not (t.nd == first.nd and memcmp(t.sizes, first.sizes, t.nd * sizeof(int64_t)) == 0
+                           and same_order(t, first)):
+            flat = False
+    flat = flat and is_dense(first)
+    if flat:
+        if first.nd > INLINE or first.count < least or first.count == 0:
+            return None
+        out = empty_strided_like(code, first)
+    else:
+        nd = broadcast_shape(op, inputs, nin, shape)
+        if nd > INLINE:
+            return None
+        count = 1
+        for i in range(nd):
+            count *= shape[i]
+        if count < least or count == 0:
+            return None
+        out = new_output(inputs, nin, code, nd, shape)
+        if out.count >= LEAST_ELEMENTS:
+            for d in range(nd):
+                if out.strides[d] == 1 and out.sizes[d] > 1:
+                    inner = d
+            for i in range(nin):
+                if inner >= 0 and isinstance(<object>inputs[i], Tensor):
+                    t = <Tensor>inputs[i]
+                    d = inner - (nd - t.nd)
+                    if d >= 0 and t.sizes[d] > 1 and t.strides[d] != 1 and t.strides[d] != 0:
+                        return None  # across the order of the output: a copy serves better
+    r = <Recipe>Recipe.__new__(Recipe)
+    r.op, r.variant, r.compute, r.code, r.nd, r.count, r.raw = op, variant, compute, code, out.nd, out.count, out.raw
+    r.contiguous = out.contiguous
+    memcpy(r.sizes, out.sizes, out.nd * sizeof(int64_t))
+    memcpy(r.strides, out.strides, out.nd * sizeof(int64_t))
+    for i in range(nin):  # before anything is kept: a number may be refused
+        s = &r.sources[i]
+        if isinstance(<object>inputs[i], Tensor):
+            t = <Tensor>inputs[i]
+            s.code, s.raw = t.code, t.raw
+            if t.storage.recipe is not None:
+                s.same = same_form(<Recipe>t.storage.recipe, t, out)
+                if not s.same:
+                    settle(t.storage)
+        else:
+            s.code = PARAM
+            number_slots(op, <object>inputs[i], compute, s.slots)
+    count_parts(r, inputs, nin)
+    if too_large(r):
+        measure(r, inputs, nin)
+        if too_large(r):
+            for i in range(nin):
+                if r.sources[i].same:
+                    settle((<Tensor>inputs[i]).storage)
+            count_parts(r, inputs, nin)
+    keep(r, inputs, nin, out, flat)
+    return out
+
+
+cdef inline bint too_large(Recipe r) noexcept:
+    return r.nodes > MOST_NODES or r.reads > MOST_READ or r.numbers > MOST_NUMBERS
+
+
+cdef int count_parts(Recipe r, PyObject** inputs, int nin) except -1:
+    """An upper bound of what a kernel for ``r`` holds: what two operands share is counted twice."""
+    cdef int i
+    cdef Recipe part
+    r.nodes, r.reads, r.numbers, r.own, r.own_numbers = 1, 0, 0, 0, 0
+    for i in range(nin):  # its own first
+        if r.sources[i].code == PARAM:
+            r.own_numbers += 1
+        else:
+            r.sources[i].same = r.sources[i].same and (<Tensor>inputs[i]).storage.recipe is not None
+            r.own += not r.sources[i].same
+    r.reads, r.numbers = r.own, r.own_numbers
+    for i in range(nin):
+        if r.sources[i].same:
+            part = <Recipe>(<Tensor>inputs[i]).storage.recipe
+            r.nodes += part.nodes
+            r.reads += part.reads
+            r.numbers += part.numbers
+    return 0
+
+
+cdef void keep(Recipe r, PyObject** inputs, int nin, Tensor out, bint flat) noexcept:
+    """Make ``r`` the recipe of the memory of ``out``."""
+    global oldest, newest
+    cdef Source* s
+    cdef Tensor t
+    cdef int i, d, at, item
+    r.nsources = nin
+    for i in range(nin):
+        s = &r.sources[i]
+        if s.code == PARAM:
+            continue
+        t = <Tensor>inputs[i]
+        s.storage = <PyObject*>t.storage
+        Py_INCREF(t.storage)
+        t.storage.waits += 1
+        item = ITEMSIZE[t.code]
+        for d in range(out.nd):
+            at = d - (out.nd - t.nd)
+            s.strides[d] = out.strides[d] * item if flat else 0 if at < 0 or t.sizes[at] == 1 and out.sizes[d] != 1 else t.strides[at] * item
+    r.storage = <PyObject*>out.storage
+    out.storage.recipe = r
+    out.storage.waits += 1
+    memory.unsettled += 1
+    r.before, r.after = newest, NULL
+    if newest != NULL:
+        (<Recipe>newest).after = <PyObject*>r
+    else:
+        oldest = <PyObject*>r
+    newest = <PyObject*>r
+
+
+# ---- computing -------------------------------------------------------------------------------------------------------
+
+cdef bint same_place(const Source* a, const Source* b, int nd) noexcept:
+    return a.raw == b.raw and a.code == b.code and memcmp(a.strides, b.strides, nd * sizeof(int64_t)) == 0
+
+
+cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
+    """The number of what an operand reads; -1 where there is no more room."""
+    cdef int i
+    for i in range(k.nleaves):
+        if same_place(k.leaves[i], s, nd):
+            return i
+    if k.nleaves == MOST_FUSED:
+        return -1
+    k.leaves[k.nleaves] = s
+    k.nleaves += 1
+    return k.nleaves - 1
+
+
+cdef bint gather(Kernel* k, Recipe r) noexcept:
+    """Append what ``r`` is computed from, and ``r``; whether there was room. Recursive: at most MOST_NODES deep."""
+    cdef int i
+    cdef Source* s
+    if r.mark == generation:
+        return True
+    r.mark = generation
+    for i in range(r.nsources):
+        s = &r.sources[i]
+        if s.code == PARAM:
+            k.nnumbers += 1
+        elif s.same and (<Storage>s.storage).recipe is not None:
+            if not gather(k, <Recipe>(<Storage>s.storage).recipe):
+                return False
+        elif leaf_of(k, s, r.nd) < 0:
+            return False
+    if k.nnodes == MOST_NODES:
+        return False
+    r.place = k.nnodes
+    k.nodes[k.nnodes] = <PyObject*>r
+    k.nnodes += 1
+    return True
+
+
+cdef int start(Kernel* k) noexcept:
+    global generation
+    generation += 1
+    k.nnodes = k.nouts = k.nleaves = k.nnumbers = 0
+    return 0
+
+
+cdef int measure(Recipe r, PyObject** inputs, int nin) except -1:
+    """Count what a kernel for ``r``, which is not kept yet, holds exactly."""
+    cdef Kernel k
+    cdef int i
+    cdef bint fits = True
+    start(&k)
+    for i in range(nin):
+        if r.sources[i].same:
+            fits = fits and gather(&k, <Recipe>(<Tensor>inputs[i]).storage.recipe)
+    if fits:
+        i = count_parts(r, inputs, nin)
+        r.nodes, r.reads, r.numbers = k.nnodes + 1, r.own + k.nleaves, r.own_numbers + k.nnumbers
+    return 0
+
+
+cdef void count_references(Kernel* k, int* found) noexcept:
+    """How many operands of the kernel's nodes each node is."""
+    cdef int i, j
+    cdef Recipe r
+    cdef Source* s
+    memset(found, 0, k.nnodes * sizeof(int))
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        for j in range(r.nsources):
+            s = &r.sources[j]
+            if s.same and (<Storage>s.storage).recipe is not None:
+                found[(<Recipe>(<Storage>s.storage).recipe).place] += 1
+
+
+cdef int compute(Recipe root) except -1:
+    """Compute what ``root`` describes, with what is worth writing on the way."""
+    cdef Kernel k
+    start(&k)
+    if not gather(&k, root):  # cannot be: `put_off` sees to it
+        raise RuntimeError("a recipe is larger than a kernel may be")
+    k.outs[0] = <PyObject*>root
+    k.nouts = 1
+    return run(&k)
+
+
+cdef bint same_shape(Recipe a, Recipe b) noexcept:
+    return (a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
+            and memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0)
+
+
+cdef int settle_all(list storages) except -1:
+    """Compute what all of these should hold, those of one form by one kernel as far as it has room."""
+    if len(storages) == 1:
+        return settle(<Storage>storages[0])
+    return settle_together(storages)
+
+
+cdef int settle_together(list storages) except -1:
+    cdef Kernel k
+    cdef Recipe first, r
+    cdef list left
+    cdef int i
+    begin()
+    try:
+        while True:
+            left = [s for s in storages if (<Storage>s).recipe is not None]
+            if not left:
+                return 0
+            first = <Recipe>(<Storage>left[0]).recipe
+            taken = [first]
+            for s in left[1:]:
+                r = <Recipe>(<Storage>s).recipe
+                if same_shape(first, r):
+                    taken.append(r)
+            while not gather_all(&k, taken):
+                taken = taken[:(len(taken) + 1) // 2]
+            run(&k)
+    finally:
+        end()
+
+
+cdef bint gather_all(Kernel* k, list roots) except -1:
+    """Whether there is room for all of ``roots`` in one kernel, which then writes them."""
+    start(k)
+    for root in roots:
+        if k.nouts + 1 > MOST_FUSED // 2 or not gather(k, <Recipe>root):
+            break
+        k.outs[k.nouts] = <PyObject*>root
+        k.nouts += 1
+    return k.nouts == len(roots) and k.nouts + k.nleaves <= MOST_FUSED and k.nnumbers <= MOST_NUMBERS
+
+
+cdef void write_along(Kernel* k) noexcept:
+    """Have results written that others hold: what stays in the cache, and of the rest so much that nothing which is
+    computed again takes many ops."""
+    cdef int i, j
+    cdef int[MOST_NODES] cost
+    cdef Recipe r
+    cdef Source* s
+    cdef bint chosen
+    cdef int[MOST_NODES] references
+    count_references(k, references)
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        cost[i] = 1
+        for j in range(r.nsources):
+            s = &r.sources[j]
+            if s.same and (<Storage>s.storage).recipe is not None:
+                cost[i] += cost[(<Recipe>(<Storage>s.storage).recipe).place]
+        chosen = False
+        for j in range(k.nouts):
+            chosen = chosen or k.outs[j] == k.nodes[i]
+        if (not chosen and k.nouts + k.nleaves < MOST_FUSED
+                and (cost[i] > AGAIN or r.count * ITEMSIZE[r.code] <= CACHED)
+                and Py_REFCNT(r.storage) > references[i]):
+            k.outs[k.nouts] = k.nodes[i]
+            k.nouts += 1
+            chosen = True
+        if chosen:
+            cost[i] = 0
+
+
+cdef int run(Kernel* kernel) except -1:
+    """Compute what ``kernel`` is to write, and what is worth writing on the way."""
+    cdef Kernel k
+    cdef Recipe r
+    cdef int i
+    write_along(kernel)
+    k = kernel[0]
+    for i in range(k.nnodes):  # what follows may let go of them
+        Py_INCREF(<object>(<Recipe>k.nodes[i]).storage)
+        k.storages[i] = (<Recipe>k.nodes[i]).storage
+    try:
+        launch(&k)
+        for i in range(k.nouts):
+            r = <Recipe>k.outs[i]
+            if (<Storage>k.storages[r.place]).recipe is r:
+                finish(r)
+    finally:
+        for i in range(k.nnodes):
+            Py_DECREF(<object>k.storages[i])
+    return 0
+
+
+cdef int launch(Kernel* k) except -1:
+    """Run the kernel of these nodes; the first time, make it."""
+    cdef Launch L
+    cdef char classes[MOST_FUSED + 1]
+    cdef int64_t words[MOST_WORDS]
+    cdef Recipe root = <Recipe>k.outs[0], r
+    cdef int i, d, n = 0, nslots
+    cdef int64_t grain = 16384
+    cdef void* address
+    # where everything lies
+    L.nd, L.nmem = root.nd, k.nouts + k.nleaves
+    memcpy(L.sizes, root.sizes, root.nd * sizeof(int64_t))
+    for i in range(k.nouts):
+        r = <Recipe>k.outs[i]
+        L.ptr[i] = r.raw
+        for d in range(root.nd):
+            L.strides[i][d] = r.strides[d] * ITEMSIZE[r.code]
+    for i in range(k.nleaves):
+        L.ptr[k.nouts + i] = k.leaves[i].raw
+        memcpy(L.strides[k.nouts + i], k.leaves[i].strides, root.nd * sizeof(int64_t))
+    coalesce(&L)
+    for i in range(L.nmem):
+        classes[i] = layout_class(&L, i, ITEMSIZE[(<Recipe>k.outs[i]).code if i < k.nouts
+                                                  else k.leaves[i - k.nouts].code])
+    classes[L.nmem] = 0
+    if root.count >= STREAM_LEAST and stores_stream(&L, k.nouts, classes, root.count):
+        memset(classes, b"n", k.nouts)
+        grain = STREAM_GRAIN
+    # the kernel
+    for i in range(L.nmem):
+        words[i] = classes[i] << 8 | (k.leaves[i - k.nouts].code if i >= k.nouts else (<Recipe>k.outs[i]).place)
+    n = describe(k, words + L.nmem) + L.nmem
+    address = find(words, n)
+    if address == NULL:
+        address = <void*><size_t>HELPERS["build_fused"](
+            nodes_of(k), [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
+            [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
+        add(words, n, address)
+    # its numbers
+    L.kernel = <kernel_t>address
+    L.arg[0] = L.sizes[L.nd - 1]
+    for i in range(L.nmem):
+        L.arg[2 + 2 * i] = L.strides[i][L.nd - 1]
+        L.arg[3 + 2 * i] = L.strides[i][L.nd - 2] if L.nd > 1 else 0
+    nslots = 2 + 2 * L.nmem
+    L.narg = nslots + numbers_of(k, L.arg + nslots)
+    done = [<Recipe>k.outs[i] for i in range(k.nouts)]
+    if WATCHER is not None:
+        WATCHER([(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)],
+                [(<Recipe>k.outs[i]).place for i in range(k.nouts)], k.nleaves, root.count)
+    run_elements(&L, root.count, grain)
+    return 0
+
+
+cdef int finish(Recipe r) except -1:
+    """The memory holds what the recipe says."""
+    cdef Storage storage = <Storage>r.storage
+    forget(r)
+    storage.waits -= 1
+    storage.recipe = None
+    return 0
+
+
+cdef void begin() noexcept:
+    """Wait until no other thread computes, and keep others from it."""
+    global owner, depth
+    cdef unsigned long me = PyThread_get_thread_ident()
+    while depth and owner != me:  # the other thread has given up the GIL meanwhile
+        with nogil:
+            taeda_pause()
+    owner = me
+    depth += 1
+
+
+cdef void end() noexcept:
+    global depth
+    depth -= 1
+
+
+cdef int settle_storage(Storage storage) except -1:
+    """Compute what ``storage`` should hold, and whatever waits to read it."""
+    cdef PyObject* at
+    cdef Recipe r
+    begin()
+    try:
+        if storage.recipe is not None:
+            compute(<Recipe>storage.recipe)
+        while storage.waits:
+            at = newest
+            while at != NULL and not reads(<Recipe>at, storage):
+                at = (<Recipe>at).before
+            if at == NULL:
+                raise RuntimeError("a storage waits for a recipe that is not there")
+            r = <Recipe>at
+            compute(r)
+    finally:
+        end()
+    return 0
+
+
+cdef bint reads(Recipe r, Storage storage) noexcept:
+    cdef int i
+    for i in range(r.nsources):
+        if r.sources[i].storage == <PyObject*>storage:
+            return True
+    return False
+
+
+cdef struct Entry:
+    uint64_t hash
+    int64_t* words
+    int n
+    void* address
+
+cdef Entry* table = NULL      # the kernels by what describes them; open addressing
+cdef int table_size = 0, table_used = 0
+
+
+cdef uint64_t hash_of(const int64_t* words, int n) noexcept:
+    cdef uint64_t h = n
+    cdef int i
+    for i in range(n):
+        h = (h ^ <uint64_t>words[i]) * <uint64_t>0x9E3779B97F4A7C15
+        h ^= h >> 29
+    return h | 1
+
+
+cdef void* find(const int64_t* words, int n) noexcept:
+    """The kernel that these words describe; NULL where there is none yet."""
+    cdef uint64_t h = hash_of(words, n)
+    cdef int i = <int>(h >> 20) & (table_size - 1)
+    if table_size == 0:
+        return NULL
+    while table[i].hash:
+        if table[i].hash == h and table[i].n == n and memcmp(table[i].words, words, n * sizeof(int64_t)) == 0:
+            return table[i].address
+        i = (i + 1) & (table_size - 1)
+    return NULL
+
+
+cdef int add(const int64_t* words, int n, void* address) except -1:
+    """Keep a kernel."""
+    global table, table_size, table_used
+    cdef Entry* old = table
+    cdef Entry* larger
+    cdef int i, j, size = table_size
+    cdef Entry made
+    made.hash, made.n, made.address = hash_of(words, n), n, address
+    if 2 * (table_used + 1) > size:
+        size = max(2 * size, 64)
+        larger = <Entry*>calloc(size, sizeof(Entry))
+        if larger == NULL:
+            raise MemoryError()
+        for j in range(table_size):
+            if old[j].hash:
+                i = <int>(old[j].hash >> 20) & (size - 1)
+                while larger[i].hash:
+                    i = (i + 1) & (size - 1)
+                larger[i] = old[j]
+        table, table_size = larger, size
+        free(old)
+    made.words = <int64_t*>malloc(n * sizeof(int64_t))
+    if made.words == NULL:
+        raise MemoryError()
+    memcpy(made.words, words, n * sizeof(int64_t))
+    i = <int>(made.hash >> 20) & (size - 1)
+    while table[i].hash:
+        i = (i + 1) & (size - 1)
+    table[i] = made
+    table_used += 1
+    return 0
+
+
+cdef object WATCHER = None
+
+
+def watch(function):
+    """Call ``function(names of ops, numbers of those written, how much is read, elements)`` for each kernel of this
+    process that computes recipes; None: no more. The one before."""
+    global WATCHER
+    before = WATCHER
+    WATCHER = function
+    return before
+
+
+cdef int describe(Kernel* k, int64_t* words) noexcept:
+    """The nodes of a kernel and what each reads, as numbers; how many they are."""
+    cdef int i, j, n = 3
+    cdef Recipe r
+    cdef Source* s
+    words[0], words[1], words[2] = k.nnodes, k.nouts, k.nleaves
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        words[n] = <int64_t><void*>r.op
+        words[n + 1] = r.variant << 16 | r.compute << 8 | r.code
+        n += 2
+        for j in range(r.nsources):
+            s = &r.sources[j]
+            if s.code == PARAM:
+                words[n] = NUMBER
+            elif s.same and (<Storage>s.storage).recipe is not None:
+                words[n] = NODE | (<Recipe>(<Storage>s.storage).recipe).place
+            else:
+                words[n] = LEAF | leaf_of(k, s, r.nd)
+            n += 1
+    return n
+
+
+cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
+    """The numbers that the nodes are given, two words each; how many words."""
+    cdef int i, j, n = 0
+    cdef Recipe r
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        for j in range(r.nsources):
+            if r.sources[j].code == PARAM:
+                slots[n], slots[n + 1] = r.sources[j].slots[0], r.sources[j].slots[1]
+                n += 2
+    return n
+
+
+cdef list nodes_of(Kernel* k):
+    """What builds a kernel is told of its nodes (``ops/table.py``)."""
+    cdef Recipe r
+    cdef Source* s
+    cdef int i, j
+    cdef list nodes = []
+    for i in range(k.nnodes):
+        r = <Recipe>k.nodes[i]
+        statics = r.op.defaults[r.op.noperands:]
+        if r.variant:
+            statics = [x for x, v in r.op.variants.items() if v == r.variant][0]
+        sources = []
+        for j in range(r.nsources):
+            s = &r.sources[j]
+            if s.code == PARAM:
+                sources.append(None)
+            elif s.same and (<Storage>s.storage).recipe is not None:
+                sources.append(("node", (<Recipe>(<Storage>s.storage).recipe).place))
+            else:
+                sources.append(("leaf", leaf_of(k, s, r.nd)))
+        nodes.append((r.op, tuple(statics), ALL_DTYPES[r.compute].name, ALL_DTYPES[r.code].name, tuple(sources)))
+    return nodes
+
+
+# ---- what is computed on the way into another kernel -----------------------------------------------------------------
+
+cdef object prologue_of(Tensor x, Prologue* p):
+    """How to compute the elements of ``x`` where they are read, and a key that stands for it; None where they are had
+    better written first."""
+    cdef Recipe root
+    cdef Kernel k
+    cdef Source* s
+    cdef int64_t words[MOST_WORDS]
+    cdef int i, d, along, full = -1, item = ITEMSIZE[x.code]
+    if x.holds != VALUES or x.storage.recipe is None:
+        return None
+    root = <Recipe>x.storage.recipe
+    start(&k)
+    if root.nodes > AGAIN or not same_form(root, x, x) or not gather(&k, root):
+        return None
+    for i in range(k.nleaves):
+        s = k.leaves[i]
+        along = ITEMSIZE[s.code] == item
+        for d in range(root.nd):
+            if along and s.strides[d] != root.strides[d] * item and root.sizes[d] != 1:
+                along = 0
+        p.along[i] = along
+        if along and full < 0:
+            full = i
+        for d in range(root.nd):
+            if not along and s.strides[d] and root.sizes[d] != 1:
+                return None
+    if full < 0:
+        return None
+    if full:  # the first one leads
+        s = k.leaves[0]
+        k.leaves[0], k.leaves[full] = k.leaves[full], s
+        p.along[full], p.along[0] = p.along[0], True
+    p.nleaves = k.nleaves
+    for i in range(k.nleaves):
+        p.pointers[i] = k.leaves[i].raw
+        words[i] = k.leaves[i].code << 1 | p.along[i]
+    p.nnumbers = numbers_of(&k, p.numbers)
+    i = k.nleaves + describe(&k, words + k.nleaves)
+    p.kernel = k
+    return PyBytes_FromStringAndSize(<const char*>words, i * sizeof(int64_t))
+
+
+cdef object prologue_parts(Prologue* p):
+    """The nodes, and ``(dtype, whether it runs along)`` of each leaf, for what builds the kernel."""
+    cdef int i
+    return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, bool(p.along[i]))
+                                 for i in range(p.nleaves)]
+
+
+# ---- what Python calls -----------------------------------------------------------------------------------------------
+
+def put_off_ops(bint on):
+    """Whether this thread puts pointwise ops off from now on; what it did before."""
+    global puts_off
+    cdef bint before = puts_off
+    puts_off = on
+    tensor.recorders += on - before
+    return before
+
+
+cdef int collect(object x, list found) except -1:
+    """Append the storages of tensors in ``x`` that have recipes."""
+    if isinstance(x, Tensor):
+        if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
+            found.append((<Tensor>x).storage)
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            collect(y, found)
+    elif isinstance(x, dict):
+        for y in (<dict>x).values():
+            collect(y, found)
+    return 0
+
+
+def compute_now(x):
+    """Compute the elements of tensors that were put off: of ``x``, and of those in tuples, lists and dicts; gives
+    ``x``."""
+    cdef list found
+    if type(x) is Tensor:
+        if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
+            settle((<Tensor>x).storage)
+    elif memory.unsettled:
+        found = []
+        collect(x, found)
+        settle_all(found)
+    return x
+
+
+def is_computed(Tensor t):
+    """Whether the elements of ``t`` lie in memory."""
+    return t.storage.recipe is None
+
+
+def set_least(int64_t elements):
+    """Put off results of so many elements and more, whose default is 4096; what it was before."""
+    global least
+    cdef int64_t before = least
+    least = elements
+    return before
+
+
+def count_recipes():
+    """How many tensors wait to be computed."""
+    return memory.unsettled
+
+
+def count_kernels():
+    """How many kernels of several ops this process has made or loaded."""
+    return table_used
+
+
+set_settler(settle_storage)
+set_recorder(put_off, settle_all)

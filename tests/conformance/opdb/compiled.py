@@ -1,0 +1,103 @@
+"""Compiled calls: an op whose arguments are put off gives what it gives eagerly, bit for bit, forward and backward.
+
+python -m tests.conformance.opdb.compiled [REGEX [SAMPLES]]     (0: all samples)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+
+import torch
+
+import taeda
+from taeda._core import fusion
+
+from .checks import entries, name_of, pick, tensors
+from .meta import is_plain
+from .plans import copies, rebuilt
+from .translate import translate
+
+
+def same(a, b) -> bool:
+    """Whether two tensors have the same bits, NaNs apart, in the same places."""
+    if (a.shape, a.dtype) != (b.shape, b.dtype) or any(
+        n > 1 and i != j for n, i, j in zip(a.shape, a.stride(), b.stride(), strict=True)
+    ):
+        return False
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def results(function, args, kwargs, given):
+    """What a call gives on arguments that are results of pointwise ops, and its gradients; or its error."""
+    taeda.manual_seed(1)
+    leaves = [t.requires_grad_() if t.dtype.is_floating_point or t.dtype.is_complex else t for t in given]
+    late = iter([t if t.dtype is taeda.bool or "float8" in str(t.dtype) else t * 1 for t in leaves])
+    args, kwargs = rebuilt(list(args), late), rebuilt(kwargs, late)
+    try:
+        out = tensors(function(*args, **kwargs))
+    except Exception as error:
+        return type(error), str(error)
+    out += tensors([args, kwargs])  # what it wrote to
+    sources = [t for t in leaves if t.requires_grad]
+    through = [t for t in out if t.requires_grad]
+    grads = []
+    if sources and through:
+        tops = [t * 2 + 1 for t in through]
+        try:
+            grads = taeda.autograd.grad(tops, sources, [t.detach().sin() for t in tops], allow_unused=True)
+        except Exception as error:
+            return type(error), str(error)
+    return [t.detach() for t in (*out, *(g for g in grads if g is not None))]
+
+
+def attempt(function, args, kwargs) -> str:
+    """What differs; ``""`` if nothing does."""
+    found = [t.detach() for t in tensors([list(args), kwargs])]
+    want = results(function, args, kwargs, copies(found))
+    before = fusion.set_least(0)
+    try:
+        got = taeda.compile(results)(function, args, kwargs, copies(found))
+    finally:
+        fusion.set_least(before)
+    if isinstance(want, tuple) or isinstance(got, tuple):
+        return "" if want == got else f"{got if isinstance(got, tuple) else 'no error'} instead of {want}"[:200]
+    if len(want) != len(got):
+        return f"{len(got)} results instead of {len(want)}"
+    return ", ".join(str(i) for i, (a, b) in enumerate(zip(want, got, strict=True)) if not same(a, b))
+
+
+def check(op, limit=1) -> list[str]:
+    """For each sample what :func:`attempt` says."""
+    supported = op.supported_dtypes("cpu")
+    if not supported:
+        return []
+    dtype = next(d for d in (torch.float32, torch.complex64, *sorted(supported, key=str)) if d in supported)
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
+        function, found = translate(op.op), []
+        for sample in samples if limit is None else pick(samples, limit):
+            found.append(attempt(function, translate((sample.input, *sample.args)), translate(sample.kwargs)))
+    return found
+
+
+def main() -> None:
+    expression = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    limit = int(sys.argv[2]) or None if len(sys.argv) > 2 else 1
+    good = total = 0
+    for op in entries().values():
+        if not expression.search(name_of(op)):
+            continue
+        found = check(op, limit)
+        total += len(found)
+        good += found.count("")
+        for difference in filter(None, found):
+            print(name_of(op), "DIFFERS:", difference, flush=True)
+    print(f"{good} of {total} calls as eagerly")
+
+
+if __name__ == "__main__":
+    main()
