@@ -200,6 +200,9 @@ class Static:
         self.refusals: list[str] = []
         self._forms: dict[bytes, _Form] = {}
 
+    def __reduce__(self) -> tuple:
+        return type(self), (self.function, self.fullgraph)  # a copy begins anew
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 

@@ -1,5 +1,6 @@
 """Static replay: what a replayed call leaves behind is what the call itself leaves, bit for bit; else it is not replayed."""
 
+import copy
 import re
 import threading
 import types
@@ -668,3 +669,17 @@ def test_methods_and_decorators():
     assert [doubler.double(taeda.tensor([float(i)])).item() for i in range(5)] == [0.0, 2.0, 4.0, 6.0, 8.0]
     assert Doubler.double.__doc__ == "Twice."
     assert len(next(iter(Doubler.double._forms.values())).traces) == 1
+
+
+def test_compile_reduces_overhead():
+    model = cnn().eval()
+    compiled = taeda.compile(model, mode="reduce-overhead")
+    double = taeda.compile(lambda x: x * 2, mode="reduce-overhead")
+    with taeda.no_grad():
+        for _ in range(6):
+            x = taeda.randn(2, 3, 8, 8)
+            assert_same(compiled(x), model(x))
+            assert_same(double(x), x * 2)
+    for static in (compiled.forward, double):
+        assert [len(form.traces) for form in static._forms.values()] == [1]
+    assert copy.deepcopy(compiled).forward._forms == {}
