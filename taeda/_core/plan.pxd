@@ -41,7 +41,7 @@ cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept
 # Whether the argument is of a kind that a plan can be kept by.
 cdef bint add_argument(Key* key, PyObject* x) except -1
 cdef void extent(Tensor t, int64_t* low, int64_t* high) noexcept
-cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) noexcept
+cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1
 # A tensor of the form of `t`, without memory; one like it in memory.
 cdef Tensor prototype(Tensor t)
 cdef Tensor placed(Tensor like, Storage storage, char* first)

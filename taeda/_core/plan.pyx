@@ -20,14 +20,13 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int8_t, int64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
 from .memory cimport Storage, is_planning, new_storage, release_scratch, settle, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport (
-    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
-    is_touched,
+    CONSTANT, FLAG, HELD, NUMBERS, Block, Recorder, Step, begin_recording, end_recording, free_recorder, is_touched,
 )
 from .tensor cimport (
     CONJUGATES, ITEMSIZE, NOTHING, U8, VALUES, Op, Tensor, address_of, alias_tensor, call_body, default_code, dtype,
@@ -448,30 +447,45 @@ cdef Plan record(object function, list args, list tensors):
         free_recorder(recorder)
 
 
-cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) noexcept:
+cdef int by_size(const void* a, const void* b) noexcept nogil:
+    """The larger first, and of equals that which is used first."""
+    cdef const Room* x = <const Room*>a
+    cdef const Room* y = <const Room*>b
+    if x.nbytes != y.nbytes:
+        return 1 if x.nbytes < y.nbytes else -1
+    return 1 if x.block > y.block else -1
+
+
+cdef int by_offset(const void* a, const void* b) noexcept nogil:
+    cdef int64_t x = (<const int64_t*>a)[0], y = (<const int64_t*>b)[0]
+    return (x > y) - (x < y)
+
+
+cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
     """Offsets for blocks, from ``begin`` on: those that are in use together do not overlap. The bytes in all.
 
     The largest first, each at the first place that is free for its time.
     """
-    cdef int64_t i, k, at, top = begin
-    cdef Room room
-    cdef bint moved
-    for i in range(1, n):    # by size
-        room, k = rooms[i], i
-        while k and rooms[k - 1].nbytes < room.nbytes:
-            rooms[k] = rooms[k - 1]
-            k -= 1
-        rooms[k] = room
+    cdef int64_t i, k, at, found, top = begin
+    cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)   # from where to where, of those that are in use together with it
+    if taken == NULL:
+        raise MemoryError()
+    qsort(rooms, n, sizeof(Room), by_size)
     for i in range(n):
-        at, moved = begin, True
-        while moved:
-            moved = False
-            for k in range(i):
-                if (rooms[k].first <= rooms[i].last and rooms[i].first <= rooms[k].last
-                        and rooms[k].offset < at + rooms[i].nbytes and at < rooms[k].offset + rooms[k].nbytes):
-                    at, moved = rooms[k].offset + rooms[k].nbytes, True
+        found = 0
+        for k in range(i):
+            if rooms[k].first <= rooms[i].last and rooms[i].first <= rooms[k].last:
+                taken[2 * found], taken[2 * found + 1] = rooms[k].offset, rooms[k].offset + rooms[k].nbytes
+                found += 1
+        qsort(taken, found, 16, by_offset)
+        at = begin
+        for k in range(found):
+            if taken[2 * k] >= at + rooms[i].nbytes:
+                break
+            at = max(at, taken[2 * k + 1])
         rooms[i].offset = at
         top = max(top, at + rooms[i].nbytes)
+    free(taken)
     return top
 
 
@@ -568,7 +582,7 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
                 raise NoPlan("a launch has too many operands")
             for k in range(r.steps[i].pointers, r.steps[i].pointers + r.steps[i].npointers):
                 p = &plan.pointers[k]
-                found = find_block(r, r.pointers[k], i) if r.pointers[k] != NULL else -1
+                found = r.found[k]
                 if found < 0:
                     if r.pointers[k] != NULL and not is_kernel(<uintptr_t>r.pointers[k]):
                         raise NoPlan("a kernel is given an address of the body's own")

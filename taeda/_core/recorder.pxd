@@ -19,10 +19,10 @@ cdef struct Block:
     int64_t gone         # launches before it was given up; -1 while it is in use
     Purpose purpose
     PyObject* owner      # the storage of what is HELD; a reference
-    # of an observed thread: whether a launch was given it, and what was in it then, where something was
-    bint used
-    char* content
+    bint used            # whether a launch was given it
+    char* content        # of an observed thread: what was in it then, where something was
     int64_t width, naddresses   # of a TABLE: words of a row, and how many of them are addresses
+    int64_t* found       # and the blocks that those are in
 
 
 cdef struct Step:        # a launch
@@ -37,7 +37,11 @@ cdef struct Recorder:
     Block* blocks
     Step* steps
     char** pointers
+    int64_t* found       # for each pointer the number of the block that it is in; -1 for none
     int64_t* numbers
+    int64_t* live        # numbers of the blocks in use, by address
+    int64_t* own         # numbers of the FLAGs and TABLEs that no launch was given yet
+    int64_t nlive, nown, room_found, room_live, room_own
     int64_t nblocks, nsteps, npointers, nnumbers
     int64_t room_blocks, room_steps, room_pointers, room_numbers
     const char* refused  # why what this thread does cannot be repeated from what was kept; NULL while it can
@@ -78,5 +82,5 @@ cdef void release_planned(void* data, int64_t nbytes) noexcept nogil
 # Whether something was written to a block since it was allocated, which no launch does; only of blocks that a recorder
 # keeps.
 cdef bint is_touched(const Block* block) noexcept nogil
-# The number of the block that an address of that launch is in; -1 for none.
-cdef int64_t find_block(Recorder* r, const char* address, int64_t step) noexcept nogil
+# The number of the block in use that an address is in; -1 for none.
+cdef int64_t find_block(const Recorder* r, const char* address) noexcept nogil

@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 cdef extern from *:
     """
@@ -131,6 +131,7 @@ cdef void free_recorder(Recorder* recorder) noexcept:
         Py_DECREF(<object>recorder.place)
     for i in range(recorder.nblocks):
         free(recorder.blocks[i].content)
+        free(recorder.blocks[i].found)
         if recorder.observing and recorder.blocks[i].purpose != HELD:
             continue
         if recorder.blocks[i].purpose == HELD:
@@ -140,7 +141,10 @@ cdef void free_recorder(Recorder* recorder) noexcept:
     free(recorder.blocks)
     free(recorder.steps)
     free(recorder.pointers)
+    free(recorder.found)
     free(recorder.numbers)
+    free(recorder.live)
+    free(recorder.own)
     free(recorder)
 
 
@@ -204,11 +208,8 @@ cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const in
     cdef int64_t i
     if r == NULL or r.refused != NULL or r.observing == planned:
         return
-    if r.observing:
-        for i in range(npointers):
-            if pointers[i] != NULL:
-                use_block(r, pointers[i])
-    if not (grow(<void**>&r.steps, &r.room_steps, r.nsteps + 1, sizeof(Step))
+    if not (grow(<void**>&r.found, &r.room_found, r.npointers + npointers, sizeof(int64_t))
+            and grow(<void**>&r.steps, &r.room_steps, r.nsteps + 1, sizeof(Step))
             and grow(<void**>&r.pointers, &r.room_pointers, r.npointers + npointers, sizeof(char*))
             and grow(<void**>&r.numbers, &r.room_numbers, r.nnumbers + nnumbers, sizeof(int64_t))):
         r.refused = b"out of memory"
@@ -216,8 +217,9 @@ cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const in
     step = &r.steps[r.nsteps]
     step.kernel, step.total, step.grain, step.small = kernel, total, grain, small
     step.pointers, step.npointers, step.numbers, step.nnumbers = r.npointers, npointers, r.nnumbers, nnumbers
-    if npointers:
-        memcpy(r.pointers + r.npointers, pointers, npointers * sizeof(char*))
+    for i in range(npointers):
+        r.pointers[r.npointers + i] = pointers[i]
+        r.found[r.npointers + i] = use_block(r, pointers[i]) if pointers[i] != NULL else -1
     if nnumbers:
         memcpy(r.numbers + r.nnumbers, numbers, nnumbers * sizeof(int64_t))
     r.nsteps += 1
@@ -233,8 +235,62 @@ cdef void note_block(Recorder* r, void* data, int64_t nbytes, Purpose purpose) n
     block = &r.blocks[r.nblocks]
     block.data, block.nbytes, block.made, block.gone, block.purpose = <char*>data, nbytes, r.nsteps, -1, purpose
     block.owner = NULL
-    block.used, block.content, block.width = False, NULL, 0
+    block.used, block.content, block.found, block.width = False, NULL, NULL, 0
     r.nblocks += 1
+    if purpose == FLAG or purpose == TABLE:
+        if grow(<void**>&r.own, &r.room_own, r.nown + 1, sizeof(int64_t)):
+            r.own[r.nown] = r.nblocks - 1
+            r.nown += 1
+        else:
+            r.refused = b"out of memory"
+    else:
+        add_live(r, r.nblocks - 1)
+
+
+cdef int64_t last_live(const Recorder* r, const char* address) noexcept nogil:
+    """The place among the blocks in use of the last one that begins at ``address`` or before; -1 for none."""
+    cdef int64_t low = 0, high = r.nlive, middle
+    while low < high:
+        middle = (low + high) // 2
+        if r.blocks[r.live[middle]].data <= address:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+cdef void add_live(Recorder* r, int64_t number) noexcept nogil:
+    cdef int64_t place = last_live(r, r.blocks[number].data)
+    if place >= 0 and r.blocks[r.live[place]].data == r.blocks[number].data:
+        r.blocks[r.live[place]].gone = r.nsteps   # another thread has released it
+        r.live[place] = number
+        return
+    if not grow(<void**>&r.live, &r.room_live, r.nlive + 1, sizeof(int64_t)):
+        r.refused = b"out of memory"
+        return
+    place += 1
+    memmove(r.live + place + 1, r.live + place, <size_t>(r.nlive - place) * sizeof(int64_t))
+    r.live[place] = number
+    r.nlive += 1
+
+
+cdef bint end_live(Recorder* r, const char* data) noexcept nogil:
+    """Say that the block at ``data`` is given up; whether there was one."""
+    cdef int64_t place = last_live(r, data)
+    if place < 0 or r.blocks[r.live[place]].data != data:
+        return False
+    r.blocks[r.live[place]].gone = r.nsteps
+    r.nlive -= 1
+    memmove(r.live + place, r.live + place + 1, <size_t>(r.nlive - place) * sizeof(int64_t))
+    return True
+
+
+cdef int64_t find_block(const Recorder* r, const char* address) noexcept nogil:
+    cdef int64_t place = last_live(r, address)
+    if place >= 0:
+        if address < r.blocks[r.live[place]].data + max(r.blocks[r.live[place]].nbytes, <int64_t>1):
+            return r.live[place]
+    return -1
 
 
 cdef void note_allocated(void* data, int64_t nbytes) noexcept nogil:
@@ -246,12 +302,8 @@ cdef void note_allocated(void* data, int64_t nbytes) noexcept nogil:
 
 cdef void note_released(void* data) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
-    cdef int64_t i
     if r != NULL and r.observing:
-        for i in range(r.nblocks - 1, -1, -1):
-            if r.blocks[i].data == data and r.blocks[i].gone < 0 and r.blocks[i].purpose == MEMORY:
-                r.blocks[i].gone = r.nsteps
-                return
+        end_live(r, <char*>data)
 
 
 cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t naddresses) noexcept nogil:
@@ -266,54 +318,46 @@ cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t nadd
             r.blocks[r.nblocks - 1].width, r.blocks[r.nblocks - 1].naddresses = width, naddresses
 
 
-cdef void use_block(Recorder* r, char* address) noexcept nogil:
-    """Keep what is in a block that the next launch is the first to be given."""
-    cdef int64_t found = find_block(r, address, r.nsteps), row, k
+cdef int64_t use_block(Recorder* r, char* address) noexcept nogil:
+    """The number of the block that the next launch is given by ``address``; -1 for none.
+
+    A flag is on the stack of who launches, a table in memory of its own: for one launch. Of an observed thread's block
+    that no launch was given yet, what is in it is kept.
+    """
+    cdef int64_t found = -1, i, row, k
     cdef Block* block
+    for i in range(r.nown - 1, -1, -1):
+        if r.blocks[r.own[i]].data == address:
+            found = r.own[i]
+            r.nown -= 1
+            memmove(r.own + i, r.own + i + 1, <size_t>(r.nown - i) * sizeof(int64_t))
+            break
+    if found < 0:
+        found = find_block(r, address)
     if found < 0 or r.blocks[found].used:
-        return
+        return found
     block = &r.blocks[found]
-    if block.purpose == HELD or block.purpose == FLAG:
-        return
     block.used = True
+    if not r.observing or block.purpose == HELD or block.purpose == FLAG:
+        return found
     if block.purpose == MEMORY and is_pattern(block.data, block.nbytes):
-        return
+        return found
     block.content = <char*>malloc(<size_t>block.nbytes + 1)
-    if block.content == NULL:
+    if block.purpose == TABLE:
+        block.found = <int64_t*>malloc(<size_t>block.nbytes + 1)
+    if block.content == NULL or block.purpose == TABLE and block.found == NULL:
         r.refused = b"out of memory"
-        return
+        return found
     memcpy(block.content, block.data, <size_t>block.nbytes)
     if block.purpose == MEMORY:
         block.purpose = NUMBERS
-    elif block.purpose == TABLE:
-        for row in range(block.nbytes // 8 // block.width):
-            for k in range(block.naddresses):
-                address = (<char**>block.content)[row * block.width + k]
-                if address != NULL:
-                    use_block(r, address)
-                    block = &r.blocks[found]
-
-
-cdef int64_t find_block(Recorder* r, const char* address, int64_t step) noexcept nogil:
-    """The number of the block that an address of that launch is in; -1 for none.
-
-    A flag is on the stack of who launches, a table in memory of its own: it is the caller's for the first launch that
-    is given it.
-    """
-    cdef int64_t i
-    cdef Block* block
-    for i in range(r.nblocks - 1, -1, -1):
-        block = &r.blocks[i]
-        if block.made > step:
-            continue
-        if block.purpose == FLAG or block.purpose == TABLE:
-            if block.data == address and (block.gone < 0 or block.gone == step):
-                block.gone = step
-                return i
-        elif block.data <= address < block.data + max(block.nbytes, <int64_t>1) and (
-                not r.observing or block.gone < 0 or block.gone > step or block.purpose == HELD):
-            return i
-    return -1
+        return found
+    for row in range(block.nbytes // 8 // block.width):
+        for k in range(block.naddresses):
+            i = row * block.width + k
+            address = (<char**>block.content)[i]
+            block.found[i] = use_block(r, address) if address != NULL else -1
+    return found
 
 
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil:
@@ -377,12 +421,8 @@ cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
 
 cdef void release_planned(void* data, int64_t nbytes) noexcept nogil:
     cdef Recorder* r = keeper_of_plans()
-    cdef int64_t i
-    if r != NULL:
-        for i in range(r.nblocks - 1, -1, -1):
-            if r.blocks[i].data == data:
-                r.blocks[i].gone = r.nsteps
-                return
+    if r != NULL and end_live(r, <char*>data):
+        return
     give_back(data, nbytes)
 
 

@@ -708,7 +708,7 @@ cdef class Maker:
         elif id(t.storage) in self.before.storages:
             form.place, form.index, form.offset = Place.FIXED, self.hold(t.storage), t.raw - t.storage.data
         else:
-            block = find_block(r, t.storage.data, r.nsteps)
+            block = find_block(r, t.storage.data)
             if block < 0 or r.blocks[block].data != t.storage.data:
                 raise NoPlan("a tensor in memory of its own is given back")
             if block not in self.made:
@@ -784,7 +784,7 @@ cdef class Maker:
             if address == NULL:
                 self.signature.append(None)
                 continue
-            found = find_block(r, address, i)
+            found = r.found[k]
             if found >= 0 and r.blocks[found].purpose == FLAG:
                 slot[0] = <char*>self.trace.flags + flags[0]
                 flags[0] += r.blocks[found].nbytes
@@ -820,7 +820,7 @@ cdef class Maker:
             for k in range(block.width):
                 at = row * block.width + k
                 if k < block.naddresses:
-                    self.add_place(r, i, find_block(r, words[at], i), words[at], &words[at], rooms, room_of)
+                    self.add_place(r, i, block.found[at], words[at], &words[at], rooms, room_of)
                 elif not counted or not block.naddresses:
                     self.signature.append(<int64_t>words[at])
         return <char*>words

@@ -14,6 +14,7 @@ an attribute, a list or a dict that the function's code leads to is not repeated
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import types
@@ -61,11 +62,15 @@ def _is_foreign(name: str | None) -> bool:
     return top not in ("taeda", "numpy", "builtins") and top not in sys.stdlib_module_names
 
 
-def _codes(code: types.CodeType) -> Iterable[types.CodeType]:
-    yield code
+@functools.lru_cache(1024)
+def _names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The globals that code names, with that of functions inside it, and all its names."""
+    names, every = {x.argval for x in dis.get_instructions(code) if x.opname == "LOAD_GLOBAL"}, set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            names |= _names(constant)[0]
+            every |= _names(constant)[1]
+    return frozenset(names), frozenset(every)
 
 
 class _Walk:
@@ -127,9 +132,9 @@ class _Walk:
             except ValueError:  # nothing is in it yet
                 continue
             self.guard.keep_cell(cell, name)
-        named = {name for code in _codes(f.__code__) for name in code.co_names}
-        self.names |= named
-        found.extend(self.entries(f.__globals__, [name for name in named if name in f.__globals__], whole=False))
+        names, every = _names(f.__code__)
+        self.names |= every
+        found.extend(self.entries(f.__globals__, [name for name in names if name in f.__globals__], whole=False))
         return found
 
     def optimizer(self, x: Any) -> Iterable[Any]:
