@@ -182,11 +182,12 @@ cdef class KeptTensor:
 cdef class Guard:
     """What Python objects held before a call."""
 
-    cdef list dicts, sequences, cells, tensors
+    cdef list dicts, sequences, sets, classes, cells, tensors
     cdef dict storages
 
     def __cinit__(self):
-        self.dicts, self.sequences, self.cells, self.tensors, self.storages = [], [], [], [], {}
+        self.dicts, self.sequences, self.sets, self.classes, self.cells = [], [], [], [], []
+        self.tensors, self.storages = [], {}
 
     def keep_dict(self, dict where, list names, bint whole):
         """Expect the values of ``names`` in ``where``; with ``whole``, where they are all names in order, no others."""
@@ -195,6 +196,14 @@ cdef class Guard:
     def keep_sequence(self, where):
         """Expect the items of a list or tuple."""
         self.sequences.append((where, list(where)))
+
+    def keep_set(self, set where):
+        """Expect the items of a set."""
+        self.sets.append((where, where.copy()))
+
+    def keep_class(self, cls, list names):
+        """Expect the attributes ``names`` of a class."""
+        self.classes.append((cls, [(name, cls.__dict__.get(name)) for name in names]))
 
     def keep_cell(self, cell, str name):
         """Expect what a closure's cell holds."""
@@ -230,6 +239,13 @@ cdef class Guard:
             for i in range(len(values)):
                 if not is_same(where[i], values[i]):
                     return f"a list of {len(values)}"
+        for where, known in self.sets:
+            if (len(<set>where) or len(<set>known)) and <set>where != <set>known:
+                return f"a set of {len(<set>known)}"
+        for cls, values in self.classes:
+            for name, value in values:
+                if not is_same(cls.__dict__.get(name), value):
+                    return repr(name)
         for cell, value, name in self.cells:
             if not is_same(cell.cell_contents, value):
                 return repr(name)

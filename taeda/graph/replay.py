@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import dis
 import functools
+import random
 import sys
 import types
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,8 @@ __all__ = ["Static", "guard"]
 _PACKAGE = str(Path(__file__).parents[1])
 #: Traces of one form of arguments, observed calls that led to none, and forms: as many are kept, or tried.
 _TRACES, _TRIES, _FORMS = 4, 8, 64
+#: What has a state that is not looked at.
+_HIDING = (bytearray, array, deque, random.Random)
 #: Hooks on all modules and optimisers.
 _HOOKS = [
     _hooks.forward_hooks, _hooks.forward_pre_hooks, _hooks.backward_hooks, _hooks.backward_pre_hooks,
@@ -51,6 +56,12 @@ def _place() -> str:
 
 
 on_refusal(_place)
+
+
+def _drawn() -> tuple:
+    """The states of the random generators of Python and NumPy."""
+    found = sys.modules.get("numpy.random")
+    return random.getstate(), repr(found.get_state()) if found is not None else None
 
 
 # ---- what a function reads ----------------------------------------------------------------------------------------------
@@ -79,6 +90,7 @@ class _Walk:
     def __init__(self, roots: Iterable[Any], names: set[str]):
         self.guard, self.options = Guard(), Guard()  # options: of optimisers, which may differ from call to call
         self.names = names
+        self.hidden: str | None = None  # the type of an object whose state is not seen
         self.seen: dict[int, Any] = {}
         self.guard.keep_dict(vars(settings), ["deterministic", "fill_uninitialized"], False)
         stack = [*roots, *_HOOKS]
@@ -111,12 +123,12 @@ class _Walk:
         if isinstance(x, tuple):
             return x
         if isinstance(x, (set, frozenset)):
+            if isinstance(x, set):
+                self.guard.keep_set(x)
             return tuple(x)
         if isinstance(x, (staticmethod, classmethod)):
             return (x.__func__,)
-        if isinstance(x, property):
-            return x.fget, x.fset
-        return self.other(x)
+        return (x.fget,) if isinstance(x, property) else self.other(x)
 
     def entries(self, where: dict, names: list, whole: bool) -> tuple:
         """Expect entries of a dict."""
@@ -151,17 +163,32 @@ class _Walk:
         if isinstance(x, types.ModuleType):
             named = [name for name in self.names if name in vars(x)] if _is_foreign(x.__name__) else []
             return self.entries(vars(x), named, whole=False)
+        if isinstance(x, type):
+            return self.class_(x)
+        if isinstance(x, _HIDING) or hasattr(type(x), "__next__") or type(x).__module__.startswith("numpy"):
+            self.hidden = type(x).__name__
         attributes = getattr(x, "__dict__", None)
-        if isinstance(x, type) or type(attributes) is not dict:
-            return ()
         classes = [vars(c) for c in type(x).__mro__ if _is_foreign(c.__module__)]
+        if any(type(c.get(name)) is types.MemberDescriptorType for c in classes for name in self.names):
+            self.hidden = type(x).__name__
+        if type(attributes) is not dict:
+            return ()
         if isinstance(x, Module) or type(x).__module__.startswith("taeda."):
             methods = [value for c in classes for value in c.values() if callable(value) or isinstance(value, property)]
             return (*methods, *self.entries(attributes, list(attributes), whole=True))
         if not classes:
             return ()
         methods = [c[name] for c in classes for name in (*self.names, "__call__") if name in c]
-        return (*methods, *self.entries(attributes, [n for n in self.names if n in attributes], whole=False))
+        return (type(x), *methods, *self.entries(attributes, [n for n in self.names if n in attributes], whole=False))
+
+    def class_(self, x: type) -> Iterable[Any]:
+        """What code names of a class from a user's file."""
+        found: list[Any] = []
+        for c in x.__mro__:
+            names = [name for name in self.names if name in vars(c)] if _is_foreign(c.__module__) else []
+            self.guard.keep_class(c, names)
+            found.extend(vars(c)[name] for name in names)
+        return found
 
 
 def guard(roots: Iterable[Any]) -> _Walk:
@@ -232,11 +259,17 @@ class Static:
 
     def _observe(self, form: _Form, key: bytes, tensors: list, args: tuple, kwargs: dict) -> Any:
         walk = guard([self.function, *form.others, *form.roots])
+        before = _drawn()
         result, trace = observe(self.function, args, kwargs, tensors)
         form.tries += 1
         if isinstance(trace, Trace):
             again = key_of(args, kwargs)
-            why = self._unsettled(form, walk, tensors, trace, again is not None and again[0] == key)
+            if walk.hidden is not None:
+                why, form.tries = f"the call reads a {walk.hidden}, whose changes are not seen", _TRIES
+            elif before != _drawn():
+                why, form.tries = "the call draws random numbers from Python or NumPy", _TRIES
+            else:
+                why = self._unsettled(form, walk, tensors, trace, again is not None and again[0] == key)
             if why is None:
                 return result
         else:

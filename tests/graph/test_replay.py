@@ -1,10 +1,14 @@
 """Static replay: what a replayed call leaves behind is what the call itself leaves, bit for bit; else it is not replayed."""
 
 import copy
+import functools
+import random
 import re
 import threading
 import types
+from collections import deque
 
+import numpy as np
 import pytest
 
 import taeda
@@ -669,6 +673,35 @@ def test_methods_and_decorators():
     assert [doubler.double(taeda.tensor([float(i)])).item() for i in range(5)] == [0.0, 2.0, 4.0, 6.0, 8.0]
     assert Doubler.double.__doc__ == "Twice."
     assert len(next(iter(Doubler.double._forms.values())).traces) == 1
+
+
+class Settings:
+    scale = 1.0
+
+
+def test_attributes_of_classes(monkeypatch):
+    static = Static(lambda x: x * Settings.scale)
+    for i in range(10):
+        monkeypatch.setattr(Settings, "scale", 1.0 + i // 5)
+        assert static(taeda.ones(1)).item() == 1.0 + i // 5
+    assert len(next(iter(static._forms.values())).traces) == 2
+
+
+CHOICES = [True] * 8 + [False] * 8
+
+
+@pytest.mark.parametrize("choose", [
+    lambda: random.random() < 0.8, lambda: np.random.rand() < 0.8, functools.partial(next, iter(CHOICES)),
+    lambda known=list(CHOICES): known.pop(0), lambda known=deque(CHOICES): known.popleft(),
+    lambda known=set(range(16)): known.pop() < 8,
+])  # fmt: skip
+def test_choices_of_python_code(choose):
+    random.seed(0)
+    np.random.seed(0)
+    static = Static(lambda x: x + 1 if choose() else x - 1)
+    found = [static(taeda.zeros(1)).item() for _ in range(16)]
+    assert set(found) == {1.0, -1.0}
+    assert len(static.refusals) == 1
 
 
 def test_compile_reduces_overhead():
