@@ -52,6 +52,7 @@ cdef class Plan:
 
     cdef list params, states
     cdef list held               # gradients that were copied for the launch
+    cdef list counted            # for each parameter its counters, as `has_state` met them
     cdef tuple names, counters
     cdef int64_t* table
     cdef int64_t* chunks
@@ -73,6 +74,7 @@ cdef class Plan:
         self.n, self.nstates, self.nscalars, self.ncounters = len(params), len(names), nscalars, len(counters)
         self.width = 2 + self.nstates + nscalars
         self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).device_type != 0
+        self.counted = [None] * (self.n * self.ncounters)
         self.table = <int64_t*>calloc(self.n * self.width, 8)
         for p in params:
             c += (self.elements(p) + chunk - 1) // chunk
@@ -171,6 +173,7 @@ cdef class Plan:
             s = <Tensor>found
             if s.count != 1 or (s.code != F32 and s.code != F64) or s.holds != VALUES:
                 return False
+            self.counted[i * self.ncounters + j] = s
         return True
 
     def run(self, optimizer, group):
@@ -203,22 +206,20 @@ cdef class Plan:
         self.held = None
 
     cdef int count(self, object optimizer, object group, int64_t* table) except -1:
-        """Count the step, and put its scalars into the rows of ``table``."""
+        """Count the step, and put its scalars into the rows of ``table``; after `has_state` for every parameter."""
         cdef double now[MAXCOUNTERS]
         cdef double last[MAXCOUNTERS]
         cdef double after[MAXCOUNTERS]
         cdef double values[MAXSCALARS]
         cdef Py_ssize_t i, j
         cdef Tensor t
-        cdef dict entry = None
         cdef bint known = False
         cdef int64_t* row = table
-        state, scalars = optimizer.state, optimizer._scalars
+        scalars = optimizer._scalars
         for i in range(self.n):
             if self.ncounters:
-                entry = <dict>PyDict_GetItem(state, self.params[i])
                 for j in range(self.ncounters):
-                    t = <Tensor>PyDict_GetItem(entry, self.counters[j])
+                    t = <Tensor>self.counted[i * self.ncounters + j]
                     now[j] = (<float*>address_of(t))[0] if t.code == F32 else (<double*>address_of(t))[0]
             if not known or memcmp(now, last, self.ncounters * sizeof(double)) != 0:
                 known = True
@@ -229,7 +230,7 @@ cdef class Plan:
                 for j in range(self.nscalars):
                     values[j] = numbers[j]
             for j in range(self.ncounters):
-                t = <Tensor>PyDict_GetItem(entry, self.counters[j])
+                t = <Tensor>self.counted[i * self.ncounters + j]
                 if t.code == F32:
                     (<float*>address_of(t))[0] = <float>after[j]
                 else:
