@@ -68,7 +68,8 @@ cdef void note_released(void* data) noexcept nogil
 # The caller's own memory that the next launch is given: rows of `width` words, of which the first are addresses.
 cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t naddresses) noexcept nogil
 # What an observed thread does with numbers of its own before the next launch: `thing.replay(address of its table)`.
-cdef int note_call(object thing) except -1
+# With an address: a question about what is there, as `replay.Skip`.
+cdef int note_call(object thing, char* address=*) except -1
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil
 # Say that the body has filled a block, and with what.
 cdef void note_filled(const void* data, Purpose purpose) noexcept nogil

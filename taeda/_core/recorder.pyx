@@ -190,14 +190,14 @@ cdef void tell_place(Recorder* r) noexcept with gil:
         resume(here)
 
 
-cdef int note_call(object thing) except -1:
+cdef int note_call(object thing, char* address=NULL) except -1:
     cdef Recorder* r = <Recorder*>mine
     cdef int64_t number
     if r == NULL or r.refused != NULL:
         return 0
     number = len(<list>r.calls)
     (<list>r.calls).append(thing)
-    note_launch(NULL, NULL, 0, &number, 1, 1, 1, True, False)
+    note_launch(NULL, &address, address != NULL, &number, 1, 1, 1, True, False)
     return 0
 
 

@@ -36,10 +36,11 @@ from .plan cimport (
 )
 from .pool cimport kernel_t, launch
 from .recorder cimport (
-    FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
+    FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, current, end_recording, find_block,
+    free_recorder, note_call,
 )
 from .recorder cimport is_observing as _is_observing
-from .tensor cimport VALUES, Node, Tensor, default_code
+from .tensor cimport F32, VALUES, Node, Tensor, address_of, default_code
 
 cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
@@ -346,6 +347,42 @@ cdef struct Patch:           # an address that a replay writes where its base ha
     char** slot
 
 
+cdef class Skip:
+    """Launches that are left out where a number in memory, a float32, is not 0."""
+
+    cdef int64_t length
+
+    def __eq__(self, other):
+        return isinstance(other, Skip) and self.length == (<Skip>other).length
+
+    def fits(self):
+        """Whether it stands: always."""
+        return True
+
+
+def call_unless(Tensor found, function):
+    """``function()``, unless ``found``, a float32 tensor of one element, holds a number other than 0; else None.
+
+    Replays of an observed call ask anew.
+    """
+    cdef Recorder* r = current()
+    cdef Skip skip = Skip()
+    cdef int64_t begin
+    if not _is_observing():
+        return None if found.item() else function()
+    if found.code != F32 or found.count != 1:
+        raise TypeError("call_unless: expected a float32 tensor of one element")
+    if (<float*>address_of(found))[0] != 0:
+        if r.refused == NULL:
+            r.refused = b"the gradients of an observed step are not finite"
+        return None
+    note_call(skip, address_of(found))
+    begin = r.nsteps
+    result = function()
+    skip.length = r.nsteps - begin
+    return result
+
+
 cdef class Kept(Form):
     """A tensor that a replay makes: a result or a gradient. Or the argument that is given back."""
 
@@ -409,7 +446,7 @@ cdef class Trace:
     @property
     def updates(self):
         """The objects that are called between launches."""
-        return [thing for thing, _ in self.calls]
+        return [thing for thing, _ in self.calls if type(thing) is not Skip]
 
     def attempt(self, list tensors):
         """Repeat the call on ``tensors``, those among its arguments; its result.
@@ -451,7 +488,7 @@ cdef class Trace:
 
     cdef object run(self, list tensors):
         cdef char* memory = NULL
-        cdef int64_t i, k, b = 0, flag = 0
+        cdef int64_t i = 0, k, b = 0, flag = 0
         cdef Step* step
         cdef bint good = True
         cdef list storages = []
@@ -481,18 +518,22 @@ cdef class Trace:
                 memcpy(self.bases[<int64_t>base] + <int64_t>offset, PyBytes_AS_STRING(content), len(<bytes>content))
             if self.nsteps:
                 memset(self.flags, 0, self.flag_ends[self.nsteps - 1])
-            for i in range(self.nsteps):
+            while i < self.nsteps:
                 step = &self.steps[i]
+                i += 1
                 if step.kernel == NULL:
                     thing, table = <tuple>self.calls[self.numbers[step.numbers]]
-                    thing.replay(table)
+                    if type(thing) is not Skip:
+                        thing.replay(table)
+                    elif (<float*>self.at[step.pointers])[0] != 0:
+                        i += (<Skip>thing).length
                     continue
                 launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers,
                        self.numbers + step.numbers, <int>step.nnumbers, step.total, step.grain, step.small)
-                if self.flag_ends[i] != flag:
-                    for k in range(flag, self.flag_ends[i]):
+                if self.flag_ends[i - 1] != flag:
+                    for k in range(flag, self.flag_ends[i - 1]):
                         good = good and self.flags[k] == 0
-                    flag = self.flag_ends[i]
+                    flag = self.flag_ends[i - 1]
                     if not good:
                         raise IndexError("a replayed call met a value out of range, such as an index or a class")
         finally:
@@ -794,7 +835,6 @@ cdef class Maker:
         if step.kernel == NULL:
             self.trace.calls.append(((<list>r.calls)[r.numbers[step.numbers]], 0))
             self.signature.append(((<list>r.calls)[r.numbers[step.numbers]]))
-            return 0
         for k in range(step.pointers, step.pointers + step.npointers):
             address, slot = r.pointers[k], self.trace.at + k
             if address == NULL:
@@ -810,12 +850,16 @@ cdef class Maker:
                                        address - r.blocks[found].data))
             elif found >= 0 and r.blocks[found].purpose == TABLE:
                 slot[0] = self.add_table(r, i, found, rooms, room_of)
-                if k == step.pointers and i and r.steps[i - 1].kernel == NULL:
+                if k == step.pointers and self.is_counted(r, i):
                     thing, _ = self.trace.calls.pop()
                     self.trace.calls.append((thing, <uintptr_t>slot[0]))
             else:
                 self.add_place(r, i, found, address, slot, rooms, room_of)
         return 0
+
+    cdef bint is_counted(self, Recorder* r, int64_t i) noexcept:
+        """Whether the numbers of a launch are computed at each replay: an object for that was noted before it."""
+        return i > 0 and r.steps[i - 1].kernel == NULL and r.steps[i - 1].npointers == 0
 
     cdef char* copy(self, const char* data, int64_t nbytes) except NULL:
         """A copy that lives as long as the trace."""
@@ -831,7 +875,7 @@ cdef class Maker:
         cdef Block* block = &r.blocks[found]
         cdef char** words = <char**>self.copy(block.content, block.nbytes)
         cdef int64_t row, k, at
-        cdef bint counted = r.steps[i - 1].kernel == NULL if i else False   # its numbers are computed at each replay
+        cdef bint counted = self.is_counted(r, i)
         for row in range(block.nbytes // 8 // block.width):
             for k in range(block.width):
                 at = row * block.width + k
@@ -960,8 +1004,8 @@ cdef class Maker:
             trace.first[b] = trace.npatches
             b += 1
         trace.filled = [(self.base(place, index), offset, content) for place, index, offset, content in trace.filled]
-        for _, table in trace.calls:
-            if table == 0:
+        for thing, table in trace.calls:
+            if table == 0 and type(thing) is not Skip:
                 raise NoPlan("an optimiser's step launches nothing")
         return 0
 

@@ -113,6 +113,8 @@ class _Walk:
             return x.__self__, x.__func__
         if isinstance(x, functools.partial):
             return x.func, x.args, x.keywords
+        if isinstance(x, Static):
+            return (x.function,)
         if isinstance(x, Optimizer):
             return self.optimizer(x)
         if isinstance(x, dict):
@@ -262,21 +264,19 @@ class Static:
         before = _drawn()
         result, trace = observe(self.function, args, kwargs, tensors)
         form.tries += 1
-        if isinstance(trace, Trace):
-            again = key_of(args, kwargs)
-            if walk.hidden is not None:
-                why, form.tries = f"the call reads a {walk.hidden}, whose changes are not seen", _TRIES
-            elif before != _drawn():
-                why, form.tries = "the call draws random numbers from Python or NumPy", _TRIES
-            else:
-                why = self._unsettled(form, walk, tensors, trace, again is not None and again[0] == key)
-            if why is None:
-                return result
-        else:
+        why: str | None
+        if not isinstance(trace, Trace):
             why, place = trace
             if place is not None:
                 why, form.tries = f"{why}, at {place}", _TRIES
-        if form.tries >= _TRIES:
+        elif walk.hidden is not None:
+            why, form.tries = f"the call reads a {walk.hidden}, whose changes are not seen", _TRIES
+        elif before != _drawn():
+            why, form.tries = "the call draws random numbers from Python or NumPy", _TRIES
+        else:
+            again = key_of(args, kwargs)
+            why = self._unsettled(form, walk, tensors, trace, again is not None and again[0] == key)
+        if why is not None and form.tries >= _TRIES:
             form.refused = why
             self.refusals.append(why)
             if self.fullgraph:

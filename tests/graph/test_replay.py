@@ -236,6 +236,38 @@ def test_clipping(largest, order):
     assert len(twins.replays) == 1
 
 
+@pytest.mark.parametrize("clip", [False, True])
+def test_grad_scaler(clip):
+    def make():
+        program = training(mlp, adam, F.mse_loss)()
+        program.scaler = taeda.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=3)
+
+        def step(x, y):
+            program.optimizer.zero_grad()
+            loss = F.mse_loss(program.model(x), y)
+            program.scaler.scale(loss).backward()
+            if clip:
+                program.scaler.unscale_(program.optimizer)
+                nn.utils.clip_grad_norm_(program.model.parameters(), 0.1)
+            program.scaler.step(program.optimizer)
+            program.scaler.update()
+            return loss
+
+        program.step = step
+        return program
+
+    twins, scales = Twins(make), set()
+    for i in range(20):
+        x, y = numbers()
+        if i in (1, 7, 8, 15):
+            x[0] = float("inf")
+        twins.call(x, y)
+        assert twins.eager.scaler.state_dict() == twins.static.scaler.state_dict()
+        scales.add(twins.eager.scaler.get_scale())
+    assert len(twins.replays) == 1
+    assert len(scales) > 2
+
+
 def test_schedulers_outside():
     twins = Twins(training(mlp, taeda.optim.AdamW, F.mse_loss))
     schedulers = [taeda.optim.lr_scheduler.CosineAnnealingLR(p.optimizer, 20) for p in (twins.eager, twins.static)]
