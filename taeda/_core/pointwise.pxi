@@ -378,6 +378,10 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
     if op.body_check is not None:
         run_check(op, bound)
     variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
+    if recorders:
+        result = RECORDER(op, inputs, nparams, compute, variant, target)
+        if result is not None:
+            return result
     return launch_pointwise(op, inputs, nparams, compute, variant, target, None)
 
 
@@ -436,10 +440,6 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef bint flat = True
     cdef int64_t shape[MAXDIM]
     cdef int64_t count, grain = 16384
-    if recorders and target is None and targets is None:
-        put_off = RECORDER(op, inputs, nin, compute, variant)
-        if put_off is not None:
-            return put_off
     # 1. shapes: the common case is that all are alike and laid out alike
     for i in range(nin):
         if isinstance(<object>inputs[i], Tensor):
