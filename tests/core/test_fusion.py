@@ -264,7 +264,7 @@ def test_memory_that_others_can_see():
         other = taeda.from_dlpack(y)
         z = y + 1
         other.zero_()
-        a = taeda.frombuffer(memoryview((x + 2)).cast("B"), dtype=taeda.float32)
+        a = taeda.frombuffer(memoryview(x + 2).cast("B"), dtype=taeda.float32)
         return z, y + 1, a.clone(), (y * 1).tolist(), float((x * 2)[3]), repr(x * 2), bool((x * 0 == 0).all())
 
     check(exchanged, draw(10))
@@ -419,27 +419,25 @@ def test_errors_leave_nothing_behind():
 
 def test_threads_that_share_what_is_put_off():
     """Many threads ask for the same values, and write to what they are made of."""
+    want = (((draw(70000) * 2).tanh() + 1) ** 2).sum().item()
+
+    def ask(x, y, z, results):
+        results.append(z.sum().item())
+        results.append((y * y).sum().item())
+        x.add_(1)
+
     for _ in range(20):
-        x = draw(70000)
+        x, results = draw(70000), []
         _core.put_off_ops(True)
         y = (x * 2).tanh() + 1
         z = y * y
         _core.put_off_ops(False)
-        want = None
-        results = []
-
-        def ask():
-            results.append(z.sum().item())
-            results.append((y * y).sum().item())
-            x.add_(1)
-
-        threads = [threading.Thread(target=ask) for _ in range(4)]
+        threads = [threading.Thread(target=ask, args=(x, y, z, results)) for _ in range(4)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        want = (((draw(70000) * 2).tanh() + 1) ** 2).sum().item()
-        assert all(abs(r - want) <= 1e-6 * abs(want) for r in results)
+        assert len(results) == 8 and all(abs(r - want) <= 1e-6 * abs(want) for r in results)
 
 
 def test_recording_is_of_one_thread():
