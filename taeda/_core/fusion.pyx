@@ -34,7 +34,6 @@ from .tensor import ALL_DTYPES, HELPERS
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
-    void Py_XDECREF(PyObject*)
 
 cdef extern from *:
     """
@@ -62,6 +61,7 @@ cdef class Recipe(Pending):
     cdef PyObject* after
     cdef char* data
     cdef int variant, compute, code, nsources, nd
+    cdef int readers           # operands of others that refer to this one
     cdef int nodes, reads, numbers   # of the kernel that would compute it alone; at most
     cdef int own, own_numbers        # of these what its op reads itself
     cdef int mark, place
@@ -84,17 +84,19 @@ cdef PyObject* newest = NULL
 cdef unsigned long owner = 0      # the thread that computes
 cdef int depth = 0                # how often it is on its way
 cdef int generation = 0           # of marks
+cdef int64_t written = 0          # recipes of in-place ops
 
 
 cdef void forget(Recipe r) noexcept:
     """Take a recipe off the list, and let go of what it reads."""
-    global oldest, newest
+    global oldest, newest, written
     cdef int i
     cdef PyObject* storage
     cdef PyObject* part
     if not r.listed:
         return
     r.listed = False
+    written -= r.inplace
     if r.before != NULL:
         (<Recipe>r.before).after = r.after
     else:
@@ -110,7 +112,9 @@ cdef void forget(Recipe r) noexcept:
         if storage != NULL:
             (<Storage>storage).waits -= 1
             Py_DECREF(<object>storage)
-        Py_XDECREF(part)
+        if part != NULL:
+            (<Recipe>part).readers -= 1
+            Py_DECREF(<object>part)
 
 
 cdef inline PyObject* pending(const Source* s) noexcept:
@@ -263,7 +267,7 @@ cdef int count_parts(Recipe r, PyObject** inputs) except -1:
 
 cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
     """Make ``r`` the recipe of the memory of ``out``."""
-    global oldest, newest
+    global oldest, newest, written
     cdef Source* s
     cdef Tensor t
     cdef int i, d, at, item
@@ -275,6 +279,7 @@ cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
         if t.storage.recipe is not None:
             s.recipe = <PyObject*>t.storage.recipe
             Py_INCREF(<object>s.recipe)
+            (<Recipe>s.recipe).readers += 1
         if t.storage is not out.storage and (s.recipe == NULL or (<Recipe>s.recipe).inplace):
             s.storage = <PyObject*>t.storage
             Py_INCREF(t.storage)
@@ -294,6 +299,7 @@ cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
     out.storage.recipe = r
     memory.unsettled += 1
     r.listed = True
+    written += r.inplace
     r.before, r.after = newest, NULL
     if newest != NULL:
         (<Recipe>newest).after = <PyObject*>r
@@ -560,11 +566,11 @@ cdef int launch(Kernel* k) except -1:
 
 cdef int finish(Recipe r, Storage storage) except -1:
     """The memory holds what the recipe says: whatever reads it, reads there from now on."""
-    cdef PyObject* at = oldest
+    cdef PyObject* at = r.after
     cdef Source* s
     cdef int i
     r.done = True
-    while at != NULL:
+    while r.readers:  # they are younger
         for i in range((<Recipe>at).nsources):
             s = &(<Recipe>at).sources[i]
             if s.recipe != <PyObject*>r:
@@ -574,6 +580,7 @@ cdef int finish(Recipe r, Storage storage) except -1:
                 Py_INCREF(storage)
                 storage.waits += 1
             s.recipe = NULL
+            r.readers -= 1
             Py_DECREF(r)
         at = (<Recipe>at).after
     forget(r)
@@ -588,7 +595,7 @@ cdef Recipe with_memory(Recipe r):
     cdef int i
     if r.storage != NULL:
         return <Recipe>(<Storage>r.storage).recipe
-    at = oldest
+    at = r.after
     while at != NULL:
         for i in range((<Recipe>at).nsources):
             if (<Recipe>at).sources[i].recipe == <PyObject*>r:
@@ -883,7 +890,7 @@ def compute_written():
     cdef PyObject* at = oldest
     cdef Recipe r
     cdef list found = []
-    while at != NULL:
+    while at != NULL and written:
         r = <Recipe>at
         if r.inplace and not r.superseded and r.storage != NULL and is_held(r):
             found.append(<Storage>(<Recipe>at).storage)
