@@ -8,17 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _names
-from ._codegen import (
-    CodeGen,
-    PythonCode,
-    _is_magic,
-    _Namespace,
-    _snake_case,
-)
-from .node import Node, map_arg
+from ._codegen import CodeGen, PythonCode, _is_magic, _Namespace, _snake_case
+from .node import Node, map_aggregate, map_arg
 
 if TYPE_CHECKING:
-    from ._symbolic_trace import Tracer
+    from ._tracer import Tracer
     from .graph_module import GraphModule
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
@@ -421,8 +415,6 @@ class Graph:
         Returns:
             Whether anything was taken out.
         """
-        from .graph_module import GraphModule
-
         self.lint()
         keep = is_impure_node or Node.is_impure
         changed = False
@@ -432,8 +424,9 @@ class Graph:
                 changed = True
         if self.owning_module is not None:
             for module in self.owning_module.children():
-                if isinstance(module, GraphModule):
-                    changed |= module.graph.eliminate_dead_code(is_impure_node)
+                inner = getattr(module, "graph", None)
+                if isinstance(inner, Graph):
+                    changed |= inner.eliminate_dead_code(is_impure_node)
         return changed
 
     # ---- pickling: as records, since a linked list would recurse ----
@@ -454,8 +447,6 @@ class Graph:
 
         def resolve(x: Any) -> Any:
             return made[x.place] if isinstance(x, _Reference) else x
-
-        from .node import map_aggregate
 
         for op, target, args, kwargs, name, kind, meta in state["records"]:
             node = self.create_node(

@@ -16,8 +16,9 @@ from typing import Any
 from taeda._core import Tensor
 from taeda.nn import Module, Parameter
 
-from . import _names
-from ._codegen import PythonCode, _PyTreeCodeGen, custom_builtins
+from . import _folder, _names
+from ._codegen import PythonCode, _PyTreeCodeGen
+from ._tracer import Tracer
 from .graph import Graph
 
 __all__ = ["GraphModule", "reduce_graph_module"]
@@ -211,9 +212,7 @@ class GraphModule(Module):
             folder: where; made if it is not there.
             module_name: the name of the class.
         """
-        from ._folder import write
-
-        write(self, Path(folder), module_name)
+        _folder.write(self, Path(folder), module_name)
 
     def print_readable(
         self,
@@ -224,9 +223,7 @@ class GraphModule(Module):
         **options: Any,
     ) -> str:
         """Print the code, and that of GraphModules inside, with shapes and origins as comments; gives the text."""
-        from ._readable import readable
-
-        text = readable(self, self._get_name(), include_stride=include_stride, include_device=include_device)
+        text = _readable(self, self._get_name(), include_stride=include_stride, include_device=include_device)
         if print_output:
             print(text)
         return text
@@ -346,6 +343,20 @@ for _kind, _name in zip(_HOOKS, ("replace_node", "create_node", "erase_node", "d
     _add_hooks(_kind, _name)
 
 
+def _readable(module: Any, name: str, **options: Any) -> str:
+    """The code of a module as a class, GraphModules inside it after it."""
+    code = module._graph.python_code("self", verbose=True, **options).src.lstrip("\n")
+    code = code.rstrip("\n").rstrip(" ").rstrip("\n")
+    inner = [
+        _readable(child, label, **options) for label, child in module.named_children() if isinstance(child, GraphModule)
+    ]
+    text = f"class {name}({_names.namespace()}.nn.Module):\n"
+    text += "\n".join(f"    {line}" if line.strip() else "" for line in code.split("\n")) + "\n"
+    for part in inner:
+        text += "\n" + "\n".join(f"    {line}" if line else "" for line in part.split("\n"))
+    return text
+
+
 def _is_local(cls: Any) -> bool:
     return cls is not None and "<locals>" in cls.__qualname__
 
@@ -362,27 +373,6 @@ def _rebuild(base: Any, name: str, state: dict[str, Any]) -> Any:
     return made
 
 
-def _format_import_block(globals: dict[str, Any], importer: Any = None) -> str:
-    known = custom_builtins()
-    lines = set()
-    for name, value in globals.items():
-        if name in known:
-            lines.add(known[name].import_str)
-        else:
-            path = _names.qualified_name(value)
-            module, _, attribute = path.rpartition(".")
-            lines.add(f"from {module} import {attribute} as {name}" if module else f"{name} = {path}")
-    return "\n".join(sorted(lines))
-
-
-class _CodeOnlyModule(Module):
-    """A module that has the attributes of ``body``, and the code that is put into it."""
-
-    def __init__(self, body: dict[str, Any]) -> None:
-        super().__init__()
-        self.__dict__ = body
-
-
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
     """The GraphModule of code and attributes, as pickles of PyTorch keep it: the code is traced anew.
 
@@ -390,8 +380,6 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
         body: the attributes of the module, and its code as ``_code``.
         import_block: the imports that the code needs.
     """
-    from ._symbolic_trace import Tracer
-
     code = body.get("_code") or body["code"]
     forward = _forward_from_src(import_block + code, {})
     holder = Module()

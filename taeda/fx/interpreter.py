@@ -9,7 +9,7 @@ from typing import Any
 from taeda.nn import Module
 
 from . import traceback as fx_traceback
-from ._symbolic_trace import Tracer
+from ._tracer import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_aggregate, map_arg

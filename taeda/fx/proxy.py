@@ -15,6 +15,7 @@ from . import traceback as fx_traceback
 from ._codegen import magic_methods, reflectable_magic_methods
 from .graph import Graph
 from .node import BASE_TYPES, Node, map_aggregate
+from .operator_schemas import check_for_mutable_operation
 
 __all__ = [
     "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
@@ -78,8 +79,6 @@ class TracerBase:
     ) -> Node:
         """Put a Node into the graph. Arguments are Nodes, not Proxies."""
         if kind == "call_function" and self.check_mutable_operations:
-            from .operator_schemas import check_for_mutable_operation
-
             check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = getattr(self, "scope", None)
