@@ -11,7 +11,6 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 from taeda._core.module import ModuleBase, quicken
@@ -103,11 +102,6 @@ def recorded(function: Callable, method: str | None = None) -> Callable:
     return wrapped
 
 
-def functions_of(modules: tuple[ModuleType, ...]) -> list[Callable]:
-    """The public functions of ``modules``."""
-    return [v for module in modules for name, v in vars(module).items() if not name.startswith("_") and callable(v)]
-
-
 # ---- replacing and putting back --------------------------------------------------------------------------------------------
 
 
@@ -132,6 +126,14 @@ class _Replaced:
 
 _lock = threading.RLock()
 _replaced: dict[tuple[int, str], _Replaced] = {}
+
+
+def functions_in(names: dict[str, Any]) -> list[tuple[str, Callable]]:
+    """The public functions of a module, as they are outside of traces, with their names."""
+    with _lock:
+        found = [(name, _replaced.get((id(names), name)), value) for name, value in list(names.items())]
+    functions = [(name, value if held is None else held.before) for name, held, value in found]
+    return [(name, value) for name, value in functions if not name.startswith("_") and callable(value)]
 
 
 class Patches:
@@ -178,12 +180,9 @@ class Patches:
         if id(names) in self._seen:
             return
         self._seen.add(id(names))
-        with _lock:
-            for name, value in list(names.items()):
-                held = _replaced.get((id(names), name))
-                value = value if held is None else held.before
-                if not name.startswith("_") and callable(value) and id(value) in functions:
-                    self.replace(names, name, recorded(value))
+        for name, function in functions_in(names):
+            if id(function) in functions:
+                self.replace(names, name, recorded(function))
 
 
 @contextmanager

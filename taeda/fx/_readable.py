@@ -23,7 +23,7 @@ def annotation(node: Node, stride: bool = False, device: bool = False) -> str:
         stride: with its strides, if the value itself is known.
         device: with its device, if the value itself is known.
     """
-    value = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+    value: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
     if not hasattr(value, "shape"):
         return ""
     text = f"{_SHORT[str(value.dtype).rpartition('.')[2]]}{list(value.shape)}"

@@ -94,7 +94,8 @@ class Tracer(TracerBase):
         param_shapes_constant: bool = False,
     ) -> None:
         super().__init__()
-        self._autowrap_function_ids = {id(f) for f in (*_patch.functions_of(autowrap_modules), *autowrap_functions)}
+        found = [function for module in autowrap_modules for _, function in _patch.functions_in(vars(module))]
+        self._autowrap_function_ids = {id(function) for function in (*found, *autowrap_functions)}
         self._autowrap_search: list[types.ModuleType] = list(autowrap_modules)
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths: dict[Module, str] | None = None

@@ -2,9 +2,11 @@
 
 import copy
 import importlib
+import math
 import operator
 import pickle
 import sys
+import threading
 
 import pytest
 
@@ -90,17 +92,103 @@ def _closed(graph, proxy):
     return graph
 
 
-def test_modules_are_as_they_were_after_a_trace(net):
-    before = type(net).__getattribute__, nn.Module.__call__, nn.Module.__getattr__, dict(vars(nn.Module))
-    slot = nn.Linear.__getattribute__
+def _state():
+    """All that a trace replaces."""
+    module = nn.Module
+    held = [module.__call__, module.__getattr__, type(Net()).__getattribute__, nn.Linear.__getattribute__]
+    return [*held, dict(vars(module)), helper, globals().get("len"), dict(vars(math)), fx._patch._replaced.copy()]
+
+
+class Rooted(nn.Module):
+    """A root of a number and a wrapped function, after which ``inside`` runs."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside, self.fc = inside, nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = math.sqrt(x.numel()) * helper(self.fc(x), 2)
+        self.inside()
+        return helper(self.fc(y), math.floor(y.numel()))
+
+
+ROOTED = ["x", "numel", "sqrt", "fc", "helper", "mul", "fc_1", "numel_1", "floor", "helper_1", "output"]
+
+
+def _names(graph):
+    return [n.name for n in graph.nodes]
+
+
+def test_everything_is_as_it_was_after_a_trace(net):
+    before = _state()
     fx.symbolic_trace(net)
+    assert _state() == before
     with pytest.raises(fx.proxy.TraceError):
         fx.symbolic_trace(lambda x: 1 if x else 2)
-    assert (type(net).__getattribute__, nn.Module.__call__, nn.Module.__getattr__, dict(vars(nn.Module))) == before
-    assert nn.Linear.__getattribute__ is slot
+    for error in (ValueError, KeyboardInterrupt, GeneratorExit):
+
+        def fail(error=error):
+            assert fx._symbolic_trace.is_fx_tracing() and _state() != before
+            raise error
+
+        with pytest.raises(error):
+            fx.symbolic_trace(Rooted(fail))
+        assert _state() == before and not fx._symbolic_trace.is_fx_tracing()
     assert isinstance(net.fc.weight, nn.Parameter)
     net(X).sum().backward()
     assert net.scale.grad is not None
+
+
+def test_a_trace_inside_a_trace(net):
+    before, inner = _state(), []
+
+    def inside():
+        inner.append(fx.symbolic_trace(Rooted(lambda: None)).graph)
+        with pytest.raises(fx.proxy.TraceError):
+            fx.symbolic_trace(lambda x: 1 if x else 2)
+
+    outer = fx.Tracer().trace(Rooted(inside))
+    assert _names(outer) == _names(inner[0]) == ROOTED
+    assert [n.target for n in inner[0].nodes] == [n.target for n in outer.nodes]
+    assert [n.target for n in outer.nodes if n.name in ("helper", "sqrt")] == [math.sqrt, helper]
+    assert _state() == before
+
+
+def test_other_threads_do_not_see_a_trace(net):
+    before, expected, found = _state(), net(X), []
+
+    def other():
+        found.append(same(net(X), expected) and isinstance(net.fc.weight, nn.Parameter) and helper(X, 1) is X)
+        found.append(not fx._symbolic_trace.is_fx_tracing())
+        found.append(_names(fx.symbolic_trace(net).graph) == _names(alone))
+
+    def inside():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+
+    alone = fx.symbolic_trace(net).graph
+    assert _names(fx.symbolic_trace(Rooted(inside)).graph) == ROOTED
+    assert found == [True, True, True]
+    assert _state() == before
+
+
+def test_traces_that_end_in_another_order_than_they_begin():
+    before, graphs = _state(), {}
+    began, ended = threading.Event(), threading.Event()
+
+    def first():
+        graphs[1] = fx.symbolic_trace(Rooted(lambda: (began.set(), second_is_in.wait(10)))).graph
+        ended.set()
+
+    second_is_in = threading.Event()
+    thread = threading.Thread(target=first)
+    thread.start()
+    began.wait(10)
+    graphs[2] = fx.symbolic_trace(Rooted(lambda: (second_is_in.set(), ended.wait(10)))).graph
+    thread.join()
+    assert _names(graphs[1]) == _names(graphs[2]) == ROOTED
+    assert ended.is_set() and _state() == before
 
 
 def test_a_trace_of_a_trace(net):
