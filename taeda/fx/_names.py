@@ -90,6 +90,14 @@ def space_of(function: Any) -> tuple[str, str] | None:
         return None
 
 
+def function_of(target: Any) -> Any:
+    """The function at the place that :func:`space_of` gave; any other target as it is."""
+    if not isinstance(target, tuple):
+        return target
+    space, name = target
+    return getattr(importlib.import_module(f"taeda.{space}".rstrip(".")), name)
+
+
 def qualified_name(function: Any) -> str:
     """The path of ``function`` as code names it, such as ``taeda.nn.functional.relu``.
 

@@ -434,7 +434,7 @@ class Graph:
     def __getstate__(self) -> dict[str, Any]:
         place = {node: _Reference(i) for i, node in enumerate(self.nodes)}
         records = [
-            (n.op, n.target, map_arg(n.args, place.__getitem__), map_arg(n.kwargs, place.__getitem__), n.name, n.type,
+            (n.op, _names.space_of(n.target) or n.target, map_arg(n.args, place.__getitem__), map_arg(n.kwargs, place.__getitem__), n.name, n.type,
              {k: v for k, v in n.meta.items() if k in _KEPT})
             for n in self.nodes
         ]  # fmt: skip
@@ -450,7 +450,7 @@ class Graph:
 
         for op, target, args, kwargs, name, kind, meta in state["records"]:
             node = self.create_node(
-                op, target, tuple(map_aggregate(args, resolve)), dict(map_aggregate(kwargs, resolve)), name, kind
+                op, _names.function_of(target), tuple(map_aggregate(args, resolve)), dict(map_aggregate(kwargs, resolve)), name, kind
             )
             node.meta.update(meta)
             made.append(node)

@@ -286,9 +286,9 @@ class GraphModule(Module):
         type(made).__name__ = type(self).__name__
         for hooks in _HOOKS:
             made.__dict__[hooks] = list(getattr(self, hooks, ()))
-        made.graph = copy.deepcopy(self._graph)
-        made.meta = {**self.meta}
-        for hook in self._deepcopy_hooks:
+        made.graph = copy.deepcopy(self._graph, memo)
+        made.meta = {**getattr(self, "meta", {})}  # subclasses may have an __init__ of their own
+        for hook in made._deepcopy_hooks:
             hook(made)
         return made
 
@@ -299,7 +299,8 @@ class GraphModule(Module):
 
     def __reduce__(self) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in _HOOKS}
-        state["_tracer_cls"] = None if _is_local(self._tracer_cls) else self._tracer_cls
+        tracer = state.get("_tracer_cls")
+        state["_tracer_cls"] = None if _is_local(tracer) else tracer
         base = next(c for c in type(self).__mro__ if "GraphModuleImpl" not in c.__qualname__)
         return _rebuild, (base, type(self).__name__, state)
 

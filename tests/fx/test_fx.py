@@ -213,6 +213,34 @@ def test_copies(net, make):
     assert not same(other(X), traced(X))
 
 
+def test_every_public_function_is_copied_by_pickles():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    made = [graph.call_function(function, (x,)) for function in {f for _, f in _functions()}]
+    other = pickle.loads(pickle.dumps(graph))
+    assert len(made) > 650
+    assert [n.target for n in other.nodes] == [n.target for n in graph.nodes]
+
+
+class TwoGraphs(fx.GraphModule):
+    """As torchvision's feature extractors: two Graphs, and an ``__init__`` that does not call GraphModule's."""
+
+    def __init__(self, root, graphs):
+        super(fx.GraphModule, self).__init__()
+        for node in (node for graph in graphs for node in graph.nodes if node.op in ("get_attr", "call_module")):
+            fx.graph_module._copy_attr(root, self, node.target)
+        self.one, self.two = graphs
+        self.graph = self.one
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_of_a_class_with_two_graphs(net, make):
+    made = TwoGraphs(net, [fx.Tracer().trace(net), fx.symbolic_trace(Net.forward).graph])
+    other = make(made)
+    assert isinstance(other, TwoGraphs) and other.graph is other.one and same(other(X), net(X))
+    assert other.one is not made.one and _names(other.two) == _names(made.two)
+
+
 def test_a_module_is_saved_and_loaded(net, tmp_path):
     traced = fx.symbolic_trace(net)
     taeda.save(traced, tmp_path / "m.pt")
