@@ -10,6 +10,7 @@ import functools
 import importlib
 import inspect
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -214,10 +215,28 @@ def is_method_call(frame: Any, count: int) -> bool:
     return False
 
 
+#: Modules whose functions are not the program's.
+_MACHINERY = ("taeda.fx._", "taeda.fx.proxy", "taeda.overrides", "contextlib", "torch.fx", "torch.overrides")
+
+
+def _is_machinery(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_MACHINERY)
+
+
 def user_frame(depth: int = 1) -> Any:
     """The nearest frame that is not of the machinery of overrides."""
     frame: Any = sys._getframe(depth)
-    inside = ("taeda.fx._", "taeda.fx.proxy", "taeda.overrides", "contextlib", "torch.fx", "torch.overrides")
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(inside):
+    while frame is not None and _is_machinery(frame):
         frame = frame.f_back
     return frame
+
+
+def user_stack() -> str:
+    """The lines of the program that is traced, the outermost first, as tracebacks show them."""
+    frame: Any = sys._getframe(1)
+    found = []
+    while frame is not None and not (_is_machinery(frame) and frame.f_code.co_name == "trace"):
+        if not _is_machinery(frame):
+            found.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return "".join(traceback.StackSummary.extract(reversed(found)).format()).strip()

@@ -296,26 +296,26 @@ class Tracer(TracerBase):
         sig: inspect.Signature,
         fn_for_analysis: Callable[..., Any],
     ) -> Any:
+        default: tuple = ()
+        if not name.startswith("*"):
+            parameter = sig.parameters[name]
+            default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
         if concrete_args is not None and name in concrete_args:
             count = 0
 
             def replace(x: Any) -> Any:
                 nonlocal count
                 count += 1
-                return self._concrete(name, count, x)
+                return self._concrete(name, count, default, x)
 
             return pytree.tree_map(replace, concrete_args[name])
-        default: tuple = ()
-        if not name.startswith("*"):
-            parameter = sig.parameters[name]
-            default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
         return self.create_proxy(
             "placeholder", name, default, {}, type_expr=fn_for_analysis.__annotations__.get(name, None)
         )
 
-    def _concrete(self, name: str, count: int, x: Any) -> Any:
+    def _concrete(self, name: str, count: int, default: tuple, x: Any) -> Any:
         """One leaf of a concrete argument: a placeholder, and unless ``x`` is PH a check that it has its value."""
-        out = self.create_proxy("placeholder", f"{name}_{count}", (), {})
+        out = self.create_proxy("placeholder", f"{name}_{count}", default, {})
         if isinstance(x, PHBase):
             if type(x) is not PHBase:
                 out.node.meta.update({k: v for k, v in vars(x).items() if k not in out.node.meta})

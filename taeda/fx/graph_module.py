@@ -293,7 +293,7 @@ class GraphModule(Module):
         return made
 
     def __copy__(self) -> Any:
-        made = GraphModule(self, self.graph, type(self).__name__)
+        made = GraphModule(self, self.graph)
         made.meta = dict(self.meta)
         return made
 

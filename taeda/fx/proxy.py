@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -117,13 +116,10 @@ class TracerBase:
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         made = proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
         if self.record_stack_traces and not made.node.stack_trace:
-            frame = self._find_user_frame()
-            if frame is not None:
-                made.node.stack_trace = "".join(traceback.StackSummary.extract(traceback.walk_stack(frame)).format())
+            stack = _names.user_stack()
+            if stack:
+                made.node.stack_trace = stack
         return made
-
-    def _find_user_frame(self) -> Any:
-        return _names.user_frame(2)
 
     def create_arg(self, a: Any) -> Any:
         """``a`` as an argument of a Node: Proxies become Nodes, containers are walked.

@@ -247,6 +247,28 @@ def test_a_module_is_saved_and_loaded(net, tmp_path):
     assert same(taeda.load(tmp_path / "m.pt", weights_only=False)(X), net(X))
 
 
+def double(x):
+    return x + x
+
+
+def test_a_tracer_notes_the_lines_of_the_program():
+    class Noting(fx.Tracer):
+        record_stack_traces = True
+
+    class Outer(Net):
+        def forward(self, x):
+            return double(super().forward(x))
+
+    graph = Noting().trace(Outer())
+    lines = {n.name: [line.strip() for line in (n.stack_trace or "").split("\n")] for n in graph.nodes}
+    assert lines["x"] == lines["output"] == [""]
+    assert lines["add_1"][1::2] == ["return double(super().forward(x))", "return x + x"]
+    assert lines["fc"][3] == "return self.body(self.fc(x)) * self.scale + self.shift"
+    assert not any("/taeda/fx/" in line for found in lines.values() for line in found)
+    text = graph.python_code("self", verbose=True).src
+    assert ", code: return x + x" in text and "in double" in text
+
+
 def test_wrapped_functions_are_calls():
     graph = fx.symbolic_trace(lambda x: helper(x, len(x)))
     assert [n.op for n in graph.graph.nodes] == ["placeholder", "call_function", "call_function", "output"]
