@@ -28,9 +28,12 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def writes(target: Any) -> bool:
-    """Whether a function changes its arguments."""
+def writes(target: Any, kwargs: dict[str, Any] | None = None) -> bool:
+    """Whether a function, called with ``kwargs``, changes its arguments."""
     name = getattr(target, "__name__", "")
+    kwargs = kwargs or {}
+    if kwargs.get("out") is not None or kwargs.get("inplace"):
+        return True
     return isinstance(target, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
 
 
@@ -47,7 +50,7 @@ def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str,
     Raises:
         RuntimeError: it does.
     """
-    if writes(target) or "out" in kwargs or kwargs.get("inplace"):
+    if writes(target, kwargs):
         raise RuntimeError(
             f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional code, so "
             "operations that mutate operands in-place (e.g. via `out` arguments) are not supported"

@@ -429,6 +429,34 @@ def test_other_passes(net):
     assert same(lifted(X), net(X)) and paths["part.body.0"] == "body.0"
 
 
+WRITES = {
+    "method": lambda x: x.add_(1),
+    "function": lambda x: taeda.relu_(x),
+    "item": lambda x: x.__setitem__(0, 1.0),
+    "out": lambda x: taeda.add(x, 1, out=x),
+    "inplace": lambda x: nn.functional.relu(x, inplace=True),
+    "module": nn.Sequential(nn.ReLU(inplace=True)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_nothing_is_shared_where_something_is_written(write):
+    class Program(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.write = WRITES[write] if write == "module" else nn.Identity()
+
+        def forward(self, x):
+            a, b = taeda.sin(x), taeda.sin(x)
+            (self.write if write == "module" else WRITES[write])(a)
+            return a, b
+
+    program, x = Program(), taeda.tensor([-1.0, -2.0])
+    shared = CSEPass()(fx.symbolic_trace(program))
+    assert not shared.modified
+    assert all(same(a, b) for a, b in zip(shared.graph_module(x), program(x), strict=True))
+
+
 def test_nodes_are_put_in_order():
     traced = fx.symbolic_trace(lambda x: taeda.cos(taeda.sin(x)))
     sin, cos = (traced.graph.find_nodes(op="call_function", target=f)[0] for f in (taeda.sin, taeda.cos))

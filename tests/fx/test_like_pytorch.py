@@ -32,7 +32,9 @@ def _plain(line: str) -> str:
     return re.sub(r"<built-in (?:method|function) (\w+)[^>]*>|<op (\w+)>", r"<\1\2>", line)
 
 
-@pytest.mark.parametrize("name", ["operations", "arguments", "nodes", "passes", "examples", "features", "tracers"])
+@pytest.mark.parametrize(
+    "name", ["operations", "arguments", "nodes", "passes", "examples", "features", "tracers", "rewriting"]
+)
 def test_program(name, tmp_path, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
