@@ -428,17 +428,3 @@ class _PyTreeCodeGen(CodeGen):
             return super().generate_output(output_args, repr_fn=repr_fn)
         values = output_args if isinstance(output_args, (list, tuple)) else [output_args]
         return f"return pytree.tree_unflatten([{', '.join(map(repr_fn, values))}], self._out_spec)"
-
-
-PyTreeCodeGen = _PyTreeCodeGen
-
-
-class _BoxedCodeGen(CodeGen):
-    """Code that takes its arguments in one list, which it empties."""
-
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, **options: Any) -> str:
-        head = f"def {self._func_name}(self, args_list){maybe_return_annotation}:"
-        if not free_vars:
-            return f"{head}\n    args_list.clear()"
-        names = ", ".join(re.split(r"[:=]", var)[0].strip() for var in free_vars)
-        return f"{head}\n    {names}, = args_list\n    args_list.clear()"

@@ -398,6 +398,13 @@ class Tracer(TracerBase):
         return made
 
 
+class KeepModules(Tracer):
+    """A Tracer for which every module is a leaf."""
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        return True
+
+
 def _collect_tensors(module: Module, path: str, found: dict[Any, str]) -> None:
     """The tensors that a module and those below it have as plain attributes, by identity."""
     for name, value in vars(module).items():

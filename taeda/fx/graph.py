@@ -363,11 +363,6 @@ class Graph:
 
         return restore()
 
-    def _clear_nodes(self) -> None:
-        for node in reversed(self.nodes):
-            node.meta.clear()
-            self.erase_node(node)
-
     # ---- looking and mending ----
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from taeda.nn import Module, Parameter
 
 from . import _folder, _names
 from ._codegen import PythonCode, _PyTreeCodeGen
-from ._tracer import Tracer
+from ._tracer import KeepModules
 from .graph import Graph
 
 __all__ = ["GraphModule", "reduce_graph_module"]
@@ -45,23 +45,6 @@ def _method_from_src(name: str, src: str, globals: dict[str, Any], co_fields: di
     return scope[name]
 
 
-def _copy_attr(source: Module, target: Module, path: str) -> None:
-    """Give ``target`` what ``source`` has at ``path``, with empty modules on the way."""
-    *prefix, name = path.split(".")
-    for part in prefix:
-        held = getattr(source, part)
-        if getattr(target, part, None) is held:  # a parent that is there already has it
-            return
-        if not hasattr(target, part):
-            setattr(target, part, Module())
-        source, target = held, getattr(target, part)
-    value = getattr(source, name)
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
-        target.register_buffer(name, value)
-    else:
-        setattr(target, name, value)
-
-
 def _assign_attr(value: Any, target: Module, path: str) -> None:
     """Put ``value`` at ``path``, with empty modules on the way."""
     *prefix, name = path.split(".")
@@ -73,6 +56,18 @@ def _assign_attr(value: Any, target: Module, path: str) -> None:
         target.register_buffer(name, value)
     else:
         setattr(target, name, value)
+
+
+def _copy_attr(source: Module, target: Module, path: str) -> None:
+    """Give ``target`` what ``source`` has at ``path``, with empty modules on the way."""
+    *prefix, name = path.split(".")
+    held: Any = source
+    there: Any = target
+    for part in prefix:
+        held, there = getattr(held, part), getattr(there, part, None)
+        if there is held:  # a parent that is there already has it
+            return
+    _assign_attr(getattr(held, name), target, path)
 
 
 def _get_attr(model: Module, path: str) -> Any:
@@ -202,9 +197,6 @@ class GraphModule(Module):
             cls.__call__ = lambda self, *args, **kwargs: _call(cls, self, args, kwargs)
         return code
 
-    def _recompile_submodules(self) -> list[tuple[str, PythonCode]]:
-        return [(name, mod.recompile()) for name, mod in self.named_modules() if isinstance(mod, GraphModule)]
-
     def to_folder(self, folder: str | os.PathLike, module_name: str = "FxModule") -> None:
         """Write the module as a Python package, with its parameters.
 
@@ -273,9 +265,6 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
     # ---- copies ----
-
-    def _deepcopy_init(self) -> Callable[..., None]:
-        return GraphModule.__init__
 
     def __deepcopy__(self, memo: dict) -> Any:
         made = type(self).__new__(type(self))
@@ -391,10 +380,6 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
 
     Forward.forward = forward
     holder.__class__ = Forward
-
-    class KeepModules(Tracer):
-        def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-            return True
 
     made = GraphModule(holder, KeepModules().trace(holder), body.get("_graphmodule_cls_name", "GraphModule"))
     for name, value in body.items():
