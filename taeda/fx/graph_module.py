@@ -363,6 +363,14 @@ def _rebuild(base: Any, name: str, state: dict[str, Any]) -> Any:
     return made
 
 
+class _CodeOnlyModule(Module):
+    """A module that has the attributes of ``body`` alone: torchvision copies its feature extractors by it."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
     """The GraphModule of code and attributes, as pickles of PyTorch keep it: the code is traced anew.
 

@@ -74,6 +74,12 @@ class DualGraphModule(fx.GraphModule):
         if self.graph._tracer_cls and "<locals>" not in self.graph._tracer_cls.__qualname__:
             self._tracer_cls = self.graph._tracer_cls
 
+    def __deepcopy__(self, memo):
+        made = type(self).__new__(type(self))
+        body = fx.graph_module._CodeOnlyModule(copy.deepcopy(self.__dict__, memo))
+        DualGraphModule.__init__(made, body, body.train_graph, body.eval_graph)
+        return made
+
     def train(self, mode=True):
         if mode and not self.training:
             self.graph = self.train_graph
@@ -187,6 +193,7 @@ f.train()
 print(list(f(x)), f.training, f.graph is f.train_graph)
 print(sorted(n for n, _ in f.named_parameters()))
 c = copy.deepcopy(f.eval())
+print(c.graph is c.train_graph, c.train_graph is f.train_graph, c.eval().graph is c.eval_graph)
 print(isinstance(c, DualGraphModule), c.training)
 print(bool((c(x)["out"] - f(x)["out"]).abs().max() < 1e-5))
 
