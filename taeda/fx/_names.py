@@ -192,6 +192,8 @@ def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     for p in parameters:
         if p.default is p.empty or p.name in required:
             positional += bound.arguments[p.name] if p.kind == p.VAR_POSITIONAL else [bound.arguments[p.name]]
+    if function.__name__ == "einsum" and len(positional) == 2 and isinstance(positional[1], (list, tuple)):
+        positional[1:] = positional[1]  # operands in one list
     left_out = {*_NOT_PASSED.get(function.__name__, ()), *required}
     named = {p.name: bound.arguments[p.name] for p in parameters if p.default is not p.empty and p.name not in left_out}
     return tuple(positional), named

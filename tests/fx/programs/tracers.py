@@ -351,3 +351,4 @@ gm = fx.GraphModule(
 )
 print(gm, sorted(gm.state_dict()), gm().tolist())
 show("warn", lambda: gm.graph.get_attr("zz").target)
+show("einsum", lambda: fx.symbolic_trace(lambda x, y: torch.einsum("ij,ij->i", [x, y]) + torch.einsum("ij,ij->i", x, y)).code)
