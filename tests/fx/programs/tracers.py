@@ -351,4 +351,7 @@ gm = fx.GraphModule(
 )
 print(gm, sorted(gm.state_dict()), gm().tolist())
 show("warn", lambda: gm.graph.get_attr("zz").target)
-show("einsum", lambda: fx.symbolic_trace(lambda x, y: torch.einsum("ij,ij->i", [x, y]) + torch.einsum("ij,ij->i", x, y)).code)
+show(
+    "einsum",
+    lambda: fx.symbolic_trace(lambda x, y: torch.einsum("ij,ij->i", [x, y]) + torch.einsum("ij,ij->i", x, y)).code,
+)
