@@ -87,6 +87,13 @@ def test_every_public_op_meets_a_proxy():
     assert left == []
 
 
+@pytest.mark.parametrize("function", [taeda.result_type, taeda.can_cast, taeda.promote_types])
+def test_functions_of_dtypes_refuse_a_proxy(function):
+    proxy = fx.Proxy(fx.Graph().placeholder("x"))
+    with pytest.raises(TypeError, match="got Proxy"):
+        function(proxy, proxy)
+
+
 def _closed(graph, proxy):
     graph.output(proxy.node)
     return graph
