@@ -355,3 +355,16 @@ show(
     "einsum",
     lambda: fx.symbolic_trace(lambda x, y: torch.einsum("ij,ij->i", [x, y]) + torch.einsum("ij,ij->i", x, y)).code,
 )
+
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.arange(6.0).reshape(3, 2))
+
+    def forward(self, i):
+        return self.table[i] + self.table[i.shape[0] - 1, None] + self.table[:, i].sum()
+
+
+table = fx.symbolic_trace(Table())
+print(table.graph, table(torch.tensor([1, 0])).tolist())
