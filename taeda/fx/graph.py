@@ -429,8 +429,8 @@ class Graph:
     def __getstate__(self) -> dict[str, Any]:
         place = {node: _Reference(i) for i, node in enumerate(self.nodes)}
         records = [
-            (n.op, _names.space_of(n.target) or n.target, map_arg(n.args, place.__getitem__), map_arg(n.kwargs, place.__getitem__), n.name, n.type,
-             {k: v for k, v in n.meta.items() if k in _KEPT})
+            (n.op, _names.space_of(n.target) or n.target, map_arg(n.args, place.__getitem__),
+             map_arg(n.kwargs, place.__getitem__), n.name, n.type, {k: v for k, v in n.meta.items() if k in _KEPT})
             for n in self.nodes
         ]  # fmt: skip
         return {"records": records, "tracer": (self._tracer_cls, self._tracer_extras), "codegen": self._codegen}
