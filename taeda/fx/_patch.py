@@ -1,7 +1,7 @@
 """What is replaced while a program is traced: calls and attributes of modules, and functions that are to be calls.
 
-The replaced functions are the process's, and so are the replacements. They do something on the thread that traces alone. A
-replacement stays while any trace needs it, in whatever order traces begin and end, and then everything is as it was.
+The replaced functions are the process's, and so are the replacements. They act on the thread that
+traces alone. A replacement stays while any trace needs it. Then everything is as it was, whatever trace ends first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ wrapped_functions: dict[tuple[int, str], dict[str, Any]] = {}
 wrapped_methods: list[tuple[type, str]] = []
 
 
-# ---- calls and attributes of modules ---------------------------------------------------------------------------------------
+# ---- calls and attributes of modules ---------------------------------------------------------------------------------
 
 
 class _Thread(threading.local):
@@ -69,7 +69,7 @@ def _quicken_again(cls: Any) -> None:
         _quicken_again(sub)
 
 
-# ---- functions that become calls -----------------------------------------------------------------------------------------
+# ---- functions that become calls -------------------------------------------------------------------------------------
 
 
 def find_proxy(*objects: Any) -> Proxy | None:
@@ -86,7 +86,7 @@ def find_proxy(*objects: Any) -> Proxy | None:
 
 
 def recorded(function: Callable, method: str | None = None) -> Callable:
-    """``function``, but a call with a Proxy among its arguments becomes a Node, which calls ``method`` if that is given."""
+    """``function``, but a call with a Proxy becomes a Node, which calls ``method`` if that is given."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +102,7 @@ def recorded(function: Callable, method: str | None = None) -> Callable:
     return wrapped
 
 
-# ---- replacing and putting back --------------------------------------------------------------------------------------------
+# ---- replacing and putting back --------------------------------------------------------------------------------------
 
 
 class _Replaced:
@@ -187,8 +187,8 @@ class Patches:
 
 @contextmanager
 def tracing(call: Callable, look_up: Callable) -> Iterator[Patches]:
-    """Within it, on this thread, ``call(module, args, kwargs)`` is the call of a module, and ``look_up(module, name)`` finds
-    its parameters, buffers and children."""
+    """Within it, on this thread, ``call(module, args, kwargs)`` is the call of a module, and ``look_up(module, name)``
+    finds its parameters, buffers and children."""
     patches = Patches()
     depth = len(_thread.traces)
     try:

@@ -38,7 +38,7 @@ def has_side_effect(fn: Callable) -> Callable:
     return fn
 
 
-# ---- walking arguments --------------------------------------------------------------------------------------------------
+# ---- walking arguments -----------------------------------------------------------------------------------------------
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
@@ -66,7 +66,7 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
-# ---- writing targets and arguments -----------------------------------------------------------------------------------------
+# ---- writing targets and arguments -----------------------------------------------------------------------------------
 
 
 def _get_qualified_name(func: Any) -> str:
@@ -95,7 +95,7 @@ def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
     return f"%{arg}" if isinstance(arg, Node) else str(arg)
 
 
-# ---- the node ----------------------------------------------------------------------------------------------------------
+# ---- the node --------------------------------------------------------------------------------------------------------
 
 
 class Node:

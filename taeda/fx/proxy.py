@@ -356,7 +356,7 @@ class ParameterProxy(Proxy):
         return self.param.nelement()
 
 
-# ---- what the caller's bytecode tells -------------------------------------------------------------------------------------
+# ---- what the caller's bytecode tells --------------------------------------------------------------------------------
 
 
 def _steps_from(frame: Any) -> Iterator[Any]:
@@ -383,7 +383,7 @@ def _asserts(frame: Any) -> bool:
     return bool(names) and "JUMP" in names[0] and "LOAD_ASSERTION_ERROR" in names[1:]
 
 
-# ---- operators ---------------------------------------------------------------------------------------------------------
+# ---- operators -------------------------------------------------------------------------------------------------------
 
 
 def _define(name: str, reflected: bool) -> None:

@@ -1,4 +1,4 @@
-"""Features from the middle of a model, as torchvision and timm take them: paths of Nodes, two Graphs, one for training."""
+"""Features from the middle of a model, as torchvision and timm take them: paths of Nodes, and two Graphs."""
 
 # ruff: noqa
 import re, copy
