@@ -497,7 +497,7 @@ cdef int run(Kernel* kernel) except -1:
         k.storages[i] = (<Recipe>k.outs[i]).storage
         Py_INCREF(<object>k.storages[i])
     try:
-        launch(&k)
+        launch(&k, None)
         for i in range(k.nouts):
             r = <Recipe>k.outs[i]
             if (<Storage>k.storages[i]).recipe is r:
@@ -510,8 +510,8 @@ cdef int run(Kernel* kernel) except -1:
     return 0
 
 
-cdef int launch(Kernel* k) except -1:
-    """Run the kernel of these nodes; the first time, make it."""
+cdef int launch(Kernel* k, Tensor target) except -1:
+    """Run the kernel of these nodes; the first time, make it. A ``target`` is where the only output goes."""
     cdef Launch L
     cdef char classes[MOST_FUSED + 1]
     cdef int64_t words[MOST_WORDS]
@@ -527,6 +527,10 @@ cdef int launch(Kernel* k) except -1:
         L.ptr[i] = r.data
         for d in range(root.nd):
             L.strides[i][d] = r.strides[d] * ITEMSIZE[r.code]
+    if target is not None:
+        L.ptr[0] = target.raw
+        for d in range(root.nd):
+            L.strides[0][d] = target.strides[d] * ITEMSIZE[root.code]
     for i in range(k.nleaves):
         L.ptr[k.nouts + i] = k.leaves[i].data
         memcpy(L.strides[k.nouts + i], k.leaves[i].strides, root.nd * sizeof(int64_t))
@@ -562,6 +566,38 @@ cdef int launch(Kernel* k) except -1:
                 [(<Recipe>k.outs[i]).place for i in range(k.nouts)], k.nleaves, root.count)
     run_elements(&L, root.count, grain)
     return 0
+
+
+cdef bint compute_into(Tensor target, Tensor source) except -1:
+    """Compute the elements of ``source``, which has a recipe, into ``target``; whether that could be done.
+
+    ``source`` keeps its recipe: mostly it is a part of what is joined, and nobody will ask for it again.
+    """
+    cdef Recipe r = <Recipe>source.storage.recipe
+    cdef Kernel k
+    cdef int i, j, d
+    if (target.holds != VALUES or target.code != source.code or not same_sizes(target, source)
+            or not same_form(r, source, source) or target.storage is source.storage
+            or r.nodes > AGAIN and Py_REFCNT(r.storage) > (<Storage>r.storage).waits):
+        return False
+    for d in range(r.nd):  # in the order of memory on both sides, or it is a matter of copying
+        if r.sizes[d] > 1 and (r.strides[d] == 1) != (target.strides[d] == 1) and r.count >= LEAST_ELEMENTS:
+            return False
+    begin()
+    try:
+        start(&k)
+        if not gather(&k, r):
+            return False
+        for i in range(k.nnodes):
+            for j in range((<Recipe>k.nodes[i]).nsources):
+                if (<Recipe>k.nodes[i]).sources[j].storage == <PyObject*>target.storage:
+                    return False
+        k.outs[0] = <PyObject*>r
+        k.nouts = 1
+        launch(&k, target)
+    finally:
+        end()
+    return True
 
 
 cdef int finish(Recipe r, Storage storage) except -1:
@@ -922,4 +958,4 @@ def count_kernels():
 
 
 set_settler(settle_storage)
-set_recorder(put_off, settle_all)
+set_recorder(put_off, settle_all, compute_into)

@@ -420,12 +420,13 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
 
 cdef recorder_t RECORDER = NULL
 cdef settle_all_t SETTLE_ALL = NULL
+cdef compute_into_t COMPUTE_INTO = NULL
 cdef int recorders = 0
 
 
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept:
-    global RECORDER, SETTLE_ALL
-    RECORDER, SETTLE_ALL = recorder, settle_all
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept:
+    global RECORDER, SETTLE_ALL, COMPUTE_INTO
+    RECORDER, SETTLE_ALL, COMPUTE_INTO = recorder, settle_all, compute_into
 
 
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):

@@ -209,7 +209,8 @@ cdef bint same_sizes(Tensor a, Tensor b) noexcept
 # computed at once. And what computes storages together.
 ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
 ctypedef int (*settle_all_t)(list) except -1
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept
+ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept
 cdef int recorders           # threads that put ops off
 
 # What an op that keeps plans calls for its body.

@@ -125,6 +125,33 @@ def test_operands_of_every_form():
     check(lambda a: (a * 1).unsqueeze(0).unsqueeze(0).unsqueeze(0).unsqueeze(0) * 2, a)  # seven dimensions
 
 
+def test_what_is_copied_is_computed_where_it_goes(kernels):
+    a, b = draw(6, 40), draw(6, 40, seed=1)
+    check(lambda a, b: taeda.cat([a * 2, b, a + b], 1), a, b)
+    assert kernels == [["mul"], ["add"]]
+    check(lambda a, b: taeda.stack([a * 2, b.exp() - 1], 2) + taeda.cat([-a, a * b]).t().reshape(6, 40, 2), a, b)
+
+    def into_parts(a, b):
+        c = a * b
+        d = taeda.zeros(6, 90)
+        d[:, 5:45] = c
+        d[:, 45:85] = c + 1
+        a[:3] = a[3:] * 2  # its own memory
+        b[:, :20] = (b * 3)[:, 20:]
+        b.t()[:6] = (a * 0.5).t()[:6]
+        return c, d, (a * 2).clone(), (b + 1).t().contiguous(), (a * 2).repeat(2, 2), (a * b).view(3, 80).clone()
+
+    check(into_parts, a, b)
+    large = draw(300, 200)
+    check(lambda x: (x * 2).t().contiguous() + taeda.cat([x * 3, x], 0)[:200].t()[:200, :1], large)
+
+    def rotary(x, c, s):
+        first, second = x.chunk(2, -1)
+        (x * c + taeda.cat((-second, first), -1) * s).sum().backward()
+
+    check(rotary, draw(2, 3, 50, 64, requires_grad=True), draw(50, 64), draw(50, 64, seed=1))
+
+
 def test_diamonds_and_long_chains():
     def function(x):
         for _ in range(40):
