@@ -39,7 +39,10 @@ def compile(
     Args:
         model: what to compile. A Module gives a Module that shares its parameters, with the original as ``_orig_mod``, as
             in PyTorch.
-        fullgraph, dynamic, mode, options: accepted; there is nothing that they would choose.
+        mode: "reduce-overhead" repeats calls that do the same, without their Python code: see `graph/replay.py`. Other modes
+            are accepted.
+        fullgraph: raise where "reduce-overhead" cannot repeat a call.
+        dynamic, options: accepted; there is nothing that they would choose.
         backend: its name, or a callable: the latter gets no graph to compile and is not called.
         disable: give ``model`` itself back.
     Raises:
@@ -53,14 +56,20 @@ def compile(
         )
     if disable:
         return model
+    from .graph.replay import Static
     from .nn import Module
 
     if isinstance(model, Module):
         from ._compiled import OptimizedModule
 
-        return OptimizedModule(model)
+        made = OptimizedModule(model)
+        if mode == "reduce-overhead":
+            made.forward = Static(model, fullgraph)  # type: ignore[method-assign]
+        return made
     if not callable(model):
         raise RuntimeError(f"compile: expected a function or a Module, got {type(model).__name__}")
+    if mode == "reduce-overhead":
+        return Static(model, fullgraph)
 
     @functools.wraps(model)
     def compiled(*args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ except ModuleNotFoundError as error:  # a checkout on the path, not what was ins
 from .fusion import compute_now, compute_written, put_off_ops
 from .plan import NoPlan, Plan, make_plan
 from .pool import get_num_threads, set_num_threads
+from .replay import is_observing
 from .tensor import (
     ALL_DTYPES,
     DTYPE_NAMES,

@@ -48,7 +48,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
         if to != origin:
             copy_block(to, origin, target.count * ITEMSIZE[target.code])
         return 0
-    if target.contiguous and is_one_zero(source) and not flips(target, source):
+    if target.contiguous and not (planners and is_observing()) and is_one_zero(source) and not flips(target, source):
         zero_bytes(to, target.count * ITEMSIZE[target.code])
         return 0
     if target.storage is source.storage and overlaps(target, source):

@@ -11,11 +11,13 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil
 cdef void* take_scratch(int64_t nbytes) noexcept nogil
 cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil
 # Whether this thread plans: what it makes is on device meta, and what it launches is not run. `planners` says without a
-# call whether any thread does.
+# call whether any thread does, or is observed.
 cdef bint is_planning() noexcept nogil
-# The same, for work that is no launch: a recorder is told that it cannot be repeated, and why.
+# Whether it plans, asked by work that is no launch: a recorder is told that this cannot be repeated, and why.
 cdef bint only_plans(const char* why) noexcept nogil
 cdef int planners
+# Count a thread that is observed, as one that plans is counted.
+cdef void count_observer(int change) noexcept
 # `memory.plan_only`
 cdef bint swap_planning(bint now) noexcept
 # Bytes in use now, rounded up to size classes.

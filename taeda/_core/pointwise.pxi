@@ -90,6 +90,7 @@ cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
         L.arg[1] = L.sizes[0] if L.nd == 2 else 1
         run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
         return
+    L.arg[1] = 0   # each piece sets its own
     arg[0], arg[1], arg[2], arg[3] = <int64_t>L.kernel, L.nmem, L.nd, L.narg
     memcpy(to, L.sizes, L.nd * sizeof(int64_t))
     for k in range(L.nmem):
@@ -223,7 +224,6 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
-            refuse_recording(b"a number is read from a tensor")
             x = read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)

@@ -4,8 +4,9 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .memory cimport Storage, unsettled
+from .memory cimport Storage, planners, unsettled
 from .pool cimport kernel_t
+from .recorder cimport refuse_recording
 
 cdef enum:
     INLINE = 6       # dimensions kept inside the Tensor object
@@ -241,6 +242,8 @@ cdef inline char* address_of(Tensor t) except? NULL nogil:
 
 cdef inline char* elements_of(Tensor t) except? NULL:
     """`address_of` for the processor to read at once: a thread that plans has no elements either."""
+    if planners:
+        refuse_recording(b"elements are read")
     return address_of(t) if t.device_type == 0 else refuse_elements(t)
 
 
