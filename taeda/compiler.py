@@ -78,6 +78,8 @@ def compile(
             return _core.compute_now(model(*args, **kwargs))
         finally:
             _core.put_off_ops(before)
+            if not before:
+                _core.compute_written()
 
     return compiled
 

@@ -36,6 +36,8 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     cdef PyObject* inputs[1]
     cdef object held = source
     cdef char* to = stored_at(target)
+    if unsettled and source.holds == VALUES and source.storage.recipe is not None and COMPUTE_INTO(target, source):
+        return 0
     cdef char* origin = stored_at(source)
     if target.count == 0:
         return 0

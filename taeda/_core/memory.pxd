@@ -1,5 +1,6 @@
 """The caching CPU allocator and Storage, the memory that views share."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 # 64-byte aligned; NULL only when the system has no more even after the cache was emptied. `nbytes` may be 0.
@@ -22,6 +23,9 @@ cdef bint swap_planning(bint now) noexcept
 # Bytes in use now, rounded up to size classes.
 cdef int64_t bytes_in_use() noexcept nogil
 
+cdef class Pending:
+    cdef PyObject* storage      # the one whose contents it describes, not a reference; NULL once that is gone
+
 cdef class Storage:
     cdef char* data
     cdef int64_t capacity       # bytes, as they were asked for
@@ -31,7 +35,7 @@ cdef class Storage:
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # Python buffers on it: it must not move while there are any
-    cdef object recipe         # of contents that have not been computed, see fusion.pyx; else None
+    cdef Pending recipe        # of contents that have not been computed, see fusion.pyx; else None
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
     cdef bint shown            # whether somebody else may have its address: then nothing is put off that reads it
     cdef object __weakref__

@@ -167,6 +167,11 @@ cdef int settle(Storage storage) except -1:
     return SETTLER(storage) if storage.waits else 0
 
 
+@cython.no_gc
+cdef class Pending:
+    """What is to be computed into a storage."""
+
+
 cdef int show(Storage storage) except -1:
     settle(storage)
     storage.shown = True

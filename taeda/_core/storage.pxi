@@ -26,13 +26,15 @@ cdef class Storage:
             memcpy(self.data, <const char*>given, n) if given is not None else memset(self.data, 0, n)
 
     def __dealloc__(self):
+        if self.recipe is not None:
+            self.recipe.storage = NULL
         if self.owner is None and self.data != NULL:
             release_block(self, self.data, self.block)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
         self.need_bytes()
-        settle(self)
+        show(self)  # NumPy gives the buffer back and keeps the address
         PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
         self.exports += 1
 

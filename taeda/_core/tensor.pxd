@@ -204,12 +204,14 @@ cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) exce
 cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape)
 cdef Tensor empty_strided_like(int dtype, Tensor like)
 cdef bint is_dense(Tensor t) noexcept
+cdef bint same_sizes(Tensor a, Tensor b) noexcept
 
-# What may put a pointwise op off: gives its result, or None where it must be computed at once. And what computes storages
-# together.
-ctypedef object (*recorder_t)(Op, PyObject**, int, int, int)
+# What may put a pointwise op off, into a new tensor or one that is given: gives its result, or None where it must be
+# computed at once. And what computes storages together.
+ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
 ctypedef int (*settle_all_t)(list) except -1
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept
+ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept
 cdef int recorders           # threads that put ops off
 
 # What an op that keeps plans calls for its body.
