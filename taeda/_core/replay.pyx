@@ -1015,6 +1015,7 @@ cdef class Maker:
         cdef set changed = {id(owner if isinstance(owner, Tensor) else self.tensors[owner])
                             for owner, _ in self.trace.grads}
         cdef list leaves = []
+        cdef set numbers = set()
         cdef object number
         for x, before in self.before.leaves:
             leaf = <Tensor>x
@@ -1023,6 +1024,10 @@ cdef class Maker:
                 for i in range(self.trace.nargs, len(self.tensors)):
                     if self.tensors[i] is before:
                         number = i
+            if number is not None:
+                if number in numbers:
+                    raise NoPlan("two leaves have one gradient")
+                numbers.add(number)
             if number is None and id(leaf) not in changed and id(leaf.storage) not in self.held \
                     and id(leaf.storage) not in self.given:
                 continue

@@ -409,6 +409,22 @@ def test_gradients_add_up():
     assert len(twins.replays) == 2  # one for the first batch, which makes the gradients
 
 
+def test_two_leaves_with_one_gradient():
+    def make():
+        a, b = nn.Parameter(taeda.ones(3)), nn.Parameter(taeda.ones(3))
+        a.grad = b.grad = taeda.zeros(3)
+
+        def step(x):
+            (a * x + b * 2).sum().backward()
+            return a.grad.clone()
+
+        return types.SimpleNamespace(step=step)
+
+    twins = Twins(make)
+    for _ in range(8):
+        twins.call(taeda.randn(3))
+
+
 def test_item_is_refused_with_its_line():
     def step(x):
         total = (x * x).sum()
