@@ -15,7 +15,7 @@ next one that differ from call to call.
 
 What a trace is right for is for its user to find out: :class:`Guard` says whether the Python objects that a function
 reads are what they were, `Trace.attempt` asks whether gradients and state are, and two calls in a row that give one
-``signature`` do the same. See docs/notes/0015.
+``signature`` do the same. See docs/notes/0016.
 """
 
 import gc
@@ -170,14 +170,20 @@ cdef class KeptTensor:
     cdef char* raw
     cdef bytes form
     cdef object hooks, post_hooks
+    cdef Py_ssize_t nhooks
 
     def __cinit__(self, Tensor t):
         self.tensor, self.storage, self.raw, self.form = t, t.storage, t.raw, form_of(t)
-        self.hooks, self.post_hooks = t.hooks, t.post_hooks
+        self.hooks, self.post_hooks, self.nhooks = t.hooks, t.post_hooks, count_hooks(t)
 
     cdef inline bint is_untouched(self) noexcept:
         return (self.tensor.storage is self.storage and self.tensor.raw == self.raw and self.tensor.hooks is self.hooks
-                and self.tensor.post_hooks is self.post_hooks and has_form(self.tensor, self.form))
+                and self.tensor.post_hooks is self.post_hooks and count_hooks(self.tensor) == self.nhooks
+                and has_form(self.tensor, self.form))
+
+
+cdef inline Py_ssize_t count_hooks(Tensor t) noexcept:
+    return (0 if t.hooks is None else PyDict_Size(t.hooks)) + (0 if t.post_hooks is None else PyDict_Size(t.post_hooks))
 
 
 cdef class Guard:

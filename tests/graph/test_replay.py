@@ -409,6 +409,28 @@ def test_gradients_add_up():
     assert len(twins.replays) == 2  # one for the first batch, which makes the gradients
 
 
+def test_gradients_of_arguments():
+    static = Static(lambda x: (x * x).sum().backward())
+    for i in range(6):
+        x = taeda.full((3,), float(i)).requires_grad_()
+        static(x)
+        static(x)
+        assert x.grad.tolist() == [4.0 * i] * 3
+    assert [len(form.traces) for form in static._forms.values()] == [2]
+
+
+def test_hooks_that_others_add():
+    model = nn.Linear(2, 1)
+    static = Static(lambda x: model(x).sum().backward())
+    for i in range(12):
+        if i % 4 == 0:
+            model.weight.register_hook(lambda grad: grad * 2)
+        model.zero_grad()
+        static(taeda.ones(1, 2))
+        assert model.weight.grad.tolist() == [[2.0 ** (i // 4 + 1)] * 2]
+    assert len(next(iter(static._forms.values())).traces) >= 1
+
+
 def test_two_leaves_with_one_gradient():
     def make():
         a, b = nn.Parameter(taeda.ones(3)), nn.Parameter(taeda.ones(3))
