@@ -15,7 +15,7 @@ next one that differ from call to call.
 
 What a trace is right for is for its user to find out: :class:`Guard` says whether the Python objects that a function
 reads are what they were, `Trace.attempt` asks whether gradients and state are, and two calls in a row that give one
-``signature`` do the same. See docs/notes/0015.
+``signature`` do the same. See docs/notes/0016.
 """
 
 import gc
