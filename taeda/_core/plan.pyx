@@ -467,7 +467,8 @@ cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
     The largest first, each at the first place that is free for its time.
     """
     cdef int64_t i, k, at, found, top = begin
-    cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)   # of those in use together with it: from where to where
+    # from where to where, of those that are in use together with it
+    cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)
     if taken == NULL:
         raise MemoryError()
     qsort(rooms, n, sizeof(Room), by_size)

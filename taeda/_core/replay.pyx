@@ -685,6 +685,9 @@ cdef class Maker:
         cdef list grads = []
         if r.refused != NULL:
             return 0
+        if unsettled:
+            for storage, _ in self.before.storages.values():
+                settle(storage)
         self.trace.result = self.describe(r, result)
         for x, before in self.before.leaves:
             leaf = <Tensor>x
@@ -749,6 +752,8 @@ cdef class Maker:
             if t.storage is not None and id(t.storage) in self.old_grads:
                 raise NoPlan("a gradient of before the call is given back")
             return t
+        if unsettled:
+            settle(t.storage)    # what was put off is launched now, and is part of the trace
         form.number = len(self.trace.forms)
         self.forms[id(t)] = form
         self.alive.append(t)

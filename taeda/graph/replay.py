@@ -32,6 +32,7 @@ from .._core import settings
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer
+from . import fusion
 
 __all__ = ["Static", "guard"]
 
@@ -243,7 +244,7 @@ class Static:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         found = key_of(args, kwargs)
         if found is None:
-            return self.function(*args, **kwargs)
+            return fusion.call(self.function, *args, **kwargs)
         key, tensors, others = found
         form = self._forms.get(key)
         if form is None:
@@ -256,13 +257,13 @@ class Static:
                 return result
         form.calls += 1
         if form.calls == 1 or form.refused is not None:
-            return self.function(*args, **kwargs)
+            return fusion.call(self.function, *args, **kwargs)
         return self._observe(form, key, tensors, args, kwargs)
 
     def _observe(self, form: _Form, key: bytes, tensors: list, args: tuple, kwargs: dict) -> Any:
         walk = guard([self.function, *form.others, *form.roots])
         before = _drawn()
-        result, trace = observe(self.function, args, kwargs, tensors)
+        result, trace = observe(functools.partial(fusion.call, self.function), args, kwargs, tensors)
         form.tries += 1
         why: str | None
         if not isinstance(trace, Trace):
