@@ -277,18 +277,6 @@ def _loss(name: str, names: str) -> Callable:
     return compute
 
 
-def _loss3(name: str, names: str) -> Callable:
-    keys = names.split()
-
-    def compute(*args: Any) -> Tensor:
-        given = dict(zip(keys, args, strict=False))
-        if "reduction" in given:
-            given["reduction"] = _reduction(given["reduction"])
-        return getattr(F, name)(*[given.pop(k) for k in keys[:3]], **given)
-
-    return compute
-
-
 def _to(x: Tensor, *args: Any, **keywords: Any) -> Tensor:
     return x.to(*args, **{k: v for k, v in keywords.items() if v is not None and k not in ("layout", "pin_memory")})
 
@@ -430,18 +418,6 @@ def _std_dim(name: str) -> Callable:
     return lambda x, dim=None, unbiased=True, keepdim=False: function(x, dim, unbiased=unbiased, keepdim=keepdim)
 
 
-def _embedding_bag(
-    weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
-    include_last_offset=False, padding_idx=None,
-):  # fmt: skip
-    out = F.embedding_bag(
-        indices, weight, offsets, None, 2.0, scale_grad_by_freq, ("sum", "mean", "max")[mode], sparse,
-        per_sample_weights, include_last_offset, padding_idx,
-    )  # fmt: skip
-    empty = OPS["empty"](0)
-    return out, empty, empty, empty
-
-
 def _pack(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple:
     packed = rnn.pack_padded_sequence(x, lengths, batch_first)
     return packed.data, packed.batch_sizes
@@ -544,7 +520,7 @@ TENSORS: dict[str, Callable] = {
     "std.dim": _std_dim("std"), "var.dim": _std_dim("var"), "std_mean": _std("std_mean"),
     "var_mean": _std("var_mean"), "std_mean.dim": _std_dim("std_mean"), "var_mean.dim": _std_dim("var_mean"),
     "std.correction": OPS["std"], "var.correction": OPS["var"], "std_mean.correction": OPS["std_mean"],
-    "var_mean.correction": OPS["var_mean"], "embedding_bag": _embedding_bag, "_pack_padded_sequence": _pack,
+    "var_mean.correction": OPS["var_mean"], "_pack_padded_sequence": _pack,
     "_pad_packed_sequence": _pad_packed, "tensor": _tensor, "as_tensor": _as_tensor, "Int": _to_int, "Float": _to_float,
     "Bool": bool, "IntImplicit": _to_int, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
     "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward, "grad": _grad,
@@ -557,18 +533,9 @@ TENSORS: dict[str, Callable] = {
     "nll_loss2d": _loss("nll_loss", "input target weight reduction ignore_index"),
     "cross_entropy_loss": _cross_entropy,
     "binary_cross_entropy": _loss("binary_cross_entropy", "input target weight reduction"),
-    "binary_cross_entropy_with_logits": _loss(
-        "binary_cross_entropy_with_logits", "input target weight pos_weight reduction"
-    ),
-    "kl_div": _loss("kl_div", "input target reduction log_target"),
-    "poisson_nll_loss": _loss("poisson_nll_loss", "input target log_input full eps reduction"),
-    "hinge_embedding_loss": _loss("hinge_embedding_loss", "input target margin reduction"),
     "soft_margin_loss": _loss("soft_margin_loss", "input target reduction"),
     "multilabel_margin_loss": _loss("multilabel_margin_loss", "input target reduction"),
     "multi_margin_loss": _loss("multi_margin_loss", "input target p margin weight reduction"),
-    "margin_ranking_loss": _loss3("margin_ranking_loss", "input1 input2 target margin reduction"),
-    "cosine_embedding_loss": _loss3("cosine_embedding_loss", "input1 input2 target margin reduction"),
-    "triplet_margin_loss": _loss3("triplet_margin_loss", "anchor positive negative margin p eps swap reduction"),
     "randint": _randint, "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
     "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x, "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
     "_unsafe_view": Tensor.view, "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),

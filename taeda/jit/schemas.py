@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import fft, linalg, special
 from .._core import Tensor
-from ..nn import functional
+from ..nn import functional, lower
 from ..ops.table import METHODS, OPS
 from .builtins import PRIMITIVES, SCALARS, TENSORS
 from .types import (
@@ -29,7 +29,7 @@ def find_function(space: str, name: str) -> Callable | None:
         return PRIMITIVES.get(name)
     if space != "aten":
         return None
-    found = TENSORS.get(name) or OPS.get(name) or METHODS.get(name)
+    found = TENSORS.get(name) or getattr(lower, name, None) or OPS.get(name) or METHODS.get(name)
     if found is not None:
         return found
     for prefix, module in _SPACES.items():

@@ -1,0 +1,2 @@
+"""Graphs of functions."""
+class Graph: pass
