@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from .. import nn
+from .archive import load
 from .._refuse import refuse, refused_class, refused_function
 
 __all__ = [
@@ -155,14 +156,6 @@ def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """Refused: there is no TorchScript to write."""
     refuse("jit.save", _WHY)
-
-
-def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Refused: a file of TorchScript is a program, which taeda does not run."""
-    refuse(
-        "jit.load",
-        "a file of TorchScript is a program. Save the module's state_dict in PyTorch and read it with taeda.load",
-    )
 
 
 class TracerWarning(Warning):
