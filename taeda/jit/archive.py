@@ -81,9 +81,56 @@ class ArchiveFrontend(Frontend):
         """The type that a name stands for."""
         return value.type if isinstance(value, TypeRef) else None
 
-    def call_method(self, target: ir.Expr, name: str, args: list, keywords: dict, node: ast.AST) -> Value:
-        """A method; one of tensors is never called so in archives."""
-        return super().call_method(target, name, args, keywords, node)
+    def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
+        """An attribute; ``__new__`` of a class makes an instance before its ``__init__`` is called."""
+        if name == "__new__" and isinstance(value, TypeRef) and isinstance(value.type, ClassType):
+            return New(value.type)
+        return super().attribute(value, name, node)
+
+    def call_other(self, callee: Sugar, node: ast.Call, hint: Type | None) -> Value:
+        """``C.__new__(C)``, and what ``fork`` is given: a local function without arguments."""
+        if isinstance(callee, New) and not callee.type.is_module:
+            return ir.New(callee.type, None, [])
+        return super().call_other(callee, node, hint)
+
+    def statement(self, node: ast.stmt, out: list[ir.Stmt]) -> bool:
+        """A statement, or a function that is forked."""
+        if isinstance(node, ast.FunctionDef):
+            last = node.body[-1]
+            if node.args.args or not isinstance(last, ast.Return) or last.value is None:
+                self.fail(node, "a local function has no arguments, and returns a value")
+            self.scopes[-1][node.name] = Local(node)
+            return False
+        return super().statement(node, out)
+
+    def form(self, name: str, node: ast.Call, hint: Type | None) -> Value:
+        """``fork(f)`` of a local function is a block that runs now; all else is the language's."""
+        local = self.emit(node.args[0]) if name == "fork" and len(node.args) == 1 else None
+        if not isinstance(local, Local):
+            return super().form(name, node, hint)
+        self.scopes.append({})
+        try:
+            body, _ = self.block(local.node.body[:-1])
+            last = local.node.body[-1]
+            assert isinstance(last, ast.Return) and last.value is not None
+            value = self.expr(last.value)
+        finally:
+            self.scopes.pop()
+        return ir.Fork(ir.Block(body, value, value.type), Type("Future", value.type))
+
+
+class New(Sugar):
+    """``C.__new__``."""
+
+    def __init__(self, type: ClassType) -> None:
+        self.type = type
+
+
+class Local(Sugar):
+    """A function within a function."""
+
+    def __init__(self, node: ast.FunctionDef) -> None:
+        self.node = node
 
 
 class Unit:
@@ -426,8 +473,9 @@ class ArchiveLoader(ZipLoader):
         """The program's module, all of whose code is compiled."""
         if not self.archive.has("constants.pkl") or not self.archive.has("data.pkl"):
             raise RuntimeError("load: the file is no TorchScript archive: it lacks constants.pkl or data.pkl")
-        if not bytes(self.archive.read("version")).strip().isdigit():
-            raise RuntimeError("load: the archive's version is no number")
+        version = bytes(self.archive.read("version" if self.archive.has("version") else ".data/version")).strip()
+        if not version.isdigit() or not 1 <= int(version[:9]) <= 10:
+            raise RuntimeError(f"load: the archive's version is {version!r:.20}, expected a number up to 10")
         made = self._pickle("data")
         if not isinstance(made, RecursiveScriptModule):
             raise RuntimeError(f"load: the archive has a {type(made).__name__}, expected a module")

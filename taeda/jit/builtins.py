@@ -64,6 +64,8 @@ def format_text(template: str, *values: Any) -> str:
 
 def percent_format(template: str, *values: Any) -> str:
     """``template % values``."""
+    if len(values) == 1 and isinstance(values[0], tuple):
+        (values,) = values
     return template % tuple(v if isinstance(v, (int, float, str)) else show(v) for v in values)
 
 
@@ -198,9 +200,11 @@ def _unwrap(x: Any) -> Any:
     return x
 
 
-def _confirm(message: str) -> Callable:
-    def refuse(*args: Any) -> Any:
-        raise RuntimeError(message)
+def _lacking(name: str) -> Callable:
+    """An op of PyTorch's that its own library names on ways that are not taken: to run it is an error, to read it is none."""
+
+    def refuse(*args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError(f"aten::{name} is part of PyTorch's C++, which taeda has not")
 
     return refuse
 
@@ -444,6 +448,10 @@ def _as_tensor(data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _tensor(data, dtype=dtype)
 
 
+def _store_out(out: Tensor, value: Tensor) -> Tensor:
+    return (out if out.shape == value.shape else out.resize_(tuple(value.shape))).copy_(value)
+
+
 def _size(x: Tensor, dim: int | None = None) -> Any:
     return list(x.shape) if dim is None else x.shape[dim]
 
@@ -485,10 +493,6 @@ def _named(name: str) -> Callable:
     return OPS.get(name) or METHODS.get(name) or getattr(Tensor, name)
 
 
-def _multi_head(name: str) -> Callable:
-    return _confirm(f"aten::{name} is a fast path of PyTorch's own, which taeda has not")
-
-
 def _randint(*args: Any, **keywords: Any) -> Tensor:
     return OPS["randint"](*args, **keywords)
 
@@ -503,10 +507,6 @@ def _pad_modes(mode: str) -> Callable:
 
 def _chunked(x: Tensor, sizes: Any, dim: int = 0) -> list:
     return list(OPS["split"](x, sizes, dim))
-
-
-def _encoder_layer(*args: Any) -> Tensor:
-    raise RuntimeError("aten::_transformer_encoder_layer_fwd: call the module in training mode, or with gradients on")
 
 
 #: Ops of tensors that are called otherwise than taeda's op of that name, by name or ``name.overload``.
@@ -546,7 +546,7 @@ TENSORS: dict[str, Callable] = {
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
     "__contains__": operator.contains, "dict": _copy_dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
     "col2im": lambda x, *a: F.fold(x, *a), "im2col": lambda x, *a: F.unfold(x, *a), "swapaxes": OPS["transpose"],
-    "_transformer_encoder_layer_fwd": _encoder_layer, "_native_multi_head_attention": _multi_head("_native_multi_head_attention"),
+    
     "eq.Tensor_list": operator.eq, "ne.Tensor_list": operator.ne, "index.list_Tensor": SCALARS["index"],
     "sort.Tensor": _sort, "sorted.Tensor": sorted, "scatter.value": lambda x, d, i, v: OPS["scatter"](x, d, i, value=v),
     "scatter_.value": lambda x, d, i, v: x.scatter_(d, i, value=v), "is_non_overlapping_and_dense": lambda x: True,
@@ -568,6 +568,13 @@ TENSORS |= {
 }
 del TENSORS["atleast_1d"], TENSORS["atleast_2d"], TENSORS["atleast_3d"]
 TENSORS |= {f"atleast_{n}d.Sequence": _lists(f"atleast_{n}d") for n in (1, 2, 3)}
+TENSORS |= {
+    name: _lacking(name)
+    for name in (
+        "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _native_multi_head_attention "
+        "_transformer_encoder_layer_fwd _nested_from_padded to_padded_tensor _fw_primal"
+    ).split()
+}
 TENSORS |= {"split.str": _split, "where": lambda c, *v: OPS["where"](c, *v) if v else list(OPS["where"](c))}
 TENSORS |= {f"max_pool{n}d_with_indices": _max_pool_indices(n) for n in (1, 2, 3)}
 TENSORS |= {f"max_pool{n}d": _pool(f"max_pool{n}d") for n in (1, 2, 3)}
@@ -591,7 +598,7 @@ TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", n, False)
 # ---- what is part of the language ------------------------------------------------------------------------------------
 #: Ops of the namespace ``prim``.
 PRIMITIVES: dict[str, Callable] = {
-    "RaiseException": raise_exception, "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
+    "RaiseException": raise_exception, "StoreOut": _store_out, "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
     "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: 0, "data": lambda x: x.detach(),
     "is_cuda": lambda x: x.is_cuda, "is_meta": lambda x: x.is_meta, "is_cpu": lambda x: x.device.type == "cpu",
     "is_sparse": lambda x: x.is_sparse, "is_quantized": lambda x: False, "is_mkldnn": lambda x: False,

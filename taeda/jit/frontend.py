@@ -1117,6 +1117,9 @@ class Frontend:
         """A call of the op whose signature fits best."""
         found = self.find_overload(qualified, args, keywords)
         if isinstance(found, list):
+            if "out" in keywords:  # computed apart, and stored
+                rest = {k: v for k, v in keywords.items() if k != "out"}
+                return self.op("prim::StoreOut", [keywords["out"], self.op(qualified, args, rest, node)], {}, node)
             if qualified in ("aten::eq", "aten::ne") and len(args) == 2 and TENSOR not in (args[0].type, args[1].type):
                 if unify(args[0].type, args[1].type) is not None or NUMBER in (args[0].type, args[1].type):
                     return self.generic_equal(args[0], args[1], qualified, node)

@@ -101,7 +101,8 @@ def _op(e: ir.Op) -> Closure:
     positional: list[Closure] = []
     keywords: dict[str, Closure] = {}
     given = [a is not None for a in e.args]
-    last = max((i for i, (p, g) in enumerate(zip(schema.parameters, given, strict=True)) if g and not p.keyword), default=-1)
+    shown = [not p.keyword and (g or p.name == "reduction") for p, g in zip(schema.parameters, given, strict=True)]
+    last = max((i for i, needed in enumerate(shown) if needed), default=-1)
     for i, (p, arg) in enumerate(zip(schema.parameters, e.args, strict=True)):
         if p.keyword:
             if arg is not None and not _is_none(arg) and p.name not in ("pin_memory", "layout"):
@@ -331,11 +332,21 @@ def _fork(e: ir.Fork) -> Closure:
     return start
 
 
+def _block(e: ir.Block) -> Closure:
+    body, value = block(e.body), expression(e.value)
+
+    def run(f: list) -> Any:
+        body(f)
+        return value(f)
+
+    return run
+
+
 _EXPRESSIONS: dict[type, Callable[[Any], Closure]] = {
     ir.Const: _const, ir.Var: _var, ir.GetAttr: _get_attr, ir.Op: _op, ir.Call: _call, ir.Invoke: _invoke,
     ir.PythonCall: _python_call, ir.New: _new, ir.MakeTuple: _make_tuple, ir.MakeList: _make_list,
     ir.MakeDict: _make_dict, ir.TupleItem: _tuple_item, ir.TupleSlice: _tuple_item, ir.Both: _both, ir.Choose: _choose,
-    ir.Cast: _cast, ir.IsInstance: _is_instance, ir.Iterate: _iterate, ir.Comprehension: _comprehension, ir.Fork: _fork,
+    ir.Cast: _cast, ir.IsInstance: _is_instance, ir.Iterate: _iterate, ir.Comprehension: _comprehension, ir.Fork: _fork, ir.Block: _block,
 }  # fmt: skip
 
 

@@ -206,6 +206,15 @@ class Fork(Expr):
     type: Type
 
 
+@dataclass(slots=True)
+class Block(Expr):
+    """A value after some statements."""
+
+    body: list[Stmt]
+    value: Expr
+    type: Type
+
+
 # ---- statements ------------------------------------------------------------------------------------------------------
 class Stmt:
     """Something done. ``line`` is where the source has it, 0 where there is none."""
@@ -452,7 +461,7 @@ def tuple_type(t: Type, types: list[Type]) -> Type:
 
 
 __all__ = [
-    "Assign", "Both", "Call", "Cast", "Choose", "Comprehension", "Const", "Do", "Expr", "For", "Fork", "Function",
+    "Assign", "Block", "Both", "Call", "Cast", "Choose", "Comprehension", "Const", "Do", "Expr", "For", "Fork", "Function",
     "GetAttr", "If", "Invoke", "IsInstance", "Iterate", "Leave", "MakeDict", "MakeList", "MakeTuple", "NamedTupleType",
     "New", "Op", "PythonCall", "Raise", "Return", "SetAttr", "Star", "Stmt", "TupleItem", "TupleSlice", "Unpack", "Var",
     "While", "With",

@@ -177,7 +177,7 @@ def _lines() -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
     for line in resources.files(__package__).joinpath("schemas.txt").read_text().splitlines():
         table.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
-    return table
+    return table | {"prim::StoreOut": ["prim::StoreOut(Tensor self, Tensor value) -> Tensor"]}  # f(..., out=self)
 
 
 @functools.cache

@@ -372,7 +372,7 @@ class Flow(nn.Module):
             if bool(x.abs().max() < 0.1) or steps < -10:
                 break
         table = {k: "odd" if k % 2 else "even" for k in range(3)}
-        squares = [v * v for v in values if v > 1]
+        squares = [v * v for v in values]
         for k, (a, b) in enumerate(zip(values, squares)):
             values[k] = a - b
         values.sort()
@@ -637,7 +637,7 @@ class Dtypes(nn.Module):
         z = torch.full([2], 3.5, dtype=torch.half).to(x)
         made = [
             torch.empty(0), torch.eye(2), torch.linspace(0.0, 1.0, 3), torch.arange(1, 7, 2), torch.tensor([1, 2, 3]),
-            torch.tensor([[1.5], [2]]), x.new_zeros([2]), torch.zeros_like(x, dtype=torch.int), x.type_as(y), x.long(),
+            torch.tensor([[1.5], [2.0]]), x.new_zeros([2]), torch.zeros_like(x, dtype=torch.int), x.type_as(y), x.long(),
             torch.where(x > 0, x, 0.0), torch.stack([x, x], dim=1), torch.cumsum(x, 0), x.unsqueeze(-1).expand(-1, -1, 2),
             torch.logical_not(x > 0), x.std(), x.var(dim=0, unbiased=False), torch.norm(x), x.argmax(), x.flip([0]),
             torch.meshgrid(x[0], x[1], indexing="ij")[0], torch.masked_select(x, x > 0), x.view(-1).topk(2)[0],
@@ -702,7 +702,7 @@ class Ordered(nn.Module):
         for i in range(n):
             name = "even" if i % 2 == 0 else "odd"
             if name not in groups:
-                groups[name] = []
+                groups[name] = torch.jit.annotate(List[int], [])
             groups[name].append(i)
         best = -float("inf")
         for size, weight in self.sizes:

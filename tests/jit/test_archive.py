@@ -83,3 +83,46 @@ def test_scripted(name, how):
         scripted = torch.jit.freeze(scripted, preserved_attrs=kept)
     data = archive(scripted)
     agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), calls)
+
+
+TRACEABLE = ["cnn", "resnet", "recurrent", "packed_lstm", "unet", "transformer", "attention", "layers", "dtypes", "indexing"]
+
+
+@pytest.mark.parametrize("name", TRACEABLE)
+def test_traced(name):
+    torch.manual_seed(0)
+    module, calls = PROGRAMS[name]()
+    method, args = calls[0]
+    traced = torch.jit.trace(module.eval(), args, strict=False, check_trace=False)
+    data = archive(traced)
+    agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), [(method, args)])
+
+
+@pytest.mark.parametrize("name", ["cnn", "resnet", "packed_lstm", "recurrent", "unet", "transformer", "attention", "layers"])
+def test_gradients(name):
+    torch.manual_seed(0)
+    module, calls = PROGRAMS[name]()
+    for m in module.modules():
+        if isinstance(m, torch.nn.Dropout):
+            m.p = 0.0
+        if isinstance(m, torch.nn.MultiheadAttention):
+            m.dropout = 0.0
+    data = archive(torch.jit.script(module.train()))
+    theirs, mine = torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data))
+    args = calls[0][1]
+    assert mine.training and all(m.training for m in mine.modules())
+
+    def total(out, of):
+        parts = [out] if isinstance(out, of) else [p for o in out for p in ([o] if isinstance(o, of) else o if isinstance(o, list) else [])]
+        return sum((p * p).sum() for p in parts if p.requires_grad)
+
+    total(theirs(*args), torch.Tensor).backward()
+    total(mine(*ours(args)), taeda.Tensor).backward()
+    expected = {k: p.grad for k, p in theirs.named_parameters()}
+    assert list(expected) == [k for k, _ in mine.named_parameters()]
+    for key, p in mine.named_parameters():
+        assert (p.grad is None) == (expected[key] is None), key
+        if p.grad is not None:
+            scale = max(float(expected[key].abs().max()), 1.0)
+            same(expected[key] / scale, p.grad / scale, key)
+    same(dict(theirs.named_buffers()), dict(mine.named_buffers()))
