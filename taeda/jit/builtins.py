@@ -15,6 +15,7 @@ from typing import Any
 from .. import _core, autograd, random
 from .._core import Tensor, device
 from ..nn import functional as F
+from ..nn import lower
 from ..nn.utils import rnn
 from ..ops.table import METHODS, OPS
 from ..ops.views import broadcast_shapes
@@ -448,6 +449,10 @@ def _as_tensor(data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _tensor(data, dtype=dtype)
 
 
+def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
+    return OPS[f"conv{weight.dim() - 2}d"](x, weight, bias, stride, padding, dilation, groups)
+
+
 def _store_out(out: Tensor, value: Tensor) -> Tensor:
     return (out if out.shape == value.shape else out.resize_(tuple(value.shape))).copy_(value)
 
@@ -536,7 +541,7 @@ TENSORS: dict[str, Callable] = {
     "soft_margin_loss": _loss("soft_margin_loss", "input target reduction"),
     "multilabel_margin_loss": _loss("multilabel_margin_loss", "input target reduction"),
     "multi_margin_loss": _loss("multi_margin_loss", "input target p margin weight reduction"),
-    "randint": _randint, "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
+    "randint": _randint, "_convolution": lambda *a: lower.convolution(*a[:9]), "_convolution_mode": _convolution_mode, "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
     "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x, "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
     "_unsafe_view": Tensor.view, "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),
     "matrix_H": lambda x: x.mH, "numpy_T": lambda x: x.T, "mT": lambda x: x.mT, "mH": lambda x: x.mH,
@@ -572,7 +577,7 @@ TENSORS |= {
     name: _lacking(name)
     for name in (
         "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _native_multi_head_attention "
-        "_transformer_encoder_layer_fwd _nested_from_padded to_padded_tensor _fw_primal"
+        "_transformer_encoder_layer_fwd _nested_from_padded to_padded_tensor _ctc_loss"
     ).split()
 }
 TENSORS |= {"split.str": _split, "where": lambda c, *v: OPS["where"](c, *v) if v else list(OPS["where"](c))}

@@ -85,7 +85,7 @@ def test_scripted(name, how):
     agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), calls)
 
 
-TRACEABLE = ["cnn", "resnet", "recurrent", "packed_lstm", "unet", "transformer", "attention", "layers", "dtypes", "indexing"]
+TRACEABLE = ["cnn", "resnet", "recurrent", "packed_lstm", "unet", "transformer", "attention", "layers", "interfaces"]
 
 
 @pytest.mark.parametrize("name", TRACEABLE)
