@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from .. import nn
 from .archive import load
+from .writing import save
 from .._refuse import refuse, refused_class, refused_function
 
 __all__ = [
@@ -151,11 +152,6 @@ def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
 
 def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
     """Nothing."""
-
-
-def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Refused: there is no TorchScript to write."""
-    refuse("jit.save", _WHY)
 
 
 class TracerWarning(Warning):

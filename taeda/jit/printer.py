@@ -185,6 +185,8 @@ class Printer:
 
     def _new(self, e: ir.New) -> str:
         self.types.append(e.type)
+        if e.init is None:
+            return f"{e.type}.__new__({e.type})"
         return f"{e.type}({', '.join(map(self.show, e.args))})"
 
     def _make_tuple(self, e: ir.MakeTuple) -> str:

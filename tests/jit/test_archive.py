@@ -126,3 +126,18 @@ def test_gradients(name):
             scale = max(float(expected[key].abs().max()), 1.0)
             same(expected[key] / scale, p.grad / scale, key)
     same(dict(theirs.named_buffers()), dict(mine.named_buffers()))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_saved_again(name):
+    """What taeda writes of a program that PyTorch wrote, both read."""
+    torch.manual_seed(0)
+    module, calls = PROGRAMS[name]()
+    data = archive(torch.jit.script(module.eval()))
+    buffer = io.BytesIO()
+    taeda.jit.save(taeda.jit.load(io.BytesIO(data)), buffer, _extra_files={"note.txt": "hello"})
+    note = {"note.txt": ""}
+    mine = taeda.jit.load(io.BytesIO(buffer.getvalue()), _extra_files=note)
+    assert note == {"note.txt": b"hello"}
+    agree(torch.jit.load(io.BytesIO(data)), mine, calls)
+    agree(torch.jit.load(io.BytesIO(buffer.getvalue())), taeda.jit.load(io.BytesIO(data)), calls)
