@@ -1,0 +1,2 @@
+"""Compilation units."""
+class CompilationUnit: pass
