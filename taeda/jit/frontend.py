@@ -302,8 +302,9 @@ class Frontend:
         if isinstance(target, ast.Name):
             declared = self.declared.get(target.id)
             if isinstance(value, ir.Expr) and declared is not None:
-                value = self.coerce(value, declared, node, f"Variable '{target.id}'")
-                statement = self.store(target.id, value, node, value.type)
+                if not is_subtype(value.type, declared):
+                    value = self.coerce(value, declared, node, f"Variable '{target.id}'")
+                statement = self.store(target.id, value, node)
             else:
                 statement = self.store(target.id, value, node)
             if statement is not None:
@@ -1055,13 +1056,15 @@ class Frontend:
     def changed(self, given: ir.Expr, how: str, p: Parameter, args: list, source: Any, node: ast.AST) -> ir.Expr:
         """An argument as the parameter takes it."""
         if how == WRAP_INT:
-            return ir.MakeList([given] * p.broadcast, list_of(given.type))
+            inner = p.type.element if p.type.name == "Optional" else p.type
+            return ir.MakeList([given] * p.broadcast, inner)
         if how == SPREAD:
             return ir.MakeList(args[source:], list_of(INT))
         if how == TO_LIST:
             items = [ir.TupleItem(given, i, t) for i, t in enumerate(given.type.args)]
             whole = list(given.items) if isinstance(given, ir.MakeTuple) else items
-            return ir.MakeList(whole, p.type if p.type.name == "List" else list_of(given.type.args[0]))  # type: ignore[arg-type]
+            inner = p.type.element if p.type.name == "Optional" else p.type
+            return ir.MakeList(whole, inner if not schemas.has_var(inner) else list_of(given.type.args[0]))  # type: ignore[arg-type]
         if how == IMPLICIT:
             return self.implicit(given, p.type, node)
         return given
@@ -1354,8 +1357,7 @@ class Frontend:
             return Parts([*a, *b])
         left = self.value(left, node)
         if isinstance(node.op, ast.Mod) and left.type is STR:
-            values = b if b is not None else [self.value(right, node)]
-            return self.op("aten::percentFormat", [left, *[self.value(v, node) for v in values]], {}, node)
+            return self.op("aten::percentFormat", [left, self.value(right, node)], {}, node)
         return self.binary(node.op, left, self.value(right, node), node)
 
     def binary(self, op: ast.operator, a: ir.Expr, b: ir.Expr, node: ast.AST) -> ir.Expr:
@@ -1909,6 +1911,8 @@ def _cost(schema: Schema, sources: list, given: list[Type], named: dict[str, Typ
             continue
         t = given[source] if isinstance(source, int) else named[source]
         wanted = p.type.element if p.type.name == "Optional" and t.name != "Optional" else p.type
+        if how == SPREAD:
+            continue
         if wanted is ANY:
             cost += 4
         elif wanted != t:

@@ -826,6 +826,8 @@ def _sequence_length(src: Tensor, batch_first: bool) -> Optional[int]:
 class MultiheadAttention:
     """Attention with projections."""
 
+    __constants__ = ("_qkv_same_embed_dim", "embed_dim", "num_heads", "head_dim", "add_zero_attn")
+
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None,
         need_weights: bool = True, attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True,
@@ -902,10 +904,16 @@ class MultiheadAttention:
         return out, shown
 
 
+def _expect_dims(input: Tensor, first: int, second: int = -1) -> None:
+    if input.dim() != first and input.dim() != second:
+        raise ValueError(f"expected {first}D input (got {input.dim()}D input)")
+
+
 class _BatchNorm:
     """Batch normalisation: the number of batches is counted in place."""
 
     def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             if self.num_batches_tracked is not None:
@@ -921,6 +929,15 @@ class _BatchNorm:
                 input, self.running_mean, self.running_var, self.weight, self.bias, from_batch, factor, self.eps
             )
         return batch_norm(input, None, None, self.weight, self.bias, from_batch, factor, self.eps)
+
+
+class Sequential:
+    """One module after the other."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        for module in self:
+            input = module(input)
+        return input
 
 
 class no_grad:  # noqa: N801 - its name there

@@ -150,6 +150,10 @@ class Printer:
             return f"{_CALLS[name]}({', '.join(given)})"
         if name in _IMPLICIT:
             return f"annotate({_IMPLICIT[name]}, {given[0]})"
+        if name in ("aten::__is__", "aten::__isnot__"):
+            return f"({given[0]} {'is' if name == 'aten::__is__' else 'is not'} {given[1]})"
+        if name == "aten::__not__":
+            return f"(not {given[0]})"
         if name == "aten::__getitem__":
             return f"({given[0]})[{given[1]}]"
         if name == "prim::StoreOut":
@@ -269,8 +273,7 @@ class Printer:
         self.line(f"{self.show(s.object)}.{s.name} = {self.show(s.value)}")
 
     def _do(self, s: ir.Do) -> None:
-        text = self.show(s.value)
-        self.line(text if s.value.type is NONE else f"_ = {text}")
+        self.line(self.show(s.value))
 
     def _if(self, s: ir.If) -> None:
         self.line(f"if {self.show(s.condition)}:")

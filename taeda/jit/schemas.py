@@ -217,7 +217,7 @@ def match_type(wanted: Type, given: Type, found: dict[str, Type], implicit: bool
         return AS_IT_IS
     if wanted == given or wanted is ANY:
         return AS_IT_IS
-    if _has_var(wanted):
+    if has_var(wanted):
         if wanted.name == given.name and len(wanted.args) == len(given.args):
             whole = [match_type(w, g, found, False) for w, g in zip(wanted.args, given.args, strict=True)]
             return AS_IT_IS if all(w == AS_IT_IS for w in whole) else None
@@ -233,7 +233,7 @@ def match_type(wanted: Type, given: Type, found: dict[str, Type], implicit: bool
         return match_type(wanted.element, given, found, implicit, broadcast)
     if wanted.name == "List":
         element = wanted.element
-        if broadcast and given == element:
+        if broadcast and is_subtype(given, element):
             return WRAP_INT
         if is_tuple(given) and all(is_subtype(t, element) for t in given.args):
             return TO_LIST
@@ -256,8 +256,9 @@ def match_type(wanted: Type, given: Type, found: dict[str, Type], implicit: bool
     return None
 
 
-def _has_var(t: Type) -> bool:
-    return isinstance(t, Var) or any(map(_has_var, t.args))
+def has_var(t: Type) -> bool:
+    """Whether a type is left open, or a part of it."""
+    return isinstance(t, Var) or any(map(has_var, t.args))
 
 
 def fill(t: Type, found: dict[str, Type]) -> Type:
@@ -266,7 +267,7 @@ def fill(t: Type, found: dict[str, Type]) -> Type:
         if t.name not in found:
             raise NoMatch(f"the type {t} is left open")
         return found[t.name]
-    if not _has_var(t):
+    if not has_var(t):
         return t
     args = [fill(a, found) for a in t.args]
     if t.name == "Optional":

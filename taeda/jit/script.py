@@ -79,6 +79,20 @@ _MATH[math.remainder] = "aten::mathremainder"
 _LIBRARY_CLASSES = {name: cls for name, cls in vars(library).items() if isinstance(cls, type) and cls.__module__ == library.__name__}
 
 
+#: Ops whose list of tensors Python spells out, and where it begins.
+_SPREAD = {
+    "aten::einsum": 1, "aten::meshgrid": 0, "aten::broadcast_tensors": 0, "aten::block_diag": 0, "aten::cartesian_prod": 0,
+}  # fmt: skip
+#: Methods of tensors that cast, by the number of the dtype.
+_CASTS = {
+    f"aten::{name}": code
+    for name, code in {
+        "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "cfloat": 9,
+        "cdouble": 10, "bool": 11, "bfloat16": 15,
+    }.items()
+}  # fmt: skip
+
+
 # ---- names -------------------------------------------------------------------------------------------------------------
 _used: dict[str, int] = {}
 
@@ -121,7 +135,7 @@ def _library_functions() -> dict[int, Any]:
     found = {}
     for name, function in vars(library).items():
         if isinstance(function, python_types.FunctionType) and function.__module__ == library.__name__:
-            for place in (functional, nn.modules.transformer, nn.utils.rnn):
+            for place in (functional, nn.modules.transformer, nn.modules.batchnorm, nn.utils.rnn):
                 if hasattr(place, name):
                     found[id(getattr(place, name))] = function
     return found
@@ -249,7 +263,7 @@ class SourceFrontend(Frontend):
             return PythonValue(value)
 
     def _python_function(self, value: Any, node: ast.AST) -> Value:
-        own = _library_functions().get(id(value))
+        own = value if getattr(value, "__module__", "") == library.__name__ else _library_functions().get(id(value))
         if own is not None:
             return FunctionRef(script_function(own))
         constant = marks.CONSTANTS.get(value)
@@ -265,7 +279,7 @@ class SourceFrontend(Frontend):
                 if schemas.overloads(qualified):
                     return OpName(qualified)
             if not isinstance(value, python_types.FunctionType) or module.startswith(("taeda.ops", "taeda.nn", "taeda._")):
-                return Ignored(value, TENSOR)
+                return Ignored(value, result_of(value))
         if marks.is_ignored(value):
             return Ignored(value, result_of(value))
         registered = marks.OVERLOADS.get(marks.key_of(value))
@@ -352,10 +366,6 @@ class SourceFrontend(Frontend):
             if getter not in kind.methods:
                 kind.methods[getter] = compile_method(static.fget, kind, _definer(cls, name), f"{kind.name}.{getter}")
             return self.call_method(value, getter, [], {}, node)
-        if kind.is_module and name in ("items", "keys", "values") and hasattr(kind, "container"):
-            parts = self.items_of_container(value, name)
-            assert parts is not None
-            return ContainerMethod(parts)
         if static is not None and not isinstance(static, python_types.FunctionType):
             found = static.__func__ if isinstance(static, (staticmethod, classmethod)) else static
             if isinstance(static, classmethod) or inspect.isdatadescriptor(static):
@@ -364,6 +374,10 @@ class SourceFrontend(Frontend):
         return None
 
     def _class_attribute(self, value: ir.Expr, t: ClassType, name: str, node: ast.AST) -> Value:
+        if name in ("items", "keys", "values") and hasattr(t, "container"):
+            parts = self.items_of_container(value, name)
+            assert parts is not None
+            return ContainerMethod(parts)
         method = t.method(name) if name not in t.attributes and name not in t.constants else None
         if isinstance(method, Ignored):
             return Ignored(method.function, method.result, value)
@@ -428,10 +442,10 @@ class SourceFrontend(Frontend):
 
     def _call_overloads(self, callee: Overloads, args: list, keywords: dict, node: ast.AST) -> Value:
         failed = []
-        for function in callee.functions:
+        for implicit, function in [(i, f) for i in (False, True) for f in callee.functions]:
             parameters = function.parameters[callee.target is not None :]
             try:
-                schemas.bind(parameters, [a.type for a in args], {k: v.type for k, v in keywords.items()}, True)
+                schemas.bind(parameters, [a.type for a in args], {k: v.type for k, v in keywords.items()}, implicit)
             except schemas.NoMatch as error:
                 failed.append(f"{function.name}: {error}")
                 continue
@@ -456,6 +470,8 @@ class SourceFrontend(Frontend):
             several = [f for n in range(9) if (f := kind.method(f"forward__{n}")) is not None]
             if several:
                 return self._call_overloads(Overloads(several, target), args, keywords, node)
+        if kind == TENSOR and f"aten::{name}" in _CASTS or (kind == TENSOR and name == "type" and args):
+            return self.op(f"aten::{name}", [target, *args], keywords, node)
         if isinstance(kind, ClassType):
             method = kind.method(name)
             if isinstance(method, (Ignored, Overloads)):
@@ -468,10 +484,24 @@ class SourceFrontend(Frontend):
             return ir.Const(name == "constant:True", BOOL)
         return super().form(name, node, hint)
 
-    def condition(self, node: ast.expr) -> Any:
-        """A condition; a final bool is known."""
-        value, true, false = super().condition(node)
-        return value, true, false
+    def op(self, qualified: str, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> ir.Expr:
+        """An op as Python calls it, where that differs from the op's signature."""
+        first = _SPREAD.get(qualified)
+        if first is not None and len(args) > first and all(a.type == TENSOR for a in args[first:]):
+            args = [*args[:first], ir.MakeList(args[first:], list_of(TENSOR))]
+        if qualified == "aten::unique":
+            flags = {k: getattr(keywords.get(k), "value", False) for k in ("return_inverse", "return_counts")}
+            whole = super().op("aten::_unique2", args, keywords, node)
+            if not any(flags.values()):
+                return ir.TupleItem(whole, 0, TENSOR)
+            kept = [0, *(i for i, k in ((1, "return_inverse"), (2, "return_counts")) if flags[k])]
+            return self.tuple_of_items([ir.TupleItem(whole, i, TENSOR) for i in kept])
+        if qualified in _CASTS and len(args) == 1:
+            more = [ir.Const(_CASTS[qualified], INT)]
+            return super().op("aten::to", [*args, *more], {}, node)
+        if qualified == "aten::type" and len(args) == 2:
+            return super().op("aten::to", args, keywords, node)
+        return super().op(qualified, args, keywords, node)
 
 
 # ---- functions ---------------------------------------------------------------------------------------------------------
@@ -533,9 +563,10 @@ def signature(
         single = isinstance(arg.annotation, ast.Subscript) and t == list_of(INT) and isinstance(default, int)
         parameters.append(Parameter(arg.arg, t, default, broadcast=int(single)))
         if python.__globals__ is vars(library) and t.name in ("List", "Optional"):
-            parameters[-1].broadcast = 1
+            dims = re.search(r"(\d)d$", node.name)
+            parameters[-1].broadcast = int(dims[1]) if dims else 1
             if isinstance(default, int) and t == list_of(INT):
-                parameters[-1].default = [default]
+                parameters[-1].default = [default] * parameters[-1].broadcast
     result = front.annotation(node.returns) if node.returns is not None else None
     if comment is not None and result is None:
         result = front.annotation(comment.elts[1])
@@ -596,10 +627,13 @@ def result_of(fn: Any) -> Type:
     """The declared result of a function that stays Python's; Tensor where there is none."""
     try:
         node, source = parse_function(fn)
-        declared = signature(node, source, _names_of(fn), None, fn)[1]
+        front = SourceFrontend(ir.Function("types", [], NONE), source, _names_of(fn))
+        if node.returns is not None:
+            return front.annotation(node.returns)
+        comment = _type_comment(source, node)
+        return TENSOR if comment is None else front.annotation(comment.elts[1])
     except (OSError, RuntimeError):
         return TENSOR
-    return TENSOR if declared is None else declared
 
 
 def compile_method(fn: Any, owner: ClassType, cls: Any, name: str) -> ir.Function:
@@ -691,7 +725,10 @@ def _named_tuple(cls: Any) -> NamedTupleType:
     for base in reversed(cls.__mro__):
         annotations.update(vars(base).get("__annotations__", {}))
     space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
-    types = [_annotation_type(annotations.get(name, Tensor), space) for name in cls._fields]
+    if issubclass(cls, nn.utils.rnn.PackedSequence):
+        types = [TENSOR, TENSOR, optional(TENSOR), optional(TENSOR)]
+    else:
+        types = [_annotation_type(annotations.get(name, Tensor), space) for name in cls._fields]
     made = NamedTupleType(qualified_name(cls), list(cls._fields), types, dict(cls._field_defaults), cls)
     _types[cls] = made
     if "_script_type" not in vars(cls):
@@ -795,21 +832,14 @@ def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
         if marks.is_unused(fn):
             return raising(fn, kind)
         if marks.is_ignored(fn):
-            return Ignored(fn, _result_of_method(fn, kind))
+            return Ignored(fn, result_of(fn))
         declared = marks.OVERLOADS.get(marks.key_of(fn))
         if declared:
-            return Overloads(overloaded(fn, declared, kind, home))
+            several = overloaded(fn, declared, kind, home)
+            kind.methods.update({f.name: f for f in several})
+            return Overloads(several)
         return compile_method(fn, kind, home, f"{kind.name}.{name}")
     return None
-
-
-def _result_of_method(fn: Any, kind: ClassType) -> Type:
-    try:
-        node, source = parse_function(fn)
-        declared = signature(node, source, _names_of(fn), kind, fn)[1]
-    except (OSError, RuntimeError):
-        return TENSOR
-    return TENSOR if declared is None else declared
 
 
 def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
@@ -820,11 +850,14 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
         if cls in (object, nn.Module):
             continue
         constants.update(vars(cls).get("__constants__", ()))
+        if cls.__module__.startswith("taeda.nn"):
+            constants.update(getattr(_LIBRARY_CLASSES.get(cls.__name__), "__constants__", ()))
         space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
         own = dict(vars(cls).get("__annotations__", {}))
+        if cls.__module__.startswith("taeda."):
+            continue  # a parameter that may be None is None or a tensor, which is known here
         init = vars(cls).get("__init__")
-        if not cls.__module__.startswith("taeda."):
-            own |= _annotations_in(init)
+        own |= _annotations_in(init)
         for name, annotation in own.items():
             text = annotation if isinstance(annotation, str) else ""
             if typing.get_origin(annotation) is typing.Final or annotation is typing.Final or "Final" in text:
@@ -1024,8 +1057,6 @@ def _compile_module(made: RecursiveScriptModule, done: set[int]) -> None:
         fn = inspect.getattr_static(type(module), name, None)
         if marks.is_exported(fn) or (name == "forward" and "forward" not in vars(nn.Module)):
             kind.method(name)
-    if isinstance(kind.method("forward"), Overloads):
-        kind.methods.update({f.name: f for f in kind.methods.pop("forward").functions})
 
 
 def script(

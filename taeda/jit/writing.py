@@ -192,10 +192,7 @@ class _Code:
             return [f"class {t.short}(Enum):", *(f"  {n} = {show(m.value)}" for n, m in t.members.items())]
         if isinstance(t, NamedTupleType):
             self.waiting += t.args
-            show = self._printer().value
-            lines = []
-            for name, kind in zip(t.fields, t.args, strict=True):
-                lines.append(f"  {name} : {kind}{f' = {show(t.defaults[name])}' if name in t.defaults else ''}")
+            lines = [f"  {name} : {kind}" for name, kind in zip(t.fields, t.args, strict=True)]
             return [f"class {t.short}(NamedTuple):", *(lines or ["  pass"])]
         if isinstance(t, InterfaceType):
             lines = [f"class {t.short}({'ModuleInterface' if t.is_module else 'Interface'}):"]
@@ -291,7 +288,7 @@ def _write(file: Any, folder: str, data: tuple, constants: tuple, code: _Code, e
         archive.add(f"code/{module.replace('.', '/')}.py", "".join(f"{line}\n" for line in lines).encode())
     for name, content in (extra or {}).items():
         archive.add(f"extra/{name}", content.encode() if isinstance(content, str) else bytes(content))
-    archive.add("version", b"3\n")
+    archive.add("version", b"10\n")  # the ops are those of PyTorch's 2.x
     archive.add("byteorder", sys.byteorder.encode())
     archive.close()
 

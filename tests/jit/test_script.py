@@ -1,0 +1,87 @@
+"""``script``: compiled programs give what Python gives, and are written as archives that PyTorch reads."""
+
+import copy
+import importlib.util
+import io
+import sys
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Tuple  # noqa: UP035 - as programs have them
+
+import pytest
+
+import taeda
+import taeda.nn.functional as F
+from taeda import Tensor, nn
+
+torch = pytest.importorskip("torch")
+from test_archive import agree, run, same  # noqa: E402
+
+NAMES = {
+    "import torch.nn.functional as F": "import taeda.nn.functional as F",
+    "from torch import Tensor, nn": "from taeda import Tensor, nn",
+    "from torch.nn.utils": "from taeda.nn.utils",
+    "import torch\n": "import taeda as torch\n",
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The programs of ``programs.py``, of taeda's modules."""
+    source = Path(__file__).with_name("programs.py").read_text()
+    for theirs, ours in NAMES.items():
+        assert theirs in source
+        source = source.replace(theirs, ours)
+    path = tmp_path_factory.mktemp("programs") / "programs_of_taeda.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location("programs_of_taeda", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["programs_of_taeda"] = module
+    spec.loader.exec_module(module)
+    yield module.PROGRAMS
+    del sys.modules["programs_of_taeda"]
+
+
+def theirs(x):
+    """taeda's tensors as PyTorch's, in any container."""
+    if isinstance(x, taeda.Tensor):
+        return torch.tensor(x.detach().tolist(), dtype=getattr(torch, str(x.dtype)[6:])).reshape(tuple(x.shape))
+    if isinstance(x, dict):
+        return {k: theirs(v) for k, v in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(theirs, x))
+    return type(x)(map(theirs, x)) if isinstance(x, (list, tuple)) else x
+
+
+from programs import PROGRAMS  # noqa: E402
+
+
+def compare(python, scripted, calls):
+    """Run the calls on both."""
+    for method, args in calls:
+        expected, got = run(python, method, args), run(scripted, method, args)
+        if isinstance(expected, Exception):
+            assert isinstance(got, Exception), (method, expected, got)
+        elif isinstance(got, Exception):
+            raise got
+        else:
+            same(theirs(expected), got, method)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(programs, name):
+    taeda.manual_seed(0)
+    module, calls = programs[name]()
+    python = copy.deepcopy(module.eval())
+    compare(python, taeda.jit.script(module), calls)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_saved(programs, name):
+    """Both taeda and PyTorch run what is written."""
+    taeda.manual_seed(0)
+    module, calls = programs[name]()
+    buffer = io.BytesIO()
+    taeda.jit.script(module.eval()).save(buffer)
+    data = buffer.getvalue()
+    compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(data)), calls)
+    agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), theirs(calls))
