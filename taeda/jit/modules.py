@@ -24,7 +24,10 @@ class ScriptFunction:
             self.__module__ = getattr(python, "__module__", __name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        from .tracing import current
+
+        recorder = current()
+        return self.function(*args, **kwargs) if recorder is None else recorder.call_function(self.function, args, kwargs)
 
     @property
     def qualified_name(self) -> str:

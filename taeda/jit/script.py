@@ -902,8 +902,15 @@ def _annotations_in(init: Any) -> dict[str, str]:
 _kinds: dict[Any, ClassType] = {}
 
 
-def script_module(module: nn.Module, memo: dict[int, RecursiveScriptModule] | None = None) -> RecursiveScriptModule:
-    """The script of a module: its parameters, buffers and modules' scripts, its attributes with types."""
+def script_module(
+    module: nn.Module, memo: dict[int, RecursiveScriptModule] | None = None, shared: bool = True
+) -> RecursiveScriptModule:
+    """The script of a module: its parameters, buffers and modules' scripts, its attributes with types.
+
+    Args:
+        memo: modules that were met, with their scripts.
+        shared: whether modules of one structure have one type.
+    """
     memo = {} if memo is None else memo
     if isinstance(module, RecursiveScriptModule):
         return module
@@ -922,7 +929,7 @@ def script_module(module: nn.Module, memo: dict[int, RecursiveScriptModule] | No
         if child is None:
             kind.constants[name] = None
             continue
-        inner = script_module(child, memo)
+        inner = script_module(child, memo, shared)
         wanted = annotations.get(name)
         kind.attributes[name] = wanted if isinstance(wanted, InterfaceType) else inner._kind
         made._modules[name] = inner
@@ -933,10 +940,10 @@ def script_module(module: nn.Module, memo: dict[int, RecursiveScriptModule] | No
         if isinstance(module, cls):
             kind.container = word
             kind.children = list(module._modules) if cls is not nn.ParameterList else list(module._parameters)
-    key = _structure(module, kind)
-    shared = _kinds.get(key) if key is not None else None
-    if shared is not None:
-        made.__dict__["_kind"] = shared
+    key = _structure(module, kind) if shared else None
+    known = _kinds.get(key) if key is not None else None
+    if known is not None:
+        made.__dict__["_kind"] = known
         return made
     kind.name = qualified_name(type(module))
     kind.python = module
