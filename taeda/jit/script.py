@@ -931,7 +931,7 @@ def script_module(
             continue
         inner = script_module(child, memo, shared)
         wanted = annotations.get(name)
-        kind.attributes[name] = wanted if isinstance(wanted, InterfaceType) else inner._kind
+        kind.attributes[name] = wanted if shared and isinstance(wanted, InterfaceType) else inner._kind
         made._modules[name] = inner
         children.append((name, inner._kind))
     kind.attributes["training"] = BOOL

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import _core, nn
 from .._core import Op, Tensor
-from ..ops.recurrent import _layer_in_ops
+from ..ops.recurrent import _layer_in_ops, step_in_ops
 from ..utils import _pytree as pytree
 from . import graph, ir
 from .dtypes import number
@@ -165,33 +165,34 @@ class Recorder:
         return found if isinstance(found, ir.Expr) else None
 
     def _basic_index(self, x: Tensor, key: Any) -> ir.Expr:
-        value = self.express(x)
-        dim = 0
+        value, rank, dim = self.express(x), x.dim(), 0
         keys = key if isinstance(key, tuple) else (key,)
         for i, k in enumerate(keys):
             if k is Ellipsis:
-                dim = x.dim() - sum(o is not None for o in keys[i + 1 :]) + dim - sum(isinstance(o, (slice, int)) for o in keys[:i])
-                dim += sum(isinstance(o, slice) for o in keys[:i]) - sum(isinstance(o, slice) for o in keys[:i])
-            elif k is None:
-                value = self.front.op("aten::unsqueeze", [value, ir.Const(dim, INT)], {}, self.node)
-                dim += 1
+                dim = rank - sum(o is not None for o in keys[i + 1 :])
+                continue
+            at = ir.Const(dim, INT)
+            if k is None:
+                value = self.front.op("aten::unsqueeze", [value, at], {}, self.node)
+                rank += 1
             elif isinstance(k, slice):
-                bounds = [ir.Const(b, NONE if b is None else INT) for b in (k.start, k.stop)]
-                step = ir.Const(1 if k.step is None else int(k.step), INT)
-                value = self.front.op("aten::slice", [value, ir.Const(dim, INT), *bounds, step], {}, self.node)
-                dim += 1
+                bounds = [ir.Const(b, NONE if b is None else INT) for b in (k.start, k.stop, 1 if k.step is None else k.step)]
+                value = self.front.op("aten::slice", [value, at, *bounds], {}, self.node)
             else:
-                value = self.front.op("aten::select", [value, ir.Const(dim, INT), ir.Const(int(k), INT)], {}, self.node)
+                value = self.front.op("aten::select", [value, at, ir.Const(int(k), INT)], {}, self.node)
+                rank -= 1
+                continue
+            dim += 1
         return value
 
     def _other(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """What nothing stands for: its parts are recorded or, where it has none, the call as one of Python's."""
         name = getattr(function, "__name__", "")
-        if name == "_recurrent_layer":
-            mode, gates, h0, c0, w_hh, b_hh, sizes, reverse = args[:8]
+        if name in _IN_OPS:
+            run, count = _IN_OPS[name]
             with _recording(self):
-                out = _layer_in_ops(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse)
-            return (*out, None, None)[:5]
+                made = tuple(run(*args[:-1]))
+            return made + (None,) * (count - len(made))
         if not isinstance(function, Op):
             self.quiet += 1
             try:
@@ -236,6 +237,8 @@ class Recorder:
         given = [*args, *(kwargs[p.name] for p in function.parameters[len(args) :] if p.name in kwargs)]
         with _recording(None):
             result = function.run(*values)
+            if isinstance(result, Tensor) and id(result) in self.known:  # it may be another tensor for other inputs
+                result = result.view_as(result)
         try:
             named = {k: self.express(v) for k, v in kwargs.items()}
             e = self.front.call_function(function, [self.express(a) for a in given[: len(args)]], named, self.node)
@@ -270,6 +273,14 @@ class Recorder:
         raise RuntimeError(
             f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got {type(x).__name__}"
         )
+
+
+#: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
+_IN_OPS: dict[str, tuple[Callable, int]] = {
+    "_recurrent_layer": (_layer_in_ops, 5),
+    "_lstm_cell": (lambda x, hidden, c: step_in_ops("LSTM", x, hidden, (c, c)), 3),
+    "_gru_cell": (lambda x, hidden, h: step_in_ops("GRU", x, hidden, (h,)), 2),
+}
 
 
 @contextmanager
@@ -339,7 +350,17 @@ def _record(
 
 
 def _clone(x: Any) -> Any:
-    return pytree.tree_map(lambda t: t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t, x)
+    """A copy of all tensors; what was one tensor stays one."""
+    made: dict[int, Tensor] = {}
+
+    def clone(t: Any) -> Any:
+        if not isinstance(t, Tensor):
+            return t
+        if id(t) not in made:
+            made[id(t)] = t.detach().clone().requires_grad_(t.requires_grad)
+        return made[id(t)]
+
+    return pytree.tree_map(clone, x)
 
 
 def _check(f: Callable, run: Callable, again: Callable, text: str, inputs: list, tolerance: float) -> None:
