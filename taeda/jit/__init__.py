@@ -12,14 +12,29 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ..futures import Future
-from . import errors as frontend
+from . import frontend
 from .archive import load
 from .builtins import ScriptError as Error
 from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from .marks import (
-    Attribute, _overload, _overload_method, annotate, export, fork, ignore, interface, is_scripting, is_tracing,
-    isinstance_of as isinstance, script_if_tracing, script_method, unused, wait,
+    Attribute,
+    _overload,
+    _overload_method,
+    annotate,
+    export,
+    fork,
+    ignore,
+    interface,
+    is_scripting,
+    is_tracing,
+    script_if_tracing,
+    script_method,
+    unused,
+    wait,
 )  # fmt: skip
+from .marks import (
+    isinstance_of as isinstance,
+)
 from .modules import RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracedModule
 from .script import script
 from .tracing import TracerWarning, _get_trace_graph, trace, trace_module
@@ -64,10 +79,3 @@ def enable_onednn_fusion(enabled: bool) -> None:
 def onednn_fusion_enabled() -> bool:
     """False."""
     return False
-
-
-def _script_type(value: Any) -> Any:
-    """The type that a value has in scripts."""
-    from .types import type_of
-
-    return type_of(value)

@@ -12,18 +12,28 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .. import library
 from ..io.checkpoint import ZipLoader, read_all
 from ..io.objects import find as find_data
 from ..io.pickling import Constructor, Reader, UnpicklingError
 from . import ir
-from .builtins import SCALARS
 from .errors import Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Sugar, TypeRef, Value
 from .modules import RecursiveScriptModule
 from .types import (
-    INT, NONE, PLAIN, REQUIRED, ClassType, EnumType, EnumValue, InterfaceType, Mismatch, NamedTupleType, Parameter,
-    ScriptObject, Type, _convert, type_of,
+    NONE,
+    PLAIN,
+    REQUIRED,
+    ClassType,
+    EnumType,
+    EnumValue,
+    InterfaceType,
+    Mismatch,
+    NamedTupleType,
+    Parameter,
+    ScriptObject,
+    Type,
+    _convert,
+    type_of,
 )  # fmt: skip
 
 MAX_CODE = 2**26  # bytes of one file of code
@@ -54,7 +64,9 @@ class ArchiveFrontend(Frontend):
             return TypeRef(PLAIN[name])
         if name in ("inf", "nan", "infj", "nanj"):
             value = float(name[:3])
-            return ir.Const(complex(0, value) if name.endswith("j") else value, PLAIN["complex" if name.endswith("j") else "float"])
+            return ir.Const(
+                complex(0, value) if name.endswith("j") else value, PLAIN["complex" if name.endswith("j") else "float"]
+            )
         return None
 
     def attribute_of(self, value: Sugar, name: str, node: ast.AST) -> Value:
@@ -138,6 +150,7 @@ class Unit:
 
     def __init__(self, read: Callable[[str], str | None], constants: Callable[[], Any]) -> None:
         self.read, self.read_constants = read, constants
+        self.frontend: type[ArchiveFrontend] = ArchiveFrontend
         self.files: dict[str, dict[str, tuple[ast.stmt, Source]] | None] = {}
         self.found: dict[str, Any] = {}
         self.functions: list[ir.Function] = []
@@ -180,7 +193,7 @@ class Unit:
     # ---- functions --------------------------------------------------------------------------------------------------
     def scratch(self, source: Source) -> ArchiveFrontend:
         """What reads types and constants outside of functions."""
-        return ArchiveFrontend(ir.Function("types", [], NONE), self, source)
+        return self.frontend(ir.Function("types", [], NONE), self, source)
 
     def function(self, qualified: str, node: ast.FunctionDef, source: Source, owner: ClassType | None) -> ir.Function:
         """A function whose body is compiled later."""
@@ -198,7 +211,7 @@ class Unit:
         result = front.annotation(node.returns) if node.returns is not None else None
 
         def define(function: ir.Function) -> None:
-            ArchiveFrontend(function, self, source).compile(node.body)
+            self.frontend(function, self, source).compile(node.body)
 
         made = ir.Function(qualified, parameters, result, define, owner)
         self.functions.append(made)
@@ -365,8 +378,10 @@ class _Objects(Reader):
             restore.run(target, _checked(state, parameter.type, f"the state of {kind.short}"))
             return
         if type(state) is not dict:
-            raise UnpicklingError(f"the state of {kind.short} in the archive is a {type(state).__name__}, expected a dict")
-        for name, value in state.items():
+            raise UnpicklingError(
+                f"the state of {kind.short} in the archive is a {type(state).__name__}, expected a dict"
+            )
+        for name in state:
             if name not in kind.attributes:
                 raise UnpicklingError(f"{kind.short} in the archive has no attribute {name!r}")
         for name, t in kind.attributes.items():
@@ -537,4 +552,4 @@ def load(f: Any, map_location: Any = None, _extra_files: dict | None = None, _re
     return made
 
 
-__all__ = ["INT", "SCALARS", "ArchiveLoader", "Unit", "library", "load", "put"]
+__all__ = ["ArchiveFrontend", "ArchiveLoader", "Unit", "load"]

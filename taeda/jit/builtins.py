@@ -286,15 +286,23 @@ def _to(x: Tensor, *args: Any, **keywords: Any) -> Tensor:
     return x.to(*args, **{k: v for k, v in keywords.items() if v is not None and k not in ("layout", "pin_memory")})
 
 
-def _to_dtype(x: Tensor, dtype: Any, non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Tensor:
+def _to_dtype(
+    x: Tensor, dtype: Any, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
+) -> Tensor:
     return x.to(dtype=_dtype(dtype), copy=copy) if dtype is not None else x.clone() if copy else x
 
 
-def _to_device(x: Tensor, where: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False, form: Any = None):
-    return x.to(device=where if where is not None else x.device, dtype=x.dtype if dtype is None else _dtype(dtype), copy=copy)
+def _to_device(
+    x: Tensor, where: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False, form: Any = None
+):
+    return x.to(
+        device=where if where is not None else x.device, dtype=x.dtype if dtype is None else _dtype(dtype), copy=copy
+    )
 
 
-def _to_other(x: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Tensor:
+def _to_other(
+    x: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
+) -> Tensor:
     return x.to(other, copy=copy)
 
 
@@ -474,8 +482,10 @@ def _grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fa
 
 
 def _elu(x, alpha=1, scale=1, input_scale=1):
-    return OPS["elu"](x, alpha) if scale == input_scale == 1 else OPS["where"](
-        x > 0, x * scale, (OPS["exp"](x * input_scale) - 1) * (alpha * scale)
+    return (
+        OPS["elu"](x, alpha)
+        if scale == input_scale == 1
+        else OPS["where"](x > 0, x * scale, (OPS["exp"](x * input_scale) - 1) * (alpha * scale))
     )
 
 

@@ -52,5 +52,5 @@ _NAMES = {
 
 def unsupported(source: Source, node: ast.AST) -> Any:
     """Raise for a kind of node that scripts do not have."""
-    what = _NAMES.get(type(node), f"{type(node).__name__} nodes")  # type: ignore[call-overload]
+    what = _NAMES.get(type(node), f"{type(node).__name__} nodes")
     source.fail(node, f"{what} aren't supported", UnsupportedNodeError)

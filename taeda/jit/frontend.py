@@ -11,12 +11,39 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ir, schemas
-from .errors import NotSupportedError, Source, UnsupportedNodeError, unsupported
+from .errors import FrontendError, NotSupportedError, Source, UnsupportedNodeError, unsupported
 from .schemas import IMPLICIT, SPREAD, TO_LIST, WRAP_INT, NoMatch, Schema
 from .types import (
-    ANY, BOOL, COMPLEX, DEVICE, FLOAT, INT, NONE, NUMBER, NUMBERS, PLAIN, REQUIRED, STR, TENSOR, ClassType, EnumType,
-    FunctionType, InterfaceType, NamedTupleType, Parameter, Type, choices, dict_of, is_subtype, is_tuple, list_of,
-    optional, tuple_of, type_of, unify, union,
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    NUMBERS,
+    PLAIN,
+    REQUIRED,
+    STR,
+    TENSOR,
+    ClassType,
+    EnumType,
+    FunctionType,
+    InterfaceType,
+    NamedTupleType,
+    Parameter,
+    Type,
+    choices,
+    dict_of,
+    is_subtype,
+    is_tuple,
+    list_of,
+    optional,
+    tuple_of,
+    type_of,
+    unify,
+    union,
 )  # fmt: skip
 
 #: Ops of Python's operators, and the method that a class may have for it.
@@ -211,7 +238,7 @@ class Frontend:
         body, left = self.block(statements)
         if not left:
             if self.function.declared not in (None, NONE) and self.function.declared is not ANY:
-                if not (self.function.declared.name == "Optional" or self.function.name == "__init__"):  # type: ignore[union-attr]
+                if not (self.function.declared.name == "Optional" or self.function.name == "__init__"):
                     self.fail(
                         statements[-1],
                         f"Function was not annotated as having type None, but does not return along all paths; expected "
@@ -247,6 +274,7 @@ class Frontend:
         method = getattr(self, "_" + type(node).__name__, None) if type(node) in _STATEMENTS else None
         if method is None:
             unsupported(self.source, node)
+            raise AssertionError
         return bool(method(node, out))
 
     def _Pass(self, node: ast.Pass, out: list) -> None:
@@ -278,10 +306,10 @@ class Frontend:
             owner = self.emit(target.value)
             if isinstance(owner, ir.Expr) and isinstance(owner.type, ClassType):
                 hint = owner.type.attributes.get(target.attr)
-        pairs = isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List))
-        if pairs and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
-            self._assign_pairs(target.elts, node.value.elts, node, out)  # type: ignore[attr-defined]
-            return
+        if isinstance(target, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List)):
+            if len(target.elts) == len(node.value.elts):
+                self._assign_pairs(target.elts, node.value.elts, node, out)
+                return
         self.assign(target, self.emit(node.value, hint), node, out)
 
     def _assign_pairs(self, targets: list[ast.expr], values: list[ast.expr], node: ast.stmt, out: list) -> None:
@@ -329,7 +357,9 @@ class Frontend:
             if self.function.name == "__init__" and self.function.owner is kind and not kind.is_module:
                 wanted = kind.attributes[name] = value.type
             else:
-                self.fail(node, f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?")
+                self.fail(
+                    node, f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?"
+                )
         assert wanted is not None
         out.append(ir.SetAttr(owner, name, self.coerce(value, wanted, node, f"attribute '{name}'"), node.lineno))
 
@@ -356,8 +386,7 @@ class Frontend:
             if star < 0 and all(isinstance(t, ast.Name) and t.id not in self.declared for t in targets):
                 made = []
                 for t, kind in zip(targets, value.type.args, strict=True):
-                    self.store(t.id, ir.Const(None, kind), node)  # type: ignore[attr-defined]
-                    made.append(self.lookup(t.id))  # type: ignore[attr-defined]
+                    made += self._loop_target(t, kind, node)
                 out.append(ir.Unpack(made, value, node.lineno))
                 return
             variable = self.new_variable(f"_unpack{self.places}", value.type)
@@ -391,8 +420,14 @@ class Frontend:
         if isinstance(node.target, ast.Name):
             self.declared[node.target.id] = wanted
             known = self.lookup(node.target.id)
-            if isinstance(known, ir.Expr) and node.target.id not in self.scopes[-1] and not is_subtype(wanted, known.type):
-                self.fail(node, f"Variable '{node.target.id}' previously had type {known.type}, and is annotated as {wanted}")
+            if (
+                isinstance(known, ir.Expr)
+                and node.target.id not in self.scopes[-1]
+                and not is_subtype(wanted, known.type)
+            ):
+                self.fail(
+                    node, f"Variable '{node.target.id}' previously had type {known.type}, and is annotated as {wanted}"
+                )
             out.append(self.store(node.target.id, value, node, wanted))
         elif isinstance(node.target, ast.Attribute):
             owner = self.expr(node.target.value)
@@ -592,7 +627,7 @@ class Frontend:
                 base = _known(self.expr(start)) if start is not None else 0
                 if not isinstance(base, int):
                     self.fail(node, "enumerate over modules starts at a number that is known")
-                return Parts([Parts([_int(i), v]) for i, v in enumerate(first.items, base)])  # type: ignore[arg-type]
+                return Parts([Parts([_int(i), v]) for i, v in enumerate(first.items, base)])
             extra = [] if start is None else [self.coerce(self.expr(start), INT, node, "enumerate")]
             return ir.Iterate("enumerate", [first, *extra], list_of(tuple_of(INT, first.type.element)))
         if any(isinstance(i, Parts) for i in inner):
@@ -609,7 +644,7 @@ class Frontend:
         if one.word == "range":
             numbers = [_known(p) for p in one.parts]
             if None not in numbers:
-                return [_int(i) for i in list(range(*numbers))[:count]]  # type: ignore[arg-type]
+                return [_int(i) for i in list(range(*numbers))[:count]]
         elif one.word == "" and one.parts[0].type.name == "List":
             return [self.op("aten::__getitem__", [one.parts[0], _int(i)], {}, node) for i in range(count)]
         self.fail(node, "only lists and ranges can be zipped with modules")
@@ -631,7 +666,9 @@ class Frontend:
         declared = self.function.declared
         value = ir.Const(None, NONE) if node.value is None else self.expr(node.value, declared)
         if declared is not None:
-            value = self.coerce(value, declared, node, "", "Return value was annotated as having type {} but is actually of type {}")
+            value = self.coerce(
+                value, declared, node, "", "Return value was annotated as having type {} but is actually of type {}"
+            )
         elif self.returned is None:
             self.returned = value.type
         else:
@@ -689,10 +726,12 @@ class Frontend:
 
     def _With(self, node: ast.With, out: list) -> bool:
         (item, *more) = node.items
-        inner = [ast.copy_location(ast.With(more, node.body), node)] if more else node.body
+        inner: list[ast.stmt] = [ast.copy_location(ast.With(more, node.body), node)] if more else node.body
         value = self.expr(item.context_expr)
         kind = value.type
-        enter, leave = (kind.method("__enter__"), kind.method("__exit__")) if isinstance(kind, ClassType) else (None, None)
+        enter, leave = (
+            (kind.method("__enter__"), kind.method("__exit__")) if isinstance(kind, ClassType) else (None, None)
+        )
         if enter is None or leave is None:
             self.fail(item.context_expr, f"'{kind}' has no __enter__ and __exit__")
         assert enter is not None and leave is not None
@@ -700,7 +739,8 @@ class Frontend:
         if item.optional_vars is not None:
             if not isinstance(item.optional_vars, ast.Name):
                 unsupported(self.source, item.optional_vars)
-            name = item.optional_vars.id  # type: ignore[attr-defined]
+            assert isinstance(item.optional_vars, ast.Name)
+            name = item.optional_vars.id
             variable = self.scopes[-1][name] = self.new_variable(name, enter.result)
         held = self.new_variable(f"_with{self.places}", kind)
         body, left = self.block(inner)
@@ -762,10 +802,10 @@ class Frontend:
             if known is not None:
                 value, true, false = other, {**true, **more_true}, {**false, **more_false}
                 continue
-            both = ir.Both(value, other, is_and)
+            both: ir.Expr = ir.Both(value, other, is_and)
             right_known = _known(other)
             if right_known is not None and right_known is is_and:
-                both = value  # type: ignore[assignment]
+                both = value
             if is_and:
                 value, true, false = both, {**true, **more_true}, {}
             else:
@@ -1061,10 +1101,11 @@ class Frontend:
         if how == SPREAD:
             return ir.MakeList(args[source:], list_of(INT))
         if how == TO_LIST:
-            items = [ir.TupleItem(given, i, t) for i, t in enumerate(given.type.args)]
-            whole = list(given.items) if isinstance(given, ir.MakeTuple) else items
+            whole: list[ir.Expr] = [ir.TupleItem(given, i, t) for i, t in enumerate(given.type.args)]
+            if isinstance(given, ir.MakeTuple):
+                whole = list(given.items)
             inner = p.type.element if p.type.name == "Optional" else p.type
-            return ir.MakeList(whole, inner if not schemas.has_var(inner) else list_of(given.type.args[0]))  # type: ignore[arg-type]
+            return ir.MakeList(whole, inner if not schemas.has_var(inner) else list_of(given.type.args[0]))
         if how == IMPLICIT:
             return self.implicit(given, p.type, node)
         return given
@@ -1077,7 +1118,9 @@ class Frontend:
             name = {INT: "IntImplicit", FLOAT: "FloatImplicit", BOOL: "Bool"}.get(wanted, "ScalarImplicit")
             return self.op(f"aten::{name}", [given], {}, node)
         if wanted is DEVICE:
-            return self.op("aten::device", [given], {}, node) if not isinstance(given, ir.Const) else _device(given.value)
+            return (
+                self.op("aten::device", [given], {}, node) if not isinstance(given, ir.Const) else _device(given.value)
+            )
         if wanted is FLOAT:
             return self.op("aten::Float", [given], {}, node)
         return self.op("aten::Int", [given], {}, node)
@@ -1129,8 +1172,15 @@ class Frontend:
             given = ", ".join([str(a.type) for a in args] + [f"{v.type} {k}" for k, v in keywords.items()])
             tried = "\n".join(f"  {text}\n    {why}" for text, why in found[:8])
             if not found:
-                self.fail(node, f"Unknown builtin op: {qualified}", NotSupportedError if "::" not in qualified else RuntimeError)
-            self.fail(node, f"Arguments for call are not valid: {qualified}({given}). The following variants are available:\n{tried}")
+                self.fail(
+                    node,
+                    f"Unknown builtin op: {qualified}",
+                    NotSupportedError if "::" not in qualified else RuntimeError,
+                )
+            self.fail(
+                node,
+                f"Arguments for call are not valid: {qualified}({given}). The following variants are available:\n{tried}",
+            )
         assert isinstance(found, tuple)
         schema, sources, types = found
         made: list[ir.Expr | None] = []
@@ -1143,9 +1193,9 @@ class Frontend:
             if isinstance(source, int):
                 used.add(source)
             made.append(self.changed(given_arg, how, p, args, source, node))
-        rest = [a for i, a in enumerate(args) if i not in used] if schema.variadic else []
+        more = [a for i, a in enumerate(args) if i not in used] if schema.variadic else []
         try:
-            return ir.Op(schema, made, schemas.fill(schema.result, types), rest)
+            return ir.Op(schema, made, schemas.fill(schema.result, types), more)
         except NoMatch as error:
             self.fail(node, f"{schema}: {error}")
             raise AssertionError from None
@@ -1213,12 +1263,12 @@ class Frontend:
     def _cast(self, name: str, node: ast.Call) -> ir.Expr:
         op, t = CASTS[name]
         if not node.args:
-            return ir.Const(t is BOOL and False or {INT: 0, FLOAT: 0.0}.get(t, False), t)
+            return ir.Const((t is BOOL and False) or {INT: 0, FLOAT: 0.0}.get(t, False), t)
         value = self.expr(node.args[0])
         if value.type is t:
             return value
         if isinstance(value.type, ClassType):
-            return self.call_method(value, f"__{name}__", [], {}, node)  # type: ignore[return-value]
+            return self.call_method(value, f"__{name}__", [], {}, node)
         if value.type.name == "Optional":
             self.fail(node, f"Could not cast value of type {value.type} to {name}")
         return self.op(op, [value], {}, node)
@@ -1267,8 +1317,10 @@ class Frontend:
                 return False
         if isinstance(value, ir.Expr) and isinstance(value.type, NamedTupleType):
             return name in value.type.fields
-        return isinstance(value, ir.Expr) and value.type == TENSOR and (
-            name in PROPERTIES or bool(schemas.overloads(f"aten::{name}"))
+        return (
+            isinstance(value, ir.Expr)
+            and value.type == TENSOR
+            and (name in PROPERTIES or bool(schemas.overloads(f"aten::{name}")))
         )
 
     def _form_hasattr(self, node: ast.Call, hint: Type | None) -> Value:
@@ -1318,9 +1370,7 @@ class Frontend:
         if isinstance(t, EnumType):
             return self._enum_of(t, node)
         if isinstance(t, NamedTupleType):
-            parameters = [
-                Parameter(n, k, t.defaults.get(n, REQUIRED)) for n, k in zip(t.fields, t.args, strict=True)
-            ]
+            parameters = [Parameter(n, k, t.defaults.get(n, REQUIRED)) for n, k in zip(t.fields, t.args, strict=True)]
             args, keywords = self.arguments(node, FunctionRef(ir.Function(t.name, parameters, t)))
             return ir.MakeTuple(self.bound(parameters, args, keywords, t.short, node), t)
         if isinstance(t, ClassType) and not t.is_module:
@@ -1336,7 +1386,9 @@ class Frontend:
             args, keywords = self.arguments(node)
             if len(args) == 1 and isinstance(args[0], ir.Const) and args[0].type is STR:
                 return _device(args[0].value)
-            return args[0] if len(args) == 1 and args[0].type is DEVICE else self.op("aten::device", args, keywords, node)
+            return (
+                args[0] if len(args) == 1 and args[0].type is DEVICE else self.op("aten::device", args, keywords, node)
+            )
         self.fail(node, f"'{t}' cannot be made here")
 
     def _enum_of(self, t: EnumType, node: ast.Call) -> ir.Expr:
@@ -1364,16 +1416,25 @@ class Frontend:
         """``a op b``."""
         name, method = BINARY[type(op)]
         if isinstance(a.type, ClassType) and a.type.method(method) is not None:
-            return self.call_method(a, method, [b], {}, node)  # type: ignore[return-value]
+            return self.call_method(a, method, [b], {}, node)
         known, other = _known(a), _known(b)
         if type(known) is int and type(other) is int and isinstance(op, (ast.Add, ast.Sub, ast.Mult)):
-            value = known + other if isinstance(op, ast.Add) else known - other if isinstance(op, ast.Sub) else known * other
+            value = (
+                known + other
+                if isinstance(op, ast.Add)
+                else known - other
+                if isinstance(op, ast.Sub)
+                else known * other
+            )
             return _int(value)
-        if a.type != TENSOR and b.type == TENSOR and isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod | ast.LShift):
+        if (
+            a.type != TENSOR
+            and b.type == TENSOR
+            and isinstance(op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod | ast.LShift)
+        ):
             if a.type in NUMBERS or a.type is NUMBER:
-                swapped = {ast.Sub: "aten::rsub"}.get(type(op))  # type: ignore[call-overload]
-                if swapped is not None:
-                    return self.op(swapped, [b, a], {}, node)
+                if isinstance(op, ast.Sub):
+                    return self.op("aten::rsub", [b, a], {}, node)
                 if isinstance(op, ast.Div):
                     return self.op("aten::mul", [self.op("aten::reciprocal", [b], {}, node), a], {}, node)
         if a.type != TENSOR and b.type == TENSOR and isinstance(op, (ast.Add, ast.Mult)) and a.type is not BOOL:
@@ -1390,7 +1451,7 @@ class Frontend:
         if isinstance(node.op, ast.Invert):
             return self.op("aten::bitwise_not", [value], {}, node)
         if type(known) in (int, float, complex):
-            return ir.Const(-known, value.type)  # type: ignore[operator]
+            return ir.Const(-known, value.type)
         if isinstance(value.type, ClassType):
             return self.call_method(value, "__neg__", [], {}, node)
         return self.op("aten::neg", [value], {}, node)
@@ -1420,7 +1481,7 @@ class Frontend:
         a, b = self.expr(left), self.expr(right)
         name, method = COMPARE[type(op)]
         if isinstance(a.type, ClassType) and a.type.method(method) is not None:
-            return self.call_method(a, method, [b], {}, node)  # type: ignore[return-value]
+            return self.call_method(a, method, [b], {}, node)
         known, other = _known(a), _known(b)
         if type(known) is type(other) is int or (type(known) is type(other) is str):
             compare: Callable = getattr(type(known), method)
@@ -1455,7 +1516,7 @@ class Frontend:
                 self.fail(node, f"expected a value of type {element} before 'in', got {key.type}")
         else:
             found = self.op("aten::__contains__", [container, key], {}, node)
-        return self.op("aten::__not__", [found], {}, node) if negated else found  # type: ignore[list-item, return-value]
+        return self.op("aten::__not__", [found], {}, node) if negated else found
 
     def _if_exp(self, node: ast.IfExp, hint: Type | None) -> Value:
         condition, true, false = self.condition(node.test)
@@ -1508,7 +1569,10 @@ class Frontend:
                 items.append(self.emit(e, wanted[i] if wanted else None))
         if all(isinstance(i, ir.Expr) and not isinstance(i, ir.Iterate) for i in items):
             if wanted and hint is not None and hint.name == "Tuple":
-                items = [self.coerce(i, w, node, "tuple") if is_subtype(i.type, w) else i for i, w in zip(items, wanted, strict=True)]
+                items = [
+                    self.coerce(i, w, node, "tuple") if is_subtype(i.type, w) else i
+                    for i, w in zip(items, wanted, strict=True)
+                ]
             return self.tuple_of_items(items)
         return Parts(items)
 
@@ -1547,7 +1611,9 @@ class Frontend:
         if None in node.keys:
             self.fail(node, "dictionaries spread out with ** aren't supported", NotSupportedError)
         keys = [self.expr(k) for k in node.keys if k is not None]
-        return self._dict_of(keys, [self.expr(v, wanted.args[1] if wanted else None) for v in node.values], wanted, node)
+        return self._dict_of(
+            keys, [self.expr(v, wanted.args[1] if wanted else None) for v in node.values], wanted, node
+        )
 
     def _dict_of(self, keys: list, values: list, wanted: Type | None, node: ast.AST) -> ir.Expr:
         if not keys:
@@ -1572,7 +1638,8 @@ class Frontend:
         outer = {name: self.names.pop(name) for name in own if name in self.names}
         try:
             target = self._loop_target(generator.target, over.type.element, node)
-            condition, narrowed = None, {}
+            condition: ir.Expr | None = None
+            narrowed: Scope = {}
             if generator.ifs:
                 condition, narrowed, _ = self.condition(generator.ifs[0])
             self.scopes[-1].update(narrowed)
@@ -1686,35 +1753,36 @@ class Frontend:
         """``value[node]`` as a view by slices and single numbers, and the tensors that index what is left."""
         parts = list(node.elts) if isinstance(node, ast.Tuple) else [node]
         spec: list[Any] = []
-        for p in parts:
-            if isinstance(p, ast.Slice) or (isinstance(p, ast.Constant) and p.value is Ellipsis):
-                spec.append(p)
+        for part in parts:
+            if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is Ellipsis):
+                spec.append(part)
                 continue
-            one = self.emit(p)
-            known = self.parts(one, p)
+            one = self.emit(part)
+            known = self.parts(one, part)
             if known is not None and isinstance(node, ast.Tuple) is False:
-                spec += [self.value(k, p) for k in known]
+                spec += [self.value(k, part) for k in known]
             else:
-                spec.append(self.value(one, p))
+                spec.append(self.value(one, part))
         after = 0  # dimensions from the end that what follows an ellipsis takes
-        dim, indices = 0, []  # type: ignore[var-annotated]
+        dim = 0
+        indices: list[ir.Expr | None] = []
         dots = next((i for i, p in enumerate(spec) if isinstance(p, ast.Constant)), -1)
         if dots >= 0:
             after = sum(not (isinstance(p, ir.Expr) and p.type is NONE) for p in spec[dots + 1 :])
             tail = spec[dots + 1 :]
             if any(isinstance(p, ir.Expr) and p.type not in (INT, NONE) for p in spec):
                 self.fail(node, "... together with tensors as indices isn't supported", NotSupportedError)
-            for i, p in enumerate(spec[:dots]):
-                value, dim = self._one_index(value, p, dim, node)
+            for head in spec[:dots]:
+                value, dim = self._one_index(value, head, dim, node)
             rest = after
-            for p in tail:
-                if isinstance(p, ir.Expr) and p.type is NONE:
+            for one in tail:
+                if isinstance(one, ir.Expr) and one.type is NONE:
                     value = self.op("aten::unsqueeze", [value, _int(-rest - 1)], {}, node)
                     continue
-                if isinstance(p, ir.Expr):
-                    value = self.op("aten::select", [value, _int(-rest), p], {}, node)
+                if isinstance(one, ir.Expr):
+                    value = self.op("aten::select", [value, _int(-rest), one], {}, node)
                 else:
-                    value = self.op("aten::slice", [value, _int(-rest), *self._bounds(p)], {}, node)
+                    value = self.op("aten::slice", [value, _int(-rest), *self._bounds(one)], {}, node)
                 rest -= 1
             return value, []
         for p in spec:
@@ -1724,8 +1792,11 @@ class Frontend:
                 if p.type.name == "List":
                     p = self.op("aten::tensor", [p], {}, node)
                 if p.type != TENSOR:
-                    self.fail(node, f"Unsupported operation: indexing tensor with unsupported index type '{p.type}'. Only ints, "
-                              "slices, lists and tensors are supported")
+                    self.fail(
+                        node,
+                        f"Unsupported operation: indexing tensor with unsupported index type '{p.type}'. Only ints, "
+                        "slices, lists and tensors are supported",
+                    )
                 indices += [None] * (dim - len(indices)) + [p]
                 dim += 1
             else:
@@ -1750,7 +1821,7 @@ class Frontend:
         owner = self.expr(target.value)
         if isinstance(owner.type, ClassType):
             call = self.call_method(owner, "__setitem__", [self.expr(target.slice), value], {}, node)
-            out.append(ir.Do(call, node.lineno))  # type: ignore[arg-type]
+            out.append(ir.Do(call, node.lineno))
             return
         if owner.type == TENSOR:
             view, indices = self.tensor_view(owner, target.slice)
@@ -1878,8 +1949,10 @@ def _is_module(value: Any) -> bool:
 
 
 def _is_kind(t: Type, wanted: Type) -> bool:
-    return is_subtype(t, wanted) or (not wanted.args and wanted.name == t.name) or (
-        wanted.name == "Tuple" and not wanted.args and is_tuple(t)
+    return (
+        is_subtype(t, wanted)
+        or (not wanted.args and wanted.name == t.name)
+        or (wanted.name == "Tuple" and not wanted.args and is_tuple(t))
     )
 
 
@@ -1940,4 +2013,17 @@ _FORMS: dict[str, Callable] = {
 #: All names of the language itself.
 FORM_NAMES = frozenset([*_FORMS, *FUNCTIONS, *CASTS, "range", "enumerate", "zip", "reversed"])
 
-__all__ = ["FORM_NAMES", "Form", "Frontend", "FunctionRef", "Method", "OpName", "Parts", "Sugar", "TypeRef", "UnsupportedNodeError"]
+__all__ = [
+    "FORM_NAMES",
+    "Form",
+    "Frontend",
+    "FrontendError",
+    "FunctionRef",
+    "Method",
+    "NotSupportedError",
+    "OpName",
+    "Parts",
+    "Sugar",
+    "TypeRef",
+    "UnsupportedNodeError",
+]

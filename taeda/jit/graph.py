@@ -15,7 +15,7 @@ class Value:
     def __init__(self, name: str, type: Type, node: Node | None) -> None:
         self._name, self._type, self._node = name, type, node
 
-    def debugName(self) -> str:  # noqa: N802 - its name there
+    def debugName(self) -> str:
         """The name."""
         return self._name
 
@@ -59,7 +59,7 @@ class Node:
         """The blocks within."""
         return iter(self._blocks)
 
-    def attributeNames(self) -> list[str]:  # noqa: N802
+    def attributeNames(self) -> list[str]:
         """Names of the attributes."""
         return list(self._attributes)
 
@@ -69,7 +69,9 @@ class Node:
 
     def lines(self, indent: str) -> Iterator[str]:
         """The node as text."""
-        attributes = ", ".join(f"{k}={v!r}" if not isinstance(v, str) else f'{k}="{v}"' for k, v in self._attributes.items())
+        attributes = ", ".join(
+            f"{k}={v!r}" if not isinstance(v, str) else f'{k}="{v}"' for k, v in self._attributes.items()
+        )
         given = ", ".join(map(repr, self._outputs))
         taken = ", ".join(f"%{v.debugName()}" for v in self._inputs)
         head = f"{given} = " if given else ""
@@ -103,7 +105,7 @@ class Graph:
         """What is returned."""
         return iter(self._outputs)
 
-    def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:  # noqa: N802
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
         """All nodes of a kind, those within blocks too."""
         found = []
         for node in self._nodes:
@@ -113,7 +115,7 @@ class Graph:
                 found += block.findAllNodes(kind)
         return found
 
-    def findNode(self, kind: str, recurse: bool = True) -> Node | None:  # noqa: N802
+    def findNode(self, kind: str, recurse: bool = True) -> Node | None:
         """The first node of a kind."""
         return next(iter(self.findAllNodes(kind, recurse)), None)
 
@@ -170,11 +172,17 @@ class _Builder:
             pairs = [self.expression(x) for k, v in zip(e.keys, e.values, strict=True) for x in (k, v)]
             return self.add("prim::DictConstruct", pairs, e.type)
         if isinstance(e, ir.TupleItem):
-            return self.add("prim::TupleIndex", [self.expression(e.object), self.expression(ir.Const(e.index, INT))], e.type)
+            return self.add(
+                "prim::TupleIndex", [self.expression(e.object), self.expression(ir.Const(e.index, INT))], e.type
+            )
         if isinstance(e, ir.Cast):
-            return self.expression(e.value) if e.word != "uninitialized" else self.add("prim::Uninitialized", [], e.type)
+            return (
+                self.expression(e.value) if e.word != "uninitialized" else self.add("prim::Uninitialized", [], e.type)
+            )
         if isinstance(e, ir.Both):
-            return self._choose(e.a, e.b if e.is_and else ir.Const(True, BOOL), ir.Const(False, BOOL) if e.is_and else e.b, BOOL)
+            return self._choose(
+                e.a, e.b if e.is_and else ir.Const(True, BOOL), ir.Const(False, BOOL) if e.is_and else e.b, BOOL
+            )
         if isinstance(e, ir.Choose):
             return self._choose(e.condition, e.a, e.b, e.type)
         return self._rare(e)
@@ -256,7 +264,9 @@ class _Builder:
         elif isinstance(s, ir.Unpack):
             types = [t.type for t in s.targets if isinstance(t, ir.Var)]
             self.add("prim::TupleUnpack", [self.expression(s.value)], *types)
-            for t, v in zip([t for t in s.targets if isinstance(t, ir.Var)], self.graph._nodes[-1]._outputs, strict=True):
+            for t, v in zip(
+                [t for t in s.targets if isinstance(t, ir.Var)], self.graph._nodes[-1]._outputs, strict=True
+            ):
                 self._store(t, v)
         elif isinstance(s, ir.SetAttr):
             self.add("prim::SetAttr", [self.expression(s.object), self.expression(s.value)], name=s.name)

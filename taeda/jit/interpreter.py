@@ -10,9 +10,9 @@ from typing import Any
 
 from ..futures import Future
 from . import ir
-from .builtins import ScriptError, raise_exception
+from .builtins import raise_exception
 from .dtypes import CONVERT
-from .types import REQUIRED, ClassType, Mismatch, NamedTupleType, ScriptObject, Type, _convert, is_subtype, type_of
+from .types import ClassType, Mismatch, NamedTupleType, ScriptObject, Type, _convert, is_subtype, type_of
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 Closure = Callable[[list], Any]
@@ -254,10 +254,7 @@ def _is_instance(e: ir.IsInstance) -> Closure:
 def is_instance(value: Any, types: list[Type]) -> bool:
     """Whether ``value`` is of one of ``types``."""
     found = type_of_any(value)
-    for t in types:
-        if is_subtype(found, t) or (found.name == t.name and value in ([], {})):
-            return True
-    return False
+    return any(is_subtype(found, t) or (found.name == t.name and value in ([], {})) for t in types)
 
 
 def type_of_any(value: Any) -> Type:
@@ -476,5 +473,3 @@ _STATEMENTS: dict[type, Callable[[Any], Closure]] = {
     ir.Assign: _assign, ir.Unpack: _unpack, ir.SetAttr: _set_attr, ir.Do: _do, ir.If: _if, ir.While: _while,
     ir.For: _for, ir.With: _with, ir.Leave: _leave, ir.Return: _return, ir.Raise: _raise,
 }  # fmt: skip
-
-__all__ = ["REQUIRED", "ScriptError", "compile_function", "expression", "is_instance", "read_attribute", "write_attribute"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .schemas import Schema
-from .types import BOOL, NONE, REQUIRED, ClassType, NamedTupleType, Parameter, Type, convert
+from .types import BOOL, NONE, REQUIRED, ClassType, Parameter, Type, convert
 
 
 class Expr:
@@ -91,7 +91,7 @@ class PythonCall(Expr):
 class New(Expr):
     """A new instance, after its ``__init__``, if there is one."""
 
-    type: ClassType  # type: ignore[assignment]
+    type: ClassType
     init: Function | None
     args: list[Expr]
 
@@ -368,9 +368,7 @@ class Function:
         """
         if self._define is not None:
             if self._defining:
-                raise RuntimeError(
-                    f"function '{self.name}' is called recursively. Recursive calls are not supported"
-                )
+                raise RuntimeError(f"function '{self.name}' is called recursively. Recursive calls are not supported")
             self._defining = True
             try:
                 self._define(self)
@@ -432,9 +430,7 @@ class Function:
             try:
                 values.append(convert(value, p.type, p.name))
             except RuntimeError as error:
-                raise RuntimeError(
-                    f"{self.name}() {error}\nPosition: {i}\nDeclaration: {self.schema()}"
-                ) from None
+                raise RuntimeError(f"{self.name}() {error}\nPosition: {i}\nDeclaration: {self.schema()}") from None
         unknown = set(kwargs) - {p.name for p in self.parameters}
         if unknown:
             self._fail(f"Unknown keyword argument '{sorted(unknown)[0]}'. Declaration: {self.schema()}")
@@ -458,11 +454,3 @@ class Function:
 def tuple_type(t: Type, types: list[Type]) -> Type:
     """``Tuple[types]``, for a slice of ``t``."""
     return Type("Tuple", *types)
-
-
-__all__ = [
-    "Assign", "Block", "Both", "Call", "Cast", "Choose", "Comprehension", "Const", "Do", "Expr", "For", "Fork", "Function",
-    "GetAttr", "If", "Invoke", "IsInstance", "Iterate", "Leave", "MakeDict", "MakeList", "MakeTuple", "NamedTupleType",
-    "New", "Op", "PythonCall", "Raise", "Return", "SetAttr", "Star", "Stmt", "TupleItem", "TupleSlice", "Unpack", "Var",
-    "While", "With",
-]  # fmt: skip

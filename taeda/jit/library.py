@@ -6,8 +6,7 @@ called with, so that what is compiled can be written into an archive.
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, List, Optional, Tuple, Union  # noqa: UP035 - the names that archives have
+from typing import Any, List, Optional, Tuple, Union
 
 from .._core import Tensor
 from ..nn.utils.rnn import PackedSequence
@@ -771,7 +770,9 @@ class _ConvTransposeNd:
             else:
                 n = len(self.stride)
                 reach = self._script_dilation[i] * (self._script_kernel_size[i] - 1) + 1
-                least = (input.size(input.dim() - n + i) - 1) * self._script_stride[i] - 2 * self._script_padding[i] + reach
+                least = (
+                    (input.size(input.dim() - n + i) - 1) * self._script_stride[i] - 2 * self._script_padding[i] + reach
+                )
                 out.append(output_size[len(output_size) - n + i] - least)
         return out
 
@@ -940,7 +941,7 @@ class Sequential:
         return input
 
 
-class no_grad:  # noqa: N801 - its name there
+class no_grad:
     """Gradients off, in a ``with``."""
 
     def __init__(self) -> None:
@@ -952,6 +953,3 @@ class no_grad:  # noqa: N801 - its name there
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         aten.set_grad_enabled(self.prev)
-
-
-__all__ = ["Union", "warnings"]

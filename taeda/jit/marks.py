@@ -117,7 +117,9 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
         elif isinstance(obj, origin or kind):
             if origin is list and not all(isinstance_of(x, args[0]) for x in obj):
                 continue
-            if origin is dict and not all(isinstance_of(k, args[0]) and isinstance_of(v, args[1]) for k, v in obj.items()):
+            if origin is dict and not all(
+                isinstance_of(k, args[0]) and isinstance_of(v, args[1]) for k, v in obj.items()
+            ):
                 continue
             if origin is tuple and not (len(args) == len(obj) and all(map(isinstance_of, obj, args))):
                 continue

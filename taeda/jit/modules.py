@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import nn
 from .._core import Tensor
-from . import graph, ir, printer
+from . import ir, printer
+from .graph import Graph, build
 from .types import ClassType, convert
 
 
@@ -27,7 +28,9 @@ class ScriptFunction:
         from .tracing import current
 
         recorder = current()
-        return self.function(*args, **kwargs) if recorder is None else recorder.call_function(self.function, args, kwargs)
+        return (
+            self.function(*args, **kwargs) if recorder is None else recorder.call_function(self.function, args, kwargs)
+        )
 
     @property
     def qualified_name(self) -> str:
@@ -45,14 +48,14 @@ class ScriptFunction:
         return printer.code(self.function)
 
     @property
-    def graph(self) -> graph.Graph:
+    def graph(self) -> Graph:
         """The function's graph."""
-        return graph.build(self.function)
+        return build(self.function)
 
     @property
-    def inlined_graph(self) -> graph.Graph:
+    def inlined_graph(self) -> Graph:
         """The graph with the functions that it calls in their places."""
-        return graph.build(self.function, inline=True)
+        return build(self.function, inline=True)
 
     def save(self, f: Any, _extra_files: Any = None) -> None:
         """Write an archive; see :func:`taeda.jit.save`."""
@@ -206,16 +209,16 @@ class RecursiveScriptModule(ScriptModule):
     @property
     def code_with_constants(self) -> tuple[str, dict[str, Any]]:
         """``code``, and the constants that it names."""
-        found: dict[str, Any] = {}
+        found: dict[int, Any] = {}
         return printer.code(self._method("forward").function, found), {f"c{i}": v for i, v in enumerate(found.values())}
 
     @property
-    def graph(self) -> graph.Graph:
+    def graph(self) -> Graph:
         """The graph of ``forward``."""
         return self._method("forward").graph
 
     @property
-    def inlined_graph(self) -> graph.Graph:
+    def inlined_graph(self) -> Graph:
         """The graph of ``forward`` with the functions and methods that it calls in their places."""
         return self._method("forward").inlined_graph
 

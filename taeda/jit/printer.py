@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import Tensor, device
 from . import ir
-from .types import FLOAT, INT, NONE, REQUIRED, EnumType, EnumValue, FunctionType, NamedTupleType, ScriptObject, Type
+from .types import FLOAT, NONE, REQUIRED, EnumType, EnumValue, FunctionType, NamedTupleType, ScriptObject, Type
 
 _CALLS = {"aten::Int": "int", "aten::Float": "float", "aten::Bool": "bool", "aten::str": "str", "prim::Print": "print"}
 _IMPLICIT = {"aten::IntImplicit": "int", "aten::FloatImplicit": "float", "aten::ScalarImplicit": "number"}
@@ -321,5 +321,3 @@ _STATEMENTS: dict[type, Any] = {
     ir.If: Printer._if, ir.While: Printer._while, ir.For: Printer._for, ir.With: Printer._with,
     ir.Leave: Printer._leave, ir.Return: Printer._return, ir.Raise: Printer._raise,
 }  # fmt: skip
-
-__all__ = ["INT", "Printer", "code", "quoted"]

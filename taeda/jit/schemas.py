@@ -15,8 +15,29 @@ from ..nn import functional, lower
 from ..ops.table import METHODS, OPS
 from .builtins import PRIMITIVES, SCALARS, TENSORS
 from .types import (
-    ANY, BOOL, DEVICE, FLOAT, INT, NONE, NUMBER, NUMBERS, PLAIN, REQUIRED, STR, TENSOR, NamedTupleType, Parameter, Type,
-    Var, dict_of, is_subtype, is_tuple, list_of, optional, tuple_of, unify,
+    ANY,
+    BOOL,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    NUMBERS,
+    PLAIN,
+    REQUIRED,
+    STR,
+    TENSOR,
+    NamedTupleType,
+    Parameter,
+    Type,
+    Var,
+    dict_of,
+    is_subtype,
+    is_tuple,
+    list_of,
+    optional,
+    tuple_of,
+    unify,
 )  # fmt: skip
 
 _NUMBERS_OF_THINGS = ("ScalarType", "Layout", "MemoryFormat")

@@ -25,12 +25,34 @@ from . import ir, library, marks, schemas
 from .dtypes import number
 from .errors import NotSupportedError, Source, UnsupportedNodeError
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
-from .interpreter import expression
-from .modules import RecursiveScriptModule, ScriptFunction, ScriptModule
+from .modules import RecursiveScriptModule, ScriptFunction
 from .types import (
-    ANY, BOOL, COMPLEX, DEVICE, FLOAT, GENERATOR, INT, NONE, NUMBER, REQUIRED, STR, TENSOR, ClassType, EnumType,
-    InterfaceType, Mismatch, NamedTupleType, NamedType, Parameter, Type, _convert, dict_of, list_of, optional, tuple_of,
-    type_of, union,
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    GENERATOR,
+    INT,
+    NONE,
+    REQUIRED,
+    STR,
+    TENSOR,
+    ClassType,
+    EnumType,
+    InterfaceType,
+    Mismatch,
+    NamedTupleType,
+    NamedType,
+    Parameter,
+    Type,
+    _convert,
+    dict_of,
+    list_of,
+    optional,
+    tuple_of,
+    type_of,
+    union,
 )  # fmt: skip
 
 
@@ -76,7 +98,9 @@ _MATH = {
     ).split()
 }
 _MATH[math.remainder] = "aten::mathremainder"
-_LIBRARY_CLASSES = {name: cls for name, cls in vars(library).items() if isinstance(cls, type) and cls.__module__ == library.__name__}
+_LIBRARY_CLASSES = {
+    name: cls for name, cls in vars(library).items() if isinstance(cls, type) and cls.__module__ == library.__name__
+}
 
 
 #: Ops whose list of tensors Python spells out, and where it begins.
@@ -100,7 +124,11 @@ _used: dict[str, int] = {}
 def qualified_name(obj: Any) -> str:
     """A name for archives that nothing else has: ``__torch__.module.Class``."""
     module = getattr(obj, "__module__", "") or ""
-    name = getattr(obj, "__qualname__", getattr(obj, "__name__", "f")).replace("<lambda>", "_lambda").rpartition("<locals>.")[2]
+    name = (
+        getattr(obj, "__qualname__", getattr(obj, "__name__", "f"))
+        .replace("<lambda>", "_lambda")
+        .rpartition("<locals>.")[2]
+    )
     parts = ["__torch__", *(p for p in module.split(".") if p.isidentifier() and p != "__main__"), *name.split(".")]
     whole = ".".join(parts)
     count = _used.get(whole, -1) + 1
@@ -174,7 +202,7 @@ def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
 _COMMENT = re.compile(r"#\s*type:\s*(\(.*)$")
 
 
-def _type_comment(source: Source, node: ast.FunctionDef) -> ast.Lambda | Any:
+def _type_comment(source: Source, node: ast.FunctionDef) -> Any:
     """``# type: (Tensor, int) -> Tensor``, or None."""
     end = node.body[0].lineno if node.body else node.lineno
     parts: list[str] = []
@@ -198,7 +226,9 @@ class SourceFrontend(Frontend):
 
     def global_name(self, name: str, node: ast.AST) -> Value:
         """A name of the function's surroundings."""
-        if name == "super" or (name == "aten" and self.python_name(name) is None and self.python_name is _library_names):
+        if name == "super" or (
+            name == "aten" and self.python_name(name) is None and self.python_name is _library_names
+        ):
             return PythonValue(None if name == "aten" else super)
         try:
             value = self.python_name(name)
@@ -278,7 +308,9 @@ class SourceFrontend(Frontend):
             for qualified in (f"aten::{name}", f"prim::{name}"):
                 if schemas.overloads(qualified):
                     return OpName(qualified)
-            if not isinstance(value, python_types.FunctionType) or module.startswith(("taeda.ops", "taeda.nn", "taeda._")):
+            if not isinstance(value, python_types.FunctionType) or module.startswith(
+                ("taeda.ops", "taeda.nn", "taeda._")
+            ):
                 return Ignored(value, result_of(value))
         if marks.is_ignored(value):
             return Ignored(value, result_of(value))
@@ -343,7 +375,9 @@ class SourceFrontend(Frontend):
             self.fail(node, "super() is for methods")
         assert owner is not None and isinstance(me, ir.Expr)
         python = owner.python if isinstance(owner.python, type) else type(owner.python)
-        after = python.__mro__[python.__mro__.index(self.cls) + 1 :] if self.cls in python.__mro__ else self.cls.__mro__[1:]
+        after = (
+            python.__mro__[python.__mro__.index(self.cls) + 1 :] if self.cls in python.__mro__ else self.cls.__mro__[1:]
+        )
         for cls in after:
             found = _own_method(cls, node.attr)
             if found is not None:
@@ -374,7 +408,7 @@ class SourceFrontend(Frontend):
         return None
 
     def _class_attribute(self, value: ir.Expr, t: ClassType, name: str, node: ast.AST) -> Value:
-        if name in ("items", "keys", "values") and hasattr(t, "container"):
+        if name in ("items", "keys", "values") and t.container:
             parts = self.items_of_container(value, name)
             assert parts is not None
             return ContainerMethod(parts)
@@ -388,10 +422,9 @@ class SourceFrontend(Frontend):
     def items_of_container(self, value: ir.Expr, what: str = "") -> Parts | None:
         """The modules of a container, by place or by name."""
         kind = value.type
-        word = getattr(kind, "container", None)
-        if not isinstance(kind, ClassType) or word is None:
+        if not isinstance(kind, ClassType) or not kind.container:
             return None
-        names = kind.children
+        word, names = kind.container, kind.children
         modules = [ir.GetAttr(value, n, kind.attributes[n]) for n in names]
         keys: list[Any] = [ir.Const(n, STR) for n in names]
         if what == "items":
@@ -404,9 +437,14 @@ class SourceFrontend(Frontend):
         """``modules["key"]``."""
         kind = value.type
         key = self.expr(node.slice)
-        if isinstance(kind, ClassType) and isinstance(key, ir.Const) and type(key.value) is str and key.value in kind.attributes:
+        if (
+            isinstance(kind, ClassType)
+            and isinstance(key, ir.Const)
+            and type(key.value) is str
+            and key.value in kind.attributes
+        ):
             return ir.GetAttr(value, key.value, kind.attributes[key.value])
-        if isinstance(kind, ClassType) and kind.is_module and hasattr(kind, "container"):
+        if isinstance(kind, ClassType) and kind.is_module and kind.container:
             self.fail(
                 node,
                 "Unable to extract string literal index. ModuleDict indexing is only supported with string literals"
@@ -470,7 +508,7 @@ class SourceFrontend(Frontend):
             several = [f for n in range(9) if (f := kind.method(f"forward__{n}")) is not None]
             if several:
                 return self._call_overloads(Overloads(several, target), args, keywords, node)
-        if kind == TENSOR and f"aten::{name}" in _CASTS or (kind == TENSOR and name == "type" and args):
+        if (kind == TENSOR and f"aten::{name}" in _CASTS) or (kind == TENSOR and name == "type" and args):
             return self.op(f"aten::{name}", [target, *args], keywords, node)
         if isinstance(kind, ClassType):
             method = kind.method(name)
@@ -539,7 +577,11 @@ def signature(
     front = SourceFrontend(ir.Function("types", [], NONE), source, names)
     a = node.args
     if a.vararg is not None or a.kwarg is not None:
-        source.fail(node, "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults", NotSupportedError)
+        source.fail(
+            node,
+            "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults",
+            NotSupportedError,
+        )
     arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs]
     python = inspect.unwrap(fn)
     given = python.__defaults__ or ()
@@ -714,7 +756,9 @@ def enum_type(cls: type[enum.Enum]) -> EnumType:
     if found is None:
         values = [m.value for m in cls]
         if len({type(v) for v in values}) != 1 or type(values[0]) not in (int, float, str):
-            raise RuntimeError(f"Could not unify type list of the values of enum {cls.__name__}: they are numbers or strings of one type")
+            raise RuntimeError(
+                f"Could not unify type list of the values of enum {cls.__name__}: they are numbers or strings of one type"
+            )
         found = _types[cls] = EnumType(qualified_name(cls), type_of(values[0]), {m.name: m for m in cls})
         cls._script_type = found  # type: ignore[attr-defined]
     return found  # type: ignore[return-value]
@@ -756,7 +800,9 @@ def class_type(cls: type) -> ClassType:
     if found is not None:
         return found  # type: ignore[return-value]
     if cls.__bases__ != (object,) and any(b not in (object, typing.Generic) for b in cls.__bases__):
-        raise RuntimeError("Currently class type is required to have no base but object: " + cls.__name__ + " has another")
+        raise RuntimeError(
+            "Currently class type is required to have no base but object: " + cls.__name__ + " has another"
+        )
     kind = _types[cls] = ClassType(qualified_name(cls))
     kind.python = cls
     space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
@@ -860,7 +906,7 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
         own |= _annotations_in(init)
         for name, annotation in own.items():
             text = annotation if isinstance(annotation, str) else ""
-            if typing.get_origin(annotation) is typing.Final or annotation is typing.Final or "Final" in text:
+            if "Final" in (text or str(annotation)):
                 constants.add(name)
                 continue
             try:
@@ -936,7 +982,12 @@ def script_module(
         children.append((name, inner._kind))
     kind.attributes["training"] = BOOL
     _add_values(module, kind, made, annotations, constants)
-    for cls, word in ((nn.ModuleList, "list"), (nn.Sequential, "list"), (nn.ModuleDict, "dict"), (nn.ParameterList, "list")):
+    for cls, word in (
+        (nn.ModuleList, "list"),
+        (nn.Sequential, "list"),
+        (nn.ModuleDict, "dict"),
+        (nn.ParameterList, "list"),
+    ):
         if isinstance(module, cls):
             kind.container = word
             kind.children = list(module._modules) if cls is not nn.ParameterList else list(module._parameters)
@@ -1091,12 +1142,16 @@ def script(
             top.define()
         for kind in roots:
             for method in list(kind.methods.values()):
-                if isinstance(method, ir.Function) and (kind is made._kind or marks.is_exported(getattr(type(kind.python), method.name, None))):
+                if isinstance(method, ir.Function) and (
+                    kind is made._kind or marks.is_exported(getattr(type(kind.python), method.name, None))
+                ):
                     method.define()
         return made
     if isinstance(obj, type):
         if issubclass(obj, nn.Module):
-            raise RuntimeError(f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead")
+            raise RuntimeError(
+                f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+            )
         if not issubclass(obj, (enum.Enum, tuple)):
             kind = class_type(obj)
             for name, fn in vars(obj).items():
@@ -1110,10 +1165,9 @@ def script(
     if not callable(obj):
         raise RuntimeError(f"script: expected a function, class or module, got {type(obj).__name__}")
     if isinstance(obj, python_types.MethodType):
-        raise RuntimeError("script: methods are compiled with their module: script the module, or mark the method with export")
+        raise RuntimeError(
+            "script: methods are compiled with their module: script the module, or mark the method with export"
+        )
     function = script_function(obj)
     function.define()
     return ScriptFunction(function, obj)
-
-
-__all__ = ["NUMBER", "ScriptModule", "expression", "script"]

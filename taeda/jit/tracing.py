@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import _core, nn
+from .. import _core, nn, random
 from .._core import Op, Tensor
+from ..autograd import no_grad
 from ..ops.recurrent import _layer_in_ops, step_in_ops
 from ..utils import _pytree as pytree
 from . import graph, ir
@@ -24,8 +25,22 @@ from .errors import Source
 from .frontend import FunctionRef, OpName
 from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
 from .printer import code
-from .script import Ignored, SourceFrontend, qualified_name, script_module
-from .types import ANY, INT, NONE, STR, TENSOR, ClassType, Parameter, Type, dict_of, list_of, tuple_of, type_of
+from .script import SourceFrontend, qualified_name, script_module
+from .types import (
+    ANY,
+    INT,
+    NONE,
+    REQUIRED,
+    STR,
+    TENSOR,
+    ClassType,
+    Parameter,
+    Type,
+    dict_of,
+    list_of,
+    tuple_of,
+    type_of,
+)
 
 _thread = threading.local()
 
@@ -79,14 +94,16 @@ class Recorder:
             if child is not None:
                 self._parameters_of(child, ir.GetAttr(owner, name, owner.type.attributes[name]))
 
-    def know(self, value: Any, e: ir.Expr) -> None:
+    def know(self, value: Any, e: Any) -> None:
         """Let ``e`` stand for a value, and for what is in it."""
         if isinstance(value, Tensor):
             self.known[id(value)] = e
             self.alive.append(value)
         elif isinstance(value, (tuple, list)):
             for i, part in enumerate(value):
-                inner: ir.Expr = ir.TupleItem(e, i, e.type.args[i]) if isinstance(value, tuple) else self._item(e, ir.Const(i, INT))
+                inner: ir.Expr = (
+                    ir.TupleItem(e, i, e.type.args[i]) if isinstance(value, tuple) else self._item(e, ir.Const(i, INT))
+                )
                 self.know(part, inner)
         elif isinstance(value, dict):
             for key, part in value.items():
@@ -176,7 +193,9 @@ class Recorder:
                 value = self.front.op("aten::unsqueeze", [value, at], {}, self.node)
                 rank += 1
             elif isinstance(k, slice):
-                bounds = [ir.Const(b, NONE if b is None else INT) for b in (k.start, k.stop, 1 if k.step is None else k.step)]
+                bounds = [
+                    ir.Const(b, NONE if b is None else INT) for b in (k.start, k.stop, 1 if k.step is None else k.step)
+                ]
                 value = self.front.op("aten::slice", [value, at, *bounds], {}, self.node)
             else:
                 value = self.front.op("aten::select", [value, at, ir.Const(int(k), INT)], {}, self.node)
@@ -257,7 +276,7 @@ class Recorder:
             return self.express(x)
         if isinstance(x, tuple):
             return self.front.tuple_of_items([self._result(v, strict) for v in x])
-        if isinstance(x, list) or isinstance(x, dict):
+        if isinstance(x, (list, dict)):
             if strict:
                 raise RuntimeError(
                     f"Encountering a {type(x).__name__} at the output of the tracer might cause the trace to be incorrect, this is only "
@@ -332,14 +351,7 @@ def _record(
     module: nn.Module | None = None,
 ) -> tuple[ir.Function, Any]:  # fmt: skip
     values, names, count = _inputs(f, args, kwargs)
-    for value in values:
-        if isinstance(value, Tensor) and value.grad_fn is not None and not value.is_leaf:
-            value.detach()
-    parameters = [Parameter(n, _type_of_input(v)) for n, v in zip(names, values, strict=True)]
-    from .types import REQUIRED
-
-    for p in parameters:
-        p.default = REQUIRED
+    parameters = [Parameter(n, _type_of_input(v), REQUIRED) for n, v in zip(names, values, strict=True)]
     own = [Parameter("self", owner, REQUIRED)] if owner is not None else []
     function = ir.Function(name, [*own, *parameters], None, None, owner)
     recorder = Recorder(function, values, module)
@@ -367,10 +379,9 @@ def _check(f: Callable, run: Callable, again: Callable, text: str, inputs: list,
     """Run the function and its trace again, and compare; record it again, and compare the code."""
     for args, kwargs in inputs:
         args = args if isinstance(args, (tuple, list)) else (args,)
-        state = _core.get_rng_state() if hasattr(_core, "get_rng_state") else None
+        state = random.get_rng_state()
         expected = f(*_clone(tuple(args)), **_clone(kwargs or {}))
-        if state is not None:
-            _core.set_rng_state(state)
+        random.set_rng_state(state)
         got = run(*_clone(tuple(args)), **_clone(kwargs or {}))
         pairs = zip(pytree.tree_leaves(expected), pytree.tree_leaves(got), strict=True)
         for i, (a, b) in enumerate(pairs):
@@ -480,7 +491,9 @@ def trace_module(
             text = _shape_of(function)
 
             def again(run: Any = run, args: Any = args, kwargs: Any = kwargs, name: str = name) -> str:
-                return _shape_of(_record(run, _clone(args), _clone(kwargs), strict, f"{kind.name}.{name}", kind, mod)[0])
+                return _shape_of(
+                    _record(run, _clone(args), _clone(kwargs), strict, f"{kind.name}.{name}", kind, mod)[0]
+                )
 
             def traced(*a: Any, _function: ir.Function = function, **k: Any) -> Any:
                 return _function(made, *a, **k)
@@ -491,15 +504,9 @@ def trace_module(
             for module, buffers in zip(mod.modules(), state, strict=True):
                 for key, value in buffers.items():
                     if value is not None:
-                        with _core_no_grad():
+                        with no_grad():
                             module._buffers[key].copy_(value)
-    return made  # type: ignore[return-value]
-
-
-def _core_no_grad() -> Any:
-    from ..autograd import no_grad
-
-    return no_grad()
+    return made
 
 
 def _random(mod: nn.Module) -> bool:
@@ -520,6 +527,3 @@ def _get_trace_graph(
     else:
         function, result = _record(f, args, kwargs, strict, qualified_name(f))
     return (graph.build(function), result, args) if return_inputs else (graph.build(function), result)
-
-
-__all__ = ["Ignored", "TracerWarning", "TracingCheckError", "current", "trace", "trace_module"]

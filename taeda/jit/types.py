@@ -172,6 +172,9 @@ class ClassType(NamedType):
         self.methods: dict[str, Any] = {}
         self.find: Callable[[str], Any] = lambda name: None
         self.python: Any = None
+        self.method_names: list[str] = []  # of an archive's class
+        self.container = ""  # "list" or "dict" of the modules ``children``
+        self.children: list[str] = []
 
     def method(self, name: str) -> Any:
         """The Function of a method, or None."""
@@ -361,7 +364,7 @@ def type_of(value: Any) -> Type:
     if isinstance(value, device):
         return DEVICE
     kind = getattr(type(value), "_script_type", None) or getattr(value, "_kind", None) or getattr(value, "kind", None)
-    if isinstance(value, EnumValue) or (isinstance(kind, Type) and not callable(kind)):
+    if isinstance(kind, Type):
         return kind
     if isinstance(value, tuple):
         return tuple_of(*map(type_of, value))
@@ -476,7 +479,9 @@ def _convert_named(value: Any, wanted: NamedType) -> Any:
         return value
     else:
         kind = getattr(value, "_kind", None)
-        if kind is wanted or (isinstance(wanted, InterfaceType) and isinstance(kind, Type) and is_subtype(kind, wanted)):
+        if kind is wanted or (
+            isinstance(wanted, InterfaceType) and isinstance(kind, Type) and is_subtype(kind, wanted)
+        ):
             return value
         python = getattr(wanted, "python", None)
         if kind is None and isinstance(python, type) and type(value) is python and isinstance(wanted, ClassType):

@@ -19,8 +19,18 @@ from . import ir
 from .modules import RecursiveScriptModule, ScriptFunction
 from .printer import Printer, quoted
 from .types import (
-    BOOL, COMPLEX, FLOAT, INT, NONE, TENSOR, ClassType, EnumType, InterfaceType, NamedTupleType, ScriptObject, Type,
-    type_of, walk,
+    BOOL,
+    FLOAT,
+    INT,
+    TENSOR,
+    ClassType,
+    EnumType,
+    InterfaceType,
+    NamedTupleType,
+    ScriptObject,
+    Type,
+    type_of,
+    walk,
 )  # fmt: skip
 
 _LISTS = {INT: "build_intlist", FLOAT: "build_doublelist", BOOL: "build_boollist", TENSOR: "build_tensorlist"}
@@ -266,7 +276,9 @@ def save(m: Any, f: Any, _extra_files: dict | None = None) -> None:
     code.add(*data.types)
     code.add(*data.types, *held.types)
     items = list(constants.values())
-    constant = held.dump(tuple(items), Type("Tuple", *[x._kind if isinstance(x, ScriptObject) else TENSOR for x in items]))
+    constant = held.dump(
+        tuple(items), Type("Tuple", *[x._kind if isinstance(x, ScriptObject) else TENSOR for x in items])
+    )
     code.add(*held.types)
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
@@ -291,6 +303,3 @@ def _write(file: Any, folder: str, data: tuple, constants: tuple, code: _Code, e
     archive.add("version", b"10\n")  # the ops are those of PyTorch's 2.x
     archive.add("byteorder", sys.byteorder.encode())
     archive.close()
-
-
-__all__ = ["COMPLEX", "NONE", "save"]

@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple, Union  # noqa: UP035
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 PROGRAMS = {}
 
@@ -114,7 +114,10 @@ class Recurrent(nn.Module):
 
 @program
 def recurrent():
-    return Recurrent(), [("forward", (torch.randn(6, 2, 4),)), ("forward", (torch.randn(4, 3, 4), torch.randn(2, 3, 5)))]
+    return Recurrent(), [
+        ("forward", (torch.randn(6, 2, 4),)),
+        ("forward", (torch.randn(4, 3, 4), torch.randn(2, 3, 5))),
+    ]
 
 
 def box_iou(a: Tensor, b: Tensor) -> Tensor:
@@ -202,7 +205,14 @@ class Streaming(nn.Module):
 @program
 def streaming():
     chunk = torch.randn(1, 2, 5)
-    calls = [("forward", (chunk,)), ("forward", (chunk * 2,)), ("count", ()), ("reset", (1.5,)), ("forward", (chunk,)), ("count", ())]
+    calls = [
+        ("forward", (chunk,)),
+        ("forward", (chunk * 2,)),
+        ("count", ()),
+        ("reset", (1.5,)),
+        ("forward", (chunk,)),
+        ("count", ()),
+    ]
     return Streaming(), calls
 
 
@@ -604,7 +614,16 @@ class Layers(nn.Module):
         self.pad = nn.ReflectionPad2d(1)
         self.shuffle = nn.PixelShuffle(2)
         self.act = nn.ModuleList(
-            [nn.GELU(), nn.Hardswish(), nn.Mish(), nn.Softplus(), nn.SELU(), nn.GLU(1), nn.Hardtanh(-0.5, 0.5), nn.Tanhshrink()]
+            [
+                nn.GELU(),
+                nn.Hardswish(),
+                nn.Mish(),
+                nn.Softplus(),
+                nn.SELU(),
+                nn.GLU(1),
+                nn.Hardtanh(-0.5, 0.5),
+                nn.Tanhshrink(),
+            ]
         )
 
     def forward(self, x: Tensor) -> List[Tensor]:

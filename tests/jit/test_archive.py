@@ -1,8 +1,6 @@
 """Archives that PyTorch wrote, run here: values, gradients, state, errors."""
 
 import io
-import random
-import zipfile
 
 import pytest
 
@@ -27,7 +25,9 @@ def same(expected, got, where="result"):
     """Compare values of any type; tensors to 1e-5."""
     if isinstance(expected, torch.Tensor):
         assert isinstance(got, taeda.Tensor), where
-        assert tuple(expected.shape) == tuple(got.shape) and str(expected.dtype)[6:] == str(got.dtype).split(".")[1], where
+        assert tuple(expected.shape) == tuple(got.shape) and str(expected.dtype)[6:] == str(got.dtype).split(".")[1], (
+            where
+        )
         other = torch.tensor(got.detach().tolist(), dtype=expected.dtype).reshape(expected.shape)
         assert torch.allclose(expected.detach(), other, rtol=1e-5, atol=1e-5, equal_nan=True), where
     elif isinstance(expected, dict):
@@ -39,8 +39,10 @@ def same(expected, got, where="result"):
         for i, (a, b) in enumerate(zip(expected, got, strict=True)):
             same(a, b, f"{where}[{i}]")
     else:
-        assert type(expected) is type(got) and expected == pytest.approx(got, rel=1e-6) if isinstance(expected, float) else (
-            expected == got
+        assert (
+            type(expected) is type(got) and expected == pytest.approx(got, rel=1e-6)
+            if isinstance(expected, float)
+            else (expected == got)
         ), where
 
 
@@ -98,7 +100,9 @@ def test_traced(name):
     agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), [(method, args)])
 
 
-@pytest.mark.parametrize("name", ["cnn", "resnet", "packed_lstm", "recurrent", "unet", "transformer", "attention", "layers"])
+@pytest.mark.parametrize(
+    "name", ["cnn", "resnet", "packed_lstm", "recurrent", "unet", "transformer", "attention", "layers"]
+)
 def test_gradients(name):
     torch.manual_seed(0)
     module, calls = PROGRAMS[name]()
@@ -113,7 +117,11 @@ def test_gradients(name):
     assert mine.training and all(m.training for m in mine.modules())
 
     def total(out, of):
-        parts = [out] if isinstance(out, of) else [p for o in out for p in ([o] if isinstance(o, of) else o if isinstance(o, list) else [])]
+        parts = (
+            [out]
+            if isinstance(out, of)
+            else [p for o in out for p in ([o] if isinstance(o, of) else o if isinstance(o, list) else [])]
+        )
         return sum((p * p).sum() for p in parts if p.requires_grad)
 
     total(theirs(*args), torch.Tensor).backward()

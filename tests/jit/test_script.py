@@ -5,13 +5,10 @@ import importlib.util
 import io
 import sys
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple  # noqa: UP035 - as programs have them
 
 import pytest
 
 import taeda
-import taeda.nn.functional as F
-from taeda import Tensor, nn
 
 torch = pytest.importorskip("torch")
 from test_archive import agree, run, same  # noqa: E402
@@ -85,3 +82,18 @@ def test_saved(programs, name):
     data = buffer.getvalue()
     compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(data)), calls)
     agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), theirs(calls))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_frozen(programs, name):
+    """Constants in place of parameters and attributes change no value."""
+    taeda.manual_seed(0)
+    module, calls = programs[name]()
+    kept = [m for m in ("count", "reset", "counts", "describe") if hasattr(module, m)]
+    frozen = taeda.jit.freeze(taeda.jit.script(module.eval()), kept)
+    assert not any(p.requires_grad for p in frozen.parameters())
+    buffer = io.BytesIO()
+    frozen.save(buffer)
+    compare(copy.deepcopy(module), frozen, calls)
+    compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(buffer.getvalue())), calls)
+    str(frozen.graph), str(frozen.inlined_graph)

@@ -49,7 +49,11 @@ def test_a_function():
     traced = taeda.jit.trace(f, (x, y))
     for inputs in ((x, y), (x * 2, y - 1)):
         same(theirs(f(*inputs)), traced(*inputs))
-    assert isinstance(traced, taeda.jit.ScriptFunction) and "torch.select" in traced.code and "aten::slice" in str(traced.graph)
+    assert (
+        isinstance(traced, taeda.jit.ScriptFunction)
+        and "torch.select" in traced.code
+        and "aten::slice" in str(traced.graph)
+    )
     buffer = io.BytesIO()
     taeda.jit.save(traced, buffer)
     same(theirs(f(x, y)), ours_of(torch.jit.load(io.BytesIO(buffer.getvalue()))(*theirs((x, y)))))
@@ -79,7 +83,10 @@ def test_what_differs_when_it_runs_again_is_said():
         state.append(1)
         return x + len(state)
 
-    with pytest.raises(taeda.jit.tracing.TracingCheckError, match="Graphs differed"), pytest.warns(taeda.jit.TracerWarning):
+    with (
+        pytest.raises(taeda.jit.tracing.TracingCheckError, match="Graphs differed"),
+        pytest.warns(taeda.jit.TracerWarning),
+    ):
         taeda.jit.trace(changes, taeda.ones(2))
 
 
