@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .._core import Tensor
 from ..io.checkpoint import ZipLoader, read_all
 from ..io.objects import find as find_data
 from ..io.pickling import Constructor, Reader, UnpicklingError
@@ -37,6 +38,8 @@ from .types import (
 )  # fmt: skip
 
 MAX_CODE = 2**26  # bytes of one file of code
+#: What code that is damaged leads to, where no message of its own says what is wrong.
+_DAMAGE = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, SyntaxError)
 MAX_NESTING = 90  # parentheses that are open at once, and levels of indentation
 
 
@@ -219,12 +222,9 @@ class Unit:
 
     def _value(self, front: ArchiveFrontend, node: ast.expr, t: Type) -> Any:
         """The value of a default or of a class's constant."""
-        from .interpreter import expression
-
         try:
-            value = expression(front.coerce(front.expr(node, t), t, node, "a constant"))([])
-            return _convert(value, t)
-        except (Mismatch, IndexError, TypeError) as error:
+            return _convert(_literal(front.coerce(front.expr(node, t), t, node, "a constant")), t)
+        except (Mismatch, TypeError) as error:
             front.fail(node, f"this is no value of type {t}: {error}")
 
     # ---- classes ----------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def parse_file(text: str, module: str) -> dict[str, tuple[ast.stmt, Source]]:
     source = Source(text, f"code/{module.replace('.', '/')}.py")
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError) as error:
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise RuntimeError(f"load: the code of {module} is damaged: {error}") from None
     out: dict[str, tuple[ast.stmt, Source]] = {}
     for node in tree.body:
@@ -350,8 +350,26 @@ def _nesting(text: str) -> int:
             most = max(most, depth)
         elif c in ")]}":
             depth -= 1
-    operators = max((line.count("-") + line.count("~") + line.count("not ") for line in text.splitlines()), default=0)
-    return max(most, operators // 40)
+    return most
+
+
+def _literal(e: ir.Expr) -> Any:
+    """The value of what needs no computing.
+
+    Raises:
+        TypeError: it does.
+    """
+    if isinstance(e, ir.Const):
+        return e.value
+    if isinstance(e, ir.Cast) and e.word == "annotate":
+        return _literal(e.value)
+    if isinstance(e, ir.MakeList):
+        return [_literal(i) for i in e.items]
+    if isinstance(e, ir.MakeTuple):
+        return tuple(_literal(i) for i in e.items)
+    if isinstance(e, ir.MakeDict):
+        return {_literal(k): _literal(v) for k, v in zip(e.keys, e.values, strict=True)}
+    raise TypeError("it is computed")
 
 
 # ---- objects -----------------------------------------------------------------------------------------------------------
@@ -399,6 +417,8 @@ def put(target: Any, kind: ClassType, name: str, value: Any) -> None:
     if name == "training":
         space["training"] = value
     elif name in kind.parameters or name in kind.buffers:
+        if value is not None and not isinstance(value, Tensor):
+            raise UnpicklingError(f"{name!r} of {kind.short} in the archive is a parameter or buffer, and no tensor")
         space["_parameters" if name in kind.parameters else "_buffers"][name] = value
     elif isinstance(value, RecursiveScriptModule):
         space["_modules"][name] = value
@@ -547,6 +567,8 @@ def load(f: Any, map_location: Any = None, _extra_files: dict | None = None, _re
         made = loader.load()
     except RecursionError:
         raise RuntimeError("load: something in the archive is nested too deeply, or contains itself") from None
+    except _DAMAGE as error:
+        raise RuntimeError(f"load: the archive is damaged: {type(error).__name__}: {error}") from error
     if _extra_files is not None:
         loader.extra(_extra_files)
     return made

@@ -164,6 +164,10 @@ class _Code:
         self.done: set[Any] = set()
         self.waiting: list[Any] = []
 
+    def size(self) -> int:
+        """How many lines there are."""
+        return sum(map(len, self.files.values()))
+
     def add(self, *things: Any) -> None:
         """Write things, and all that they name."""
         self.waiting += things
@@ -228,6 +232,12 @@ class _Code:
         return lines if len(lines) > 1 else [*lines, "  pass"]
 
 
+def _code_of(types: list[Type]) -> _Code:
+    code = _Code({})
+    code.add(*types)
+    return code
+
+
 def _ignored(line: str) -> bool:
     """Whether a line calls a function of Python; ``^`` in a string does not count."""
     quoted_text = False
@@ -271,14 +281,12 @@ def save(m: Any, f: Any, _extra_files: dict | None = None) -> None:
         raise RuntimeError(f"save: expected a script module or function, got {type(m).__name__}; see taeda.jit.script")
     data, held = _Pickle(), _Pickle()
     pickled = data.dump(m, m._kind)
-    constants: dict[int, Any] = {}
-    code = _Code(constants)
-    code.add(*data.types)
-    code.add(*data.types, *held.types)
-    items = list(constants.values())
-    constant = held.dump(
-        tuple(items), Type("Tuple", *[x._kind if isinstance(x, ScriptObject) else TENSOR for x in items])
-    )
+    code, size = _code_of(data.types), -1
+    while size != (size := code.size()):  # to write a method may compile others, of classes that were written before
+        code = _code_of(data.types)
+    items = list(code.constants.values())
+    kinds = [x._kind if isinstance(x, ScriptObject) else TENSOR for x in items]
+    constant = held.dump(tuple(items), Type("Tuple", *kinds))
     code.add(*held.types)
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
