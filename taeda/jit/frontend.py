@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from .._core import device
 from . import ir, schemas
 from .errors import FrontendError, NotSupportedError, Source, UnsupportedNodeError, unsupported
 from .schemas import IMPLICIT, SPREAD, TO_LIST, WRAP_INT, NoMatch, Schema
@@ -1939,8 +1940,6 @@ def _int(value: int) -> ir.Const:
 
 
 def _device(text: str) -> ir.Const:
-    from .._core import device
-
     return ir.Const(device(text), DEVICE)
 
 

@@ -12,6 +12,7 @@ from ..futures import Future
 from . import ir
 from .builtins import raise_exception
 from .dtypes import CONVERT
+from .hooks import HOOKS
 from .types import ClassType, Mismatch, NamedTupleType, ScriptObject, Type, _convert, is_subtype, type_of
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
@@ -473,3 +474,5 @@ _STATEMENTS: dict[type, Callable[[Any], Closure]] = {
     ir.Assign: _assign, ir.Unpack: _unpack, ir.SetAttr: _set_attr, ir.Do: _do, ir.If: _if, ir.While: _while,
     ir.For: _for, ir.With: _with, ir.Leave: _leave, ir.Return: _return, ir.Raise: _raise,
 }  # fmt: skip
+
+HOOKS["compile"] = compile_function

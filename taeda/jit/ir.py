@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .hooks import HOOKS
 from .schemas import Schema
 from .types import BOOL, NONE, REQUIRED, ClassType, Parameter, Type, convert
 
@@ -397,10 +398,7 @@ class Function:
     def run(self) -> Callable:
         """What computes it: takes all arguments, by position, as values of their types."""
         if self._run is None:
-            from .interpreter import compile_function
-
-            self.define()
-            self._run = compile_function(self)
+            self._run = HOOKS["compile"](self.define())
         return self._run
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:

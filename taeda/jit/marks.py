@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from ..futures import Future
+from .hooks import HOOKS
 
 T = TypeVar("T")
 _MARK = "_torchscript_modifier"
@@ -149,9 +150,7 @@ def script_if_tracing(fn: Callable) -> Callable:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not is_tracing():
             return fn(*args, **kwargs)
-        from .script import script
-
-        return script(fn)(*args, **kwargs)
+        return HOOKS["script"](fn)(*args, **kwargs)
 
     wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]
     wrapper.__original_fn = fn  # type: ignore[attr-defined]
@@ -160,9 +159,7 @@ def script_if_tracing(fn: Callable) -> Callable:
 
 def is_tracing() -> bool:
     """Whether this is being traced."""
-    from .tracing import current
-
-    return current() is not None
+    return HOOKS["recorder"]() is not None
 
 
 #: Functions that the compiler has its own form of.

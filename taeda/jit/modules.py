@@ -9,6 +9,7 @@ from .. import nn
 from .._core import Tensor
 from . import ir, printer
 from .graph import Graph, build
+from .hooks import HOOKS
 from .types import ClassType, convert
 
 
@@ -25,9 +26,7 @@ class ScriptFunction:
             self.__module__ = getattr(python, "__module__", __name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from .tracing import current
-
-        recorder = current()
+        recorder = HOOKS["recorder"]()
         return (
             self.function(*args, **kwargs) if recorder is None else recorder.call_function(self.function, args, kwargs)
         )
@@ -59,9 +58,7 @@ class ScriptFunction:
 
     def save(self, f: Any, _extra_files: Any = None) -> None:
         """Write an archive; see :func:`taeda.jit.save`."""
-        from .writing import save
-
-        save(self, f, _extra_files)
+        HOOKS["save"](self, f, _extra_files)
 
     def __repr__(self) -> str:
         return f"<taeda.jit.ScriptFunction {self.schema}>"
@@ -224,9 +221,7 @@ class RecursiveScriptModule(ScriptModule):
 
     def save(self, f: Any, _extra_files: Any = None) -> None:
         """Write an archive; see :func:`taeda.jit.save`."""
-        from .writing import save
-
-        save(self, f, _extra_files)
+        HOOKS["save"](self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: Any = None) -> bytes:
         """An archive, as bytes."""

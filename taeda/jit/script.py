@@ -25,6 +25,7 @@ from . import ir, library, marks, schemas
 from .dtypes import number
 from .errors import NotSupportedError, Source, UnsupportedNodeError
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
+from .hooks import HOOKS
 from .modules import RecursiveScriptModule, ScriptFunction
 from .types import (
     ANY,
@@ -1171,3 +1172,6 @@ def script(
     function = script_function(obj)
     function.define()
     return ScriptFunction(function, obj)
+
+
+HOOKS["script"] = script

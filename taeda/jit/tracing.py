@@ -23,6 +23,7 @@ from . import graph, ir
 from .dtypes import number
 from .errors import Source
 from .frontend import FunctionRef, OpName
+from .hooks import HOOKS
 from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
 from .printer import code
 from .script import SourceFrontend, qualified_name, script_module
@@ -527,3 +528,6 @@ def _get_trace_graph(
     else:
         function, result = _record(f, args, kwargs, strict, qualified_name(f))
     return (graph.build(function), result, args) if return_inputs else (graph.build(function), result)
+
+
+HOOKS["recorder"] = current

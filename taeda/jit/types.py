@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._core import Tensor, device, dtype
+from .dtypes import CODES
+
 
 class Type:
     """``name`` and what it is of: ``List`` of ``int``. ``str()`` is the annotation that stands for it in code."""
@@ -354,8 +357,6 @@ def type_of(value: Any) -> Type:
     Raises:
         TypeError: there is none.
     """
-    from .._core import Tensor, device
-
     for t, cls in _SCALARS.items():
         if type(value) is cls:
             return t
@@ -411,8 +412,6 @@ def convert(value: Any, wanted: Type, name: str = "") -> Any:
 
 
 def _convert(value: Any, wanted: Type) -> Any:
-    from .._core import Tensor, device, dtype
-
     name = wanted.name
     if isinstance(wanted, NamedType):
         return _convert_named(value, wanted)
@@ -423,8 +422,6 @@ def _convert(value: Any, wanted: Type) -> Any:
         if type(value) is _SCALARS[wanted]:
             return value
         if wanted is INT and isinstance(value, dtype):
-            from .dtypes import CODES
-
             return CODES[value]
         if wanted is FLOAT and type(value) is int:
             return float(value)

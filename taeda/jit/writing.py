@@ -16,6 +16,8 @@ from ..io.archive import ArchiveWriter, atomic_write
 from ..io.pickling import PicklingError, Writer
 from ..io.saver import Saver
 from . import ir
+from .hooks import HOOKS
+from .interpreter import read_attribute
 from .modules import RecursiveScriptModule, ScriptFunction
 from .printer import Printer, quoted
 from .types import (
@@ -27,6 +29,7 @@ from .types import (
     EnumType,
     InterfaceType,
     NamedTupleType,
+    Parameter,
     ScriptObject,
     Type,
     type_of,
@@ -128,8 +131,6 @@ class _Pickle:
             getter = kind.method("__getstate__")
             made = _Instance(kind, self.prepared(getter.run(value), getter.result))
             return made
-        from .interpreter import read_attribute
-
         made = self.made[id(value)] = _Instance(kind, {})
         self.alive.append(value)
         for name, t in kind.attributes.items():
@@ -254,8 +255,6 @@ def _as_module(function: ir.Function) -> RecursiveScriptModule:
     """A module whose ``forward`` is a function."""
     kind = ClassType("__torch__.ScriptProgram", True)
     kind.attributes["training"] = BOOL
-    from .types import Parameter
-
     forward = ir.Function(
         f"{kind.name}.forward", [Parameter("self", kind), *function.parameters], function.result, None, kind
     )
@@ -311,3 +310,6 @@ def _write(file: Any, folder: str, data: tuple, constants: tuple, code: _Code, e
     archive.add("version", b"10\n")  # the ops are those of PyTorch's 2.x
     archive.add("byteorder", sys.byteorder.encode())
     archive.close()
+
+
+HOOKS["save"] = save
