@@ -215,7 +215,7 @@ SCALARS: dict[str, Callable] = {
     "add": operator.add, "sub": operator.sub, "mul": _mul, "div": _true_div, "neg": operator.neg, "abs": abs,
     "floordiv": operator.floordiv, "remainder": operator.mod, "fmod": _math("fmod"), "pow": _float_pow,
     "pow.int_to_int": _pow, "mathremainder": _math("remainder"), "divmod": divmod, "floor_divide": operator.floordiv,
-    "__round_to_zero_floordiv": _round_to_zero, "round": round, "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
+    "__round_to_zero_floordiv": _round_to_zero, "round": lambda x: float(round(x)) if math.isfinite(x) else x, "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
     "__lshift__": operator.lshift, "__rshift__": operator.rshift, "bitwise_not": operator.invert,

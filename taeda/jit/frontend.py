@@ -1167,6 +1167,11 @@ class Frontend:
             if "out" in keywords:  # computed apart, and stored
                 rest = {k: v for k, v in keywords.items() if k != "out"}
                 return self.op("prim::StoreOut", [keywords["out"], self.op(qualified, args, rest, node)], {}, node)
+            if qualified == "aten::__contains__" and len(args) == 2:
+                container = args[0].type
+                element = container.args[0] if container.name in ("List", "Dict") else container
+                if (container is STR or container.args) and is_subtype(args[1].type, element):
+                    return ir.Op(schemas.overloads(qualified)[0], list(args), BOOL)
             if qualified in ("aten::eq", "aten::ne") and len(args) == 2 and TENSOR not in (args[0].type, args[1].type):
                 if unify(args[0].type, args[1].type) is not None or NUMBER in (args[0].type, args[1].type):
                     return self.generic_equal(args[0], args[1], qualified, node)
@@ -1509,12 +1514,6 @@ class Frontend:
         container = self.value(container, node)
         if isinstance(container.type, ClassType):
             found = self.call_method(container, "__contains__", [key], {}, node)
-        elif container.type is STR or container.type.name in ("List", "Dict"):
-            schema = next(s for s in schemas.overloads("aten::__contains__") if s.overload == "int_list")
-            found = ir.Op(schema, [container, key], BOOL)
-            element = STR if container.type is STR else container.type.args[0]
-            if not is_subtype(key.type, element):
-                self.fail(node, f"expected a value of type {element} before 'in', got {key.type}")
         else:
             found = self.op("aten::__contains__", [container, key], {}, node)
         return self.op("aten::__not__", [found], {}, node) if negated else found

@@ -98,7 +98,7 @@ class Printer:
         if isinstance(value, float):
             return number(value)
         if isinstance(value, complex):
-            return f"torch.complex({number(value.real)}, {number(value.imag)})"
+            return f"complex({number(value.real)}, {number(value.imag)})"
         if isinstance(value, str):
             return quoted(value)
         if isinstance(value, device):
@@ -152,6 +152,8 @@ class Printer:
             return f"annotate({_IMPLICIT[name]}, {given[0]})"
         if name in ("aten::__is__", "aten::__isnot__"):
             return f"({given[0]} {'is' if name == 'aten::__is__' else 'is not'} {given[1]})"
+        if name == "aten::__contains__":
+            return f"({given[1]} in {given[0]})"
         if name == "aten::__not__":
             return f"(not {given[0]})"
         if name == "aten::__getitem__":

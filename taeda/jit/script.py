@@ -306,6 +306,8 @@ class SourceFrontend(Frontend):
         name = getattr(value, "__name__", "")
         module = getattr(value, "__module__", "") or ""
         if module.split(".")[0] == "taeda":
+            if name == "unique":
+                return OpName("aten::unique")
             for qualified in (f"aten::{name}", f"prim::{name}"):
                 if schemas.overloads(qualified):
                     return OpName(qualified)

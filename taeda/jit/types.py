@@ -197,24 +197,30 @@ class FunctionType(NamedType):
         self.function = function
 
 
-class Parameter:
-    """An argument of a function: its name, type, and default value (``default`` is REQUIRED where there is none)."""
-
-    __slots__ = ("broadcast", "convert", "default", "keyword", "name", "type")
-
-    def __init__(
-        self, name: str, type: Type, default: Any = None, keyword: bool = False, broadcast: int = 0, convert: str = ""
-    ):
-        self.name, self.type, self.default, self.keyword = name, type, default, keyword
-        self.broadcast, self.convert = broadcast, convert
-
-
 class _Required:
     def __repr__(self) -> str:
         return "REQUIRED"
 
 
 REQUIRED: Any = _Required()
+
+
+class Parameter:
+    """An argument of a function: its name, type, and default value (``default`` is REQUIRED where there is none)."""
+
+    __slots__ = ("broadcast", "convert", "default", "keyword", "name", "type")
+
+    def __init__(
+        self,
+        name: str,
+        type: Type,
+        default: Any = REQUIRED,
+        keyword: bool = False,
+        broadcast: int = 0,
+        convert: str = "",
+    ):
+        self.name, self.type, self.default, self.keyword = name, type, default, keyword
+        self.broadcast, self.convert = broadcast, convert
 
 
 # ---- making types ----------------------------------------------------------------------------------------------------

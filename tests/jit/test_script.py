@@ -11,31 +11,42 @@ import pytest
 import taeda
 
 torch = pytest.importorskip("torch")
-from test_archive import agree, run, same  # noqa: E402
+from language import EXAMPLES  # noqa: E402
+from test_archive import agree, ours, run, same  # noqa: E402
 
 NAMES = {
     "import torch.nn.functional as F": "import taeda.nn.functional as F",
     "from torch import Tensor, nn": "from taeda import Tensor, nn",
     "from torch.nn.utils": "from taeda.nn.utils",
+    "from torch import Tensor\n": "from taeda import Tensor\n",
     "import torch\n": "import taeda as torch\n",
 }
+
+
+def of_taeda(name, folder):
+    """A file of programs with taeda's names in place of PyTorch's, as a module."""
+    source = Path(__file__).with_name(f"{name}.py").read_text()
+    for old, new in NAMES.items():
+        source = source.replace(old, new)
+    path = folder / f"{name}_of_taeda.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     """The programs of ``programs.py``, of taeda's modules."""
-    source = Path(__file__).with_name("programs.py").read_text()
-    for theirs, ours in NAMES.items():
-        assert theirs in source
-        source = source.replace(theirs, ours)
-    path = tmp_path_factory.mktemp("programs") / "programs_of_taeda.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location("programs_of_taeda", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["programs_of_taeda"] = module
-    spec.loader.exec_module(module)
-    yield module.PROGRAMS
-    del sys.modules["programs_of_taeda"]
+    return of_taeda("programs", tmp_path_factory.mktemp("programs")).PROGRAMS
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory):
+    """The functions of ``language.py``, of taeda's."""
+    return of_taeda("language", tmp_path_factory.mktemp("language")).EXAMPLES
 
 
 def theirs(x):
@@ -97,3 +108,18 @@ def test_frozen(programs, name):
     compare(copy.deepcopy(module), frozen, calls)
     compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(buffer.getvalue())), calls)
     str(frozen.graph), str(frozen.inlined_graph)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_language(language, name):
+    """Each part of the language gives what PyTorch's scripts give; so do our archives of it, there and here."""
+    function, args = EXAMPLES[name]
+    expected = torch.jit.script(function)(*copy.deepcopy(args))
+    own, given = language[name]
+    scripted = taeda.jit.script(own)
+    same(expected, scripted(*copy.deepcopy(given)))
+    assert scripted.code and str(scripted.graph).startswith("graph(") and scripted.schema.startswith(name)
+    buffer = io.BytesIO()
+    scripted.save(buffer)
+    same(expected, taeda.jit.load(io.BytesIO(buffer.getvalue()))(*copy.deepcopy(given)))
+    same(expected, ours(torch.jit.load(io.BytesIO(buffer.getvalue()))(*copy.deepcopy(args))))
