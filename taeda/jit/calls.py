@@ -128,6 +128,8 @@ class Calls(Part):
     def call_function(self, function: ir.Function, args: list, keywords: dict, node: ast.AST) -> ir.Expr:
         """A call of a function that is compiled."""
         bound = self.bound(function.parameters, args, keywords, function.name, node)
+        if function.defining and function.declared is None:
+            self.fail(node, f"function '{function.name}' is called recursively. Recursive calls are not supported")
         return ir.Call(function, bound, function.result)
 
     def bound(self, parameters: list[Parameter], args: list, keywords: dict, name: str, node: ast.AST) -> list[ir.Expr]:

@@ -342,7 +342,8 @@ class Frontend(Statements, Calls, Operators):
                 return PLAIN[node.id]
             if node.id in ("Layout", "MemoryFormat", "Dtype"):
                 return INT
-        found = self.emit(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        known = not isinstance(node, ast.Name) or self.lookup(node.id) or self.global_name(node.id, node)
+        found = self.emit(node) if isinstance(node, (ast.Name, ast.Attribute)) and known else None
         if isinstance(found, TypeRef):
             return found.type
         if isinstance(found, Form) and found.name in PLAIN:

@@ -6,8 +6,8 @@ body. :mod:`.interpreter` makes closures of it, :mod:`.printer` code, :mod:`.gra
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .hooks import HOOKS
@@ -357,7 +357,7 @@ class Function:
         self.owner = owner
         self.body: list[Stmt] = []
         self.slots = len(parameters)
-        self._define, self._defining = define, False
+        self._define, self.defining = define, False
         self._run: Callable | None = None
         self.source = ""
 
@@ -368,13 +368,13 @@ class Function:
             RuntimeError: the function calls itself, and its type is not known.
         """
         if self._define is not None:
-            if self._defining:
+            if self.defining:
                 raise RuntimeError(f"function '{self.name}' is called recursively. Recursive calls are not supported")
-            self._defining = True
+            self.defining = True
             try:
                 self._define(self)
             finally:
-                self._defining = False
+                self.defining = False
             self._define = None
         return self
 
@@ -449,6 +449,24 @@ class Function:
         return f"{self.name}({', '.join(parts)}) -> {self.result}"
 
 
-def tuple_type(t: Type, types: list[Type]) -> Type:
-    """``Tuple[types]``, for a slice of ``t``."""
-    return Type("Tuple", *types)
+def define_all(functions: list[Function]) -> None:
+    """Make the bodies of functions and of all that they call, so that what is wrong is said before anything runs."""
+    waiting, done = list(functions), set()
+    while waiting:
+        function = waiting.pop()
+        if id(function) not in done:
+            done.add(id(function))
+            waiting += _called(function.define().body)
+
+
+def _called(node: Any) -> Iterator[Function]:
+    if isinstance(node, list):
+        for part in node:
+            yield from _called(part)
+    elif isinstance(node, (Expr, Stmt)):
+        for f in fields(node):  # type: ignore[arg-type]
+            value = getattr(node, f.name)
+            if isinstance(value, Function):
+                yield value
+            elif isinstance(value, (list, Expr)):
+                yield from _called(value)

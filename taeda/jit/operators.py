@@ -42,6 +42,7 @@ from .types import (
     list_of,
     optional,
     unify,
+    union,
 )  # fmt: skip
 
 
@@ -242,7 +243,7 @@ class Operators(Part):
                 if {t, i.type} <= {*NUMBERS, NUMBER, BOOL}:
                     joined = NUMBER
                 else:
-                    self.fail(node, f"elements of a list must be of one type, got {t} and {i.type}")
+                    joined = union([t, i.type]) if t is not None else None
             t = joined
         assert t is not None
         return items, list_of(t)

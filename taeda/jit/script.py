@@ -633,8 +633,7 @@ def define(node: ast.FunctionDef, source: Source, names: Callable, cls: Any = No
     """What fills in a function's body."""
 
     def compile_body(function: ir.Function) -> None:
-        body = [s for s in node.body if not isinstance(s, (ast.Import, ast.ImportFrom))]
-        SourceFrontend(function, source, names, cls).compile(body)
+        SourceFrontend(function, source, names, cls).compile(node.body)
 
     return compile_body
 
@@ -823,7 +822,7 @@ def class_type(cls: type) -> ClassType:
         made = kind.methods[name] = compile_method(fn, kind, cls, f"{kind.name}.{name}")
         if name != "__init__":
             init = kind.method("__init__")
-            if isinstance(init, ir.Function) and not init._defining:
+            if isinstance(init, ir.Function) and not init.defining:
                 init.define()  # it says what attributes there are
         return made
 
@@ -866,6 +865,8 @@ def _definer(cls: type, name: str) -> type:
 
 def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
     """The compiled method of a module's class, or what stands for it."""
+    if kind.container and name.startswith("__"):
+        return None  # the container's own, which the front end knows
     instance = vars(module).get(name)
     if isinstance(instance, python_types.MethodType):
         return compile_method(instance.__func__, kind, type(module), f"{kind.name}.{name}")
@@ -1116,7 +1117,7 @@ def _compile_module(made: RecursiveScriptModule, done: set[int]) -> None:
     module = kind.python
     for name in dir(type(module)):
         fn = inspect.getattr_static(type(module), name, None)
-        if marks.is_exported(fn) or (name == "forward" and "forward" not in vars(nn.Module)):
+        if marks.is_exported(fn) or name == "forward":
             kind.method(name)
 
 
@@ -1139,16 +1140,12 @@ def script(
     if isinstance(obj, nn.Module):
         made = script_module(obj)
         _compile_module(made, set())
-        roots = [m._kind for m in made.modules() if isinstance(m, RecursiveScriptModule)]
-        top = made._kind.method("forward")
-        if isinstance(top, ir.Function):
-            top.define()
-        for kind in roots:
-            for method in list(kind.methods.values()):
-                if isinstance(method, ir.Function) and (
-                    kind is made._kind or marks.is_exported(getattr(type(kind.python), method.name, None))
-                ):
-                    method.define()
+        start = list(made._kind.methods.values())
+        for m in made.modules():
+            if isinstance(m, RecursiveScriptModule):
+                python = type(m._kind.python)
+                start += [f for n, f in m._kind.methods.items() if marks.is_exported(getattr(python, n, None))]
+        ir.define_all([f for f in start if isinstance(f, ir.Function)])
         return made
     if isinstance(obj, type):
         if issubclass(obj, nn.Module):
@@ -1161,7 +1158,7 @@ def script(
                 if isinstance(fn, python_types.FunctionType):
                     method = kind.method(name)
                     if isinstance(method, ir.Function):
-                        method.define()
+                        ir.define_all([method])
         return obj
     if isinstance(obj, (dict, list)):
         return obj
@@ -1172,7 +1169,7 @@ def script(
             "script: methods are compiled with their module: script the module, or mark the method with export"
         )
     function = script_function(obj)
-    function.define()
+    ir.define_all([function])
     return ScriptFunction(function, obj)
 
 

@@ -39,6 +39,7 @@ from .types import (
     is_subtype,
     is_tuple,
     list_of,
+    optional,
     tuple_of,
     unify,
     union,
@@ -63,9 +64,7 @@ class Statements(Part):
                         f"Function was not annotated as having type None, but does not return along all paths; expected "
                         f"{self.function.declared}",
                     )
-            elif self.function.declared is None and self.returned is not None and self.returned is not NONE:
-                self.fail(statements[-1], "Function does not return along all paths")
-            self.returned = self.returned or NONE
+            self.returned = optional(self.returned) if self.returned is not None else NONE
         self.function.body = body
         self.function.slots = self.places
         if self.function.declared is None:
@@ -599,6 +598,8 @@ class Statements(Part):
             return value
         if value.type == TENSOR or value.type in (INT, FLOAT):
             return self.op("aten::Bool", [value], {}, node)
+        if value.type is STR:
+            return self.op("aten::ne", [value, ir.Const("", STR)], {}, node)
         if isinstance(value.type, ClassType):
             method = value.type.method("__bool__") or value.type.method("__len__")
             if method is not None:

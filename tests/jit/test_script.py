@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import taeda
+from taeda import Tensor, nn
 
 torch = pytest.importorskip("torch")
 from language import EXAMPLES  # noqa: E402
@@ -123,3 +124,129 @@ def test_language(language, name):
     scripted.save(buffer)
     same(expected, taeda.jit.load(io.BytesIO(buffer.getvalue()))(*copy.deepcopy(given)))
     same(expected, ours(torch.jit.load(io.BytesIO(buffer.getvalue()))(*copy.deepcopy(args))))
+
+
+def test_mistakes(tmp_path):
+    """What PyTorch refuses is refused, by the same kind of error and with the line."""
+    import mistakes
+
+    own = of_taeda("mistakes", tmp_path)
+    names = [n for n, f in vars(mistakes).items() if getattr(f, "__module__", "") == "mistakes"]
+    assert len(names) > 30
+    for name in names:
+        expected = got = None
+        try:
+            torch.jit.script(getattr(mistakes, name))
+        except Exception as error:
+            expected = error
+        try:
+            taeda.jit.script(getattr(own, name))
+        except Exception as error:
+            got = error
+        assert (expected is None) == (got is None), (name, expected, got)
+        if expected is not None:
+            assert isinstance(got, RuntimeError) and "<--- HERE" in str(got) and "mistakes_of_taeda.py" in str(got), (
+                name
+            )
+            if type(expected).__name__ == "UnsupportedNodeError":
+                assert isinstance(got, taeda.jit.frontend.UnsupportedNodeError), name
+
+
+def test_arguments_are_checked():
+    @taeda.jit.script
+    def f(x: taeda.Tensor, n: int = 2, *, flag: bool | None = None) -> taeda.Tensor:
+        return x * n
+
+    assert f(taeda.ones(2)).tolist() == [2, 2] and f(x=taeda.ones(1), n=3).tolist() == [3]
+    for args, kwargs, text in [
+        ((3,), {}, "Expected a value of type 'Tensor' for argument 'x' but instead found type 'int'"),
+        ((taeda.ones(1), "a"), {}, "Expected a value of type 'int' for argument 'n' but instead found type 'str'"),
+        ((), {}, "missing value for argument 'x'"),
+        ((taeda.ones(1), 1, True, 1), {}, "expected at most 3 argument"),
+        ((taeda.ones(1),), {"m": 1}, "Unknown keyword argument 'm'"),
+    ]:
+        with pytest.raises(RuntimeError, match=text.replace("(", r"\(")):
+            f(*args, **kwargs)
+
+
+class Helpers(nn.Module):
+    """What a script leaves to Python."""
+
+    scale: taeda.jit.Final[int] = 3
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+        self.value = taeda.jit.Attribute(1.5, float)
+
+    @taeda.jit.ignore
+    def note(self, x: Tensor, word: str) -> int:
+        self.seen.append(word)
+        return len(self.seen)
+
+    @taeda.jit.unused
+    def never(self, x: Tensor) -> Tensor:
+        return undefined(x)  # noqa: F821
+
+    @property
+    def doubled(self) -> float:
+        return self.value * 2
+
+    def forward(self, x: Tensor, branch: bool = False) -> Tensor:
+        if not taeda.jit.is_scripting():
+            return undefined(x)  # noqa: F821
+        if branch:
+            x = self.never(x)
+        return x * self.scale + self.note(x, "seen") + self.doubled
+
+
+def test_what_is_left_to_python():
+    module = taeda.jit.script(Helpers())
+    assert module(taeda.ones(1)).tolist() == [7.0] and module(taeda.ones(1)).tolist() == [8.0]
+    with pytest.raises(taeda.jit.Error, match="unused"):
+        module(taeda.ones(1), True)
+    assert module.scale == 3 and module.value == 1.5
+    module.value = 2
+    assert module.value == 2.0 and type(module.value) is float
+    with pytest.raises(RuntimeError, match="Expected a value of type 'float'"):
+        module.value = "text"
+    with pytest.raises(RuntimeError, match="a function of Python"):
+        module.save(io.BytesIO())
+
+
+def test_modules_of_scripts_are_modules():
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+    scripted = taeda.jit.script(net)
+    assert list(scripted.state_dict()) == list(net.state_dict()) and scripted[0].weight is net[0].weight
+    assert (
+        isinstance(scripted, taeda.jit.ScriptModule) and scripted.original_name == "Sequential" and len(scripted) == 3
+    )
+    scripted.train()
+    assert scripted[2].training and not scripted.eval()[2].training
+    x = taeda.randn(5, 3)
+    same(theirs(net.eval()(x)), scripted(x))
+    scripted(x).sum().backward()
+    assert net[0].weight.grad is not None
+    scripted.to(taeda.float64)
+    assert scripted(x.double()).dtype is taeda.float64
+    other = copy.deepcopy(scripted)
+    other[0].weight.data.zero_()
+    assert (
+        bool(scripted[0].weight.any())
+        and "def forward" in scripted.code
+        and scripted.graph.findNode("prim::CallMethod") is not None
+    )
+    assert scripted.inlined_graph.findNode("aten::linear") is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        scripted.nothing()
+
+
+def test_units_of_text():
+    unit = taeda.jit.CompilationUnit(
+        "def double(x):\n    return x * 2\n\ndef f(x, n: int):\n    for i in range(n):\n        x = double(x) + torch.ones(1)\n    return x\n"
+    )
+    assert unit.f(taeda.ones(2), 2).tolist() == [7, 7]
+    with pytest.raises(AttributeError):
+        unit.g()
+    with pytest.raises(RuntimeError, match="HERE"):
+        taeda.jit.CompilationUnit("def f(x):\n    return y\n")
