@@ -189,7 +189,7 @@ class RecursiveScriptModule(ScriptModule):
         made = RecursiveScriptModule.__new__(type(self))
         memo[id(self)] = made
         for key, value in self.__dict__.items():
-            made.__dict__[key] = value if key == "_kind" else copy.deepcopy(value, memo)
+            made.__dict__[key] = value if key in ("_kind", "_original") else copy.deepcopy(value, memo)
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
