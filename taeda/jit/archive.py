@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import mmap
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from .types import (
     NONE,
     PLAIN,
     REQUIRED,
+    TENSOR,
     ClassType,
     EnumType,
     EnumValue,
@@ -96,6 +98,12 @@ class ArchiveFrontend(Frontend):
         """The type that a name stands for."""
         return value.type if isinstance(value, TypeRef) else None
 
+    def op(self, qualified: str, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> ir.Expr:
+        """An op, as it was when the archive was written."""
+        if self.unit.version < 4 and qualified == "aten::div" and len(args) == 2 and args[0].type == TENSOR:
+            qualified = "prim::OldDiv"
+        return super().op(qualified, args, keywords, node)
+
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:
         """An attribute; ``__new__`` of a class makes an instance before its ``__init__`` is called."""
         if name == "__new__" and isinstance(value, TypeRef) and isinstance(value.type, ClassType):
@@ -154,6 +162,7 @@ class Unit:
     def __init__(self, read: Callable[[str], str | None], constants: Callable[[], Any]) -> None:
         self.read, self.read_constants = read, constants
         self.frontend: type[ArchiveFrontend] = ArchiveFrontend
+        self.version = 10  # of the file: what ops mean changed at some
         self.files: dict[str, dict[str, tuple[ast.stmt, Source]] | None] = {}
         self.found: dict[str, Any] = {}
         self.functions: list[ir.Function] = []
@@ -329,7 +338,9 @@ def parse_file(text: str, module: str) -> dict[str, tuple[ast.stmt, Source]]:
         raise RuntimeError(f"load: the code of {module} is too large, or nested too deeply")
     source = Source(text, f"code/{module.replace('.', '/')}.py")
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise RuntimeError(f"load: the code of {module} is damaged: {error}") from None
     out: dict[str, tuple[ast.stmt, Source]] = {}
@@ -511,6 +522,7 @@ class ArchiveLoader(ZipLoader):
         version = bytes(self.archive.read("version" if self.archive.has("version") else ".data/version")).strip()
         if not version.isdigit() or not 1 <= int(version[:9]) <= 10:
             raise RuntimeError(f"load: the archive's version is {version!r:.20}, expected a number up to 10")
+        self.unit.version = int(version)
         made = self._pickle("data")
         if not isinstance(made, RecursiveScriptModule):
             raise RuntimeError(f"load: the archive has a {type(made).__name__}, expected a module")

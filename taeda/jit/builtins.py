@@ -461,6 +461,13 @@ def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
     return OPS[f"conv{weight.dim() - 2}d"](x, weight, bias, stride, padding, dilation, groups)
 
 
+def _old_div(x: Tensor, other: Any) -> Tensor:
+    floating = x.is_floating_point() or isinstance(other, float)
+    if floating or (isinstance(other, Tensor) and other.is_floating_point()):
+        return OPS["div"](x, other)
+    return OPS["div"](x, other, rounding_mode="trunc")
+
+
 def _store_out(out: Tensor, value: Tensor) -> Tensor:
     return (out if out.shape == value.shape else out.resize_(tuple(value.shape))).copy_(value)
 
@@ -613,7 +620,7 @@ TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", n, False)
 # ---- what is part of the language ------------------------------------------------------------------------------------
 #: Ops of the namespace ``prim``.
 PRIMITIVES: dict[str, Callable] = {
-    "RaiseException": raise_exception, "StoreOut": _store_out, "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
+    "RaiseException": raise_exception, "StoreOut": _store_out, "OldDiv": _old_div, "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
     "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: 0, "data": lambda x: x.detach(),
     "is_cuda": lambda x: x.is_cuda, "is_meta": lambda x: x.is_meta, "is_cpu": lambda x: x.device.type == "cpu",
     "is_sparse": lambda x: x.is_sparse, "is_quantized": lambda x: False, "is_mkldnn": lambda x: False,

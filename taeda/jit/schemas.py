@@ -198,7 +198,8 @@ def _lines() -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
     for line in resources.files(__package__).joinpath("schemas.txt").read_text().splitlines():
         table.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
-    return table | {"prim::StoreOut": ["prim::StoreOut(Tensor self, Tensor value) -> Tensor"]}  # f(..., out=self)
+    own = ("prim::StoreOut(Tensor self, Tensor value) -> Tensor", "prim::OldDiv(Tensor self, Any other) -> Tensor")
+    return table | {line[: line.index("(")]: [line] for line in own}  # f(..., out=self); division before PyTorch 1.6
 
 
 @functools.cache

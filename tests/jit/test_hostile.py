@@ -196,3 +196,14 @@ def test_no_code_of_python_runs():
             getattr(module, method)(*args)
         watching.clear()
     assert [e for e in events if e[0] != "compile"] == [] and len(events) > 0
+
+
+def test_division_is_that_of_the_file():
+    data = program("return torch.div(x, 2)")
+    for version, expected in ((b"3\n", [-3, 3]), (b"4\n", [-3.5, 3.5])):
+        entries = records(data)
+        entries["a/version"] = version
+        assert taeda.jit.load(io.BytesIO(packed(entries)))(taeda.tensor([-7, 7])).tolist() == expected
+    entries["a/version"] = b"11\n"
+    with pytest.raises(RuntimeError, match="version"):
+        taeda.jit.load(io.BytesIO(packed(entries)))
