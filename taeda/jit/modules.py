@@ -76,7 +76,24 @@ class ScriptMethod(ScriptFunction):
 
 
 class ScriptModule(nn.Module):
-    """A module that runs as a script: its methods are compiled, its attributes have types."""
+    """A module that is written to be a script: it runs as Python, and is compiled when its code is asked for or saved."""
+
+    def _script(self) -> RecursiveScriptModule:
+        return HOOKS["script"](self)
+
+    @property
+    def code(self) -> str:
+        """``forward`` as TorchScript code."""
+        return self._script().code
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of ``forward``."""
+        return self._script().graph
+
+    def save(self, f: Any, _extra_files: Any = None) -> None:
+        """Write an archive; see :func:`taeda.jit.save`."""
+        HOOKS["save"](self._script(), f, _extra_files)
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -107,9 +124,18 @@ class RecursiveScriptModule(ScriptModule):
             RuntimeError: it has none, or arguments are of other types than it takes.
         """
         method = self._kind.method("forward")
-        if not isinstance(method, ir.Function):
-            raise NotImplementedError(f"{self.original_name} has no method 'forward' that is compiled")
-        return method(self, *args, **kwargs)
+        if isinstance(method, ir.Function):
+            return method(self, *args, **kwargs)
+        failed: Exception = NotImplementedError(f"{self.original_name} has no method 'forward' that is compiled")
+        number = 0
+        while isinstance(method := self._kind.method(f"forward__{number}"), ir.Function):  # the first that fits
+            try:
+                values = method.bind((self, *args), kwargs)
+            except RuntimeError as error:
+                failed, number = error, number + 1
+                continue
+            return method.run(*values)
+        raise failed
 
     def __getattr__(self, name: str) -> Any:
         try:

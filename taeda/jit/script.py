@@ -139,6 +139,12 @@ def qualified_name(obj: Any) -> str:
     return ".".join(parts)
 
 
+def module_of(obj: Any) -> str:
+    """The module that defines something, by taeda's name of it: the stand-in gives taeda's modules PyTorch's names."""
+    name = getattr(obj, "__module__", "") or ""
+    return "taeda" + name[5:] if name.split(".")[0] == "torch" else name
+
+
 @functools.cache
 def _op_names() -> dict[int, str]:
     """The op of each function of taeda's, by the function's id."""
@@ -304,7 +310,7 @@ class SourceFrontend(Frontend):
         if op is not None:
             return OpName(op)
         name = getattr(value, "__name__", "")
-        module = getattr(value, "__module__", "") or ""
+        module = module_of(value)
         if module.split(".")[0] == "taeda":
             if name == "unique":
                 return OpName("aten::unique")
@@ -849,7 +855,7 @@ _INTERNAL = frozenset(vars(nn.Module())) - {"training"}
 
 def _own_method(cls: type, name: str) -> tuple[Any, type] | None:
     """The function ``name`` of a class itself, or what the library has in its place."""
-    if cls.__module__.startswith("taeda.nn") and cls.__name__ in _LIBRARY_CLASSES:
+    if module_of(cls).startswith("taeda.nn") and cls.__name__ in _LIBRARY_CLASSES:
         for base in _LIBRARY_CLASSES[cls.__name__].__mro__[:-1]:
             if name in vars(base):
                 return vars(base)[name], cls
@@ -875,7 +881,7 @@ def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
             break
         found = _own_method(cls, name)
         if found is None:
-            if name == "forward" and cls.__module__.startswith("taeda.nn") and cls.__name__ in ("LSTM", "RNNBase"):
+            if name == "forward" and module_of(cls).startswith("taeda.nn") and cls.__name__ in ("LSTM", "RNNBase"):
                 return None
             continue
         fn, home = found
@@ -900,11 +906,11 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
         if cls in (object, nn.Module):
             continue
         constants.update(vars(cls).get("__constants__", ()))
-        if cls.__module__.startswith("taeda.nn"):
+        if module_of(cls).startswith("taeda.nn"):
             constants.update(getattr(_LIBRARY_CLASSES.get(cls.__name__), "__constants__", ()))
         space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
         own = dict(vars(cls).get("__annotations__", {}))
-        if cls.__module__.startswith("taeda."):
+        if module_of(cls).startswith("taeda."):
             continue  # a parameter that may be None is None or a tensor, which is known here
         init = vars(cls).get("__init__")
         own |= _annotations_in(init)
@@ -1036,7 +1042,7 @@ def _add_tensors(module: nn.Module, kind: ClassType, made: RecursiveScriptModule
         kind.attributes["_script_weights"] = list_of(TENSOR)
         made._attributes["_script_weights"] = list(module._flat_weights)
         kind.constants["bias"] = bool(module.bias)
-    if type(module).__name__.startswith("ConvTranspose") and type(module).__module__.startswith("taeda.nn"):
+    if type(module).__name__.startswith("ConvTranspose") and module_of(type(module)).startswith("taeda.nn"):
         for name in ("output_padding", "dilation", "kernel_size", "stride", "padding"):
             kind.attributes[f"_script_{name}"] = list_of(INT)
             made._attributes[f"_script_{name}"] = list(getattr(module, name))

@@ -250,3 +250,15 @@ def test_units_of_text():
         unit.g()
     with pytest.raises(RuntimeError, match="HERE"):
         taeda.jit.CompilationUnit("def f(x):\n    return y\n")
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+def test_layers_of_several_signatures(layer):
+    made = getattr(nn, layer)(3, 4, 2, batch_first=True, bidirectional=True)
+    scripted, x = taeda.jit.script(made), taeda.randn(2, 5, 3)
+    packed = nn.utils.rnn.pack_padded_sequence(x, taeda.tensor([5, 3]), batch_first=True)
+    same(theirs(made(x)), scripted(x))
+    same(theirs(made(x[0])), scripted(x[0]))
+    same(theirs(tuple(made(packed)[0])[:2]), tuple(scripted(packed)[0])[:2])
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        scripted("text")
