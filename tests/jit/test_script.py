@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -262,3 +263,9 @@ def test_layers_of_several_signatures(layer):
     same(theirs(tuple(made(packed)[0])[:2]), tuple(scripted(packed)[0])[:2])
     with pytest.raises(RuntimeError, match="Expected a value of type"):
         scripted("text")
+
+
+def test_the_usual_under_the_stand_in():
+    path = Path(__file__).with_name("usual.py")
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", path], capture_output=True, text=True)
+    assert done.stdout == "ok\n", done.stderr
