@@ -1,4 +1,5 @@
-"""``taeda.jit``: programs that leave Python. ``script`` compiles source, ``trace`` records ops, ``save`` and ``load`` are
+"""``taeda.jit``: programs that leave Python. ``script`` compiles source, ``trace`` records ops, ``save`` and
+``load`` are
 PyTorch's archives.
 
 See ``docs/jit.md``.

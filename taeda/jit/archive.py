@@ -1,6 +1,7 @@
 """Reads archives of TorchScript: code, constants and data of a program that PyTorch or taeda wrote.
 
-An archive is not trusted. Its code is parsed and compiled by :mod:`.frontend`, which knows the ops of a table and no other
+An archive is not trusted. Its code is parsed and compiled by :mod:`.frontend`, which knows the ops of a table and no
+other
 function; its pickles are read by taeda's own reader, which makes data, and objects of the archive's own classes.
 """
 
@@ -383,7 +384,7 @@ def _literal(e: ir.Expr) -> Any:
     raise TypeError("it is computed")
 
 
-# ---- objects -----------------------------------------------------------------------------------------------------------
+# ---- objects ---------------------------------------------------------------------------------------------------------
 class _Objects(Reader):
     """The reader of pickles, which also makes objects of the archive's classes."""
 
@@ -438,7 +439,8 @@ def put(target: Any, kind: ClassType, name: str, value: Any) -> None:
 
 
 def _checked(value: Any, wanted: Type, what: str) -> Any:
-    """``value``, which must be of type ``wanted``; containers stay the objects that they are, for others may share them."""
+    """``value``, which must be of type ``wanted``; containers stay the objects that they are, for others may share
+    them."""
     try:
         _convert(value, wanted)
     except (Mismatch, RecursionError):
@@ -550,7 +552,8 @@ def _member_of(kind: EnumType, value: Any) -> EnumValue:
 def load(f: Any, map_location: Any = None, _extra_files: dict | None = None, _restore_shapes: bool = False) -> Any:
     """Load a TorchScript archive: a program that ``torch.jit.save`` or :func:`taeda.jit.save` wrote.
 
-    The file is not trusted: its code can call the ops of taeda's table and nothing else, and no code of Python's is run.
+    The file is not trusted: its code can call the ops of taeda's table and nothing else, and no code of Python's is
+    run.
 
     Args:
         f: a path, or a file open for reading in binary.

@@ -1,4 +1,5 @@
-"""What computes the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments are not in the
+"""What computes the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments are not
+in the
 order of taeda's own. All other ops are those of the op table, by name.
 
 Functions take arguments in the order of the signatures in ``schemas.txt``.
@@ -202,7 +203,8 @@ def _unwrap(x: Any) -> Any:
 
 
 def _lacking(name: str) -> Callable:
-    """An op of PyTorch's that its own library names on ways that are not taken: to run it is an error, to read it is none."""
+    """An op of PyTorch's that its own library names on ways that are not taken: to run it is an error, to read it is
+    none."""
 
     def refuse(*args: Any, **keywords: Any) -> Any:
         raise NotImplementedError(f"aten::{name} is part of PyTorch's C++, which taeda has not")
@@ -215,7 +217,8 @@ SCALARS: dict[str, Callable] = {
     "add": operator.add, "sub": operator.sub, "mul": _mul, "div": _true_div, "neg": operator.neg, "abs": abs,
     "floordiv": operator.floordiv, "remainder": operator.mod, "fmod": _math("fmod"), "pow": _float_pow,
     "pow.int_to_int": _pow, "mathremainder": _math("remainder"), "divmod": divmod, "floor_divide": operator.floordiv,
-    "__round_to_zero_floordiv": _round_to_zero, "round": lambda x: float(round(x)) if math.isfinite(x) else x, "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
+    "__round_to_zero_floordiv": _round_to_zero, "round": lambda x: float(round(x)) if math.isfinite(x) else x,
+    "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
     "__lshift__": operator.lshift, "__rshift__": operator.rshift, "bitwise_not": operator.invert,
@@ -251,14 +254,16 @@ SCALARS: dict[str, Callable] = {
 SCALARS |= {
     name: _math(name)
     for name in (
-        "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs lgamma "
+        "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs "
+        "lgamma "
         "gamma erf erfc ldexp hypot"
     ).split()
 }
 SCALARS |= {
     name: getattr(str, name)
     for name in (
-        "lower upper capitalize title swapcase strip lstrip rstrip center ljust rjust zfill isalnum isalpha isdigit isdecimal "
+        "lower upper capitalize title swapcase strip lstrip rstrip center ljust rjust zfill isalnum isalpha isdigit "
+        "isdecimal "
         "isidentifier islower isnumeric isprintable isspace istitle isupper partition rpartition"
     ).split()
 }
@@ -534,10 +539,12 @@ def _chunked(x: Tensor, sizes: Any, dim: int = 0) -> list:
 #: Ops of tensors that are called otherwise than taeda's op of that name, by name or ``name.overload``.
 TENSORS: dict[str, Callable] = {
     "to": _to, "to.dtype": _to_dtype, "to.prim_dtype": _to_dtype, "to.device": _to_device,
-    "to.prim_Device": _to_device, "to.other": _to_other, "to.prim_other": lambda x, *rest: x, "index": _index, "index.str": SCALARS["index.str"],
+    "to.prim_Device": _to_device, "to.other": _to_other, "to.prim_other": lambda x, *rest: x, "index": _index,
+    "index.str": SCALARS["index.str"],
     "index_put": _index_put, "index_put_": _index_put_, "_unsafe_index": _index, "slice": _slice_tensor,
     "_unique2": _unique2, "unique_dim": _unique_dim, "unique_consecutive": _consecutive,
-    "_unique": lambda x, *rest: _unique2(x)[:2], "__interpolate": _interpolate, "size": _size, "size.int": _size, "len": len,
+    "_unique": lambda x, *rest: _unique2(x)[:2], "__interpolate": _interpolate, "size": _size, "size.int": _size,
+    "len": len,
     "max.dim": _along("max"), "min.dim": _along("min"), "std": _std("std"), "var": _std("var"),
     "std.dim": _std_dim("std"), "var.dim": _std_dim("var"), "std_mean": _std("std_mean"),
     "var_mean": _std("var_mean"), "std_mean.dim": _std_dim("std_mean"), "var_mean.dim": _std_dim("var_mean"),
@@ -545,7 +552,8 @@ TENSORS: dict[str, Callable] = {
     "var_mean.correction": OPS["var_mean"], "_pack_padded_sequence": _pack,
     "_pad_packed_sequence": _pad_packed, "tensor": _tensor, "as_tensor": _as_tensor, "Int": _to_int, "Float": _to_float,
     "Bool": bool, "IntImplicit": _to_int, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
-    "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward, "grad": _grad,
+    "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward,
+    "grad": _grad,
     "elu": _elu, "contiguous": _contiguous, "tolist": _as_lists, "format": format_text, "str": show,
     "mse_loss": _loss("mse_loss", "input target reduction"), "l1_loss": _loss("l1_loss", "input target reduction"),
     "smooth_l1_loss": _loss("smooth_l1_loss", "input target reduction beta"),
@@ -558,11 +566,14 @@ TENSORS: dict[str, Callable] = {
     "soft_margin_loss": _loss("soft_margin_loss", "input target reduction"),
     "multilabel_margin_loss": _loss("multilabel_margin_loss", "input target reduction"),
     "multi_margin_loss": _loss("multi_margin_loss", "input target p margin weight reduction"),
-    "randint": _randint, "_convolution": lambda *a: lower.convolution(*a[:9]), "_convolution_mode": _convolution_mode, "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
-    "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x, "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
+    "randint": _randint, "_convolution": lambda *a: lower.convolution(*a[:9]), "_convolution_mode": _convolution_mode,
+    "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
+    "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x,
+    "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
     "_unsafe_view": Tensor.view, "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),
     "matrix_H": lambda x: x.mH, "numpy_T": lambda x: x.T, "mT": lambda x: x.mT, "mH": lambda x: x.mH,
-    "T": lambda x: x.T, "H": lambda x: x.H, "einsum": lambda equation, tensors, path=None: OPS["einsum"](equation, *tensors),
+    "T": lambda x: x.T, "H": lambda x: x.H,
+    "einsum": lambda equation, tensors, path=None: OPS["einsum"](equation, *tensors),
     "nonzero_numpy": lambda x: list(OPS["nonzero"](x, as_tuple=True)), "stride": lambda x: list(x.stride()),
     "stride.int": lambda x, dim: x.stride(dim), "is_coalesced": lambda x: x.is_coalesced(), "_stack": OPS["stack"],
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
@@ -573,11 +584,13 @@ TENSORS: dict[str, Callable] = {
     "sort.Tensor": _sort, "sorted.Tensor": sorted, "scatter.value": lambda x, d, i, v: OPS["scatter"](x, d, i, value=v),
     "scatter_.value": lambda x, d, i, v: x.scatter_(d, i, value=v), "is_non_overlapping_and_dense": lambda x: True,
     "infer_size": _infer_size, "gelu_": lambda x, *, approximate="none": x.copy_(OPS["gelu"](x, approximate)),
-    "_cast_Float": lambda x, *a: x.float(), "_cast_Long": lambda x, *a: x.long(), "_cast_Double": lambda x, *a: x.double(),
+    "_cast_Float": lambda x, *a: x.float(), "_cast_Long": lambda x, *a: x.long(),
+    "_cast_Double": lambda x, *a: x.double(),
     "_cast_Int": lambda x, *a: x.int(), "_cast_Half": lambda x, *a: x.half(),
     "randint_like": lambda x, high, **k: OPS["randint_like"](x, 0, high, **k),
     "randint_like.low_dtype": lambda x, low, high, **k: OPS["randint_like"](x, low, high, **k),
-    "frobenius_norm.dim": OPS["frobenius_norm"], "quantile.scalar": OPS["quantile"], "storage_offset": Tensor.storage_offset,
+    "frobenius_norm.dim": OPS["frobenius_norm"], "quantile.scalar": OPS["quantile"],
+    "storage_offset": Tensor.storage_offset,
     "add_.t": lambda a, b: a.__iadd__(b), "manual_seed": SCALARS["manual_seed"], "wait": SCALARS["wait"],
 }  # fmt: skip
 TENSORS |= {
@@ -593,7 +606,8 @@ TENSORS |= {f"atleast_{n}d.Sequence": _lists(f"atleast_{n}d") for n in (1, 2, 3)
 TENSORS |= {
     name: _lacking(name)
     for name in (
-        "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _native_multi_head_attention "
+        "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned "
+        "_native_multi_head_attention "
         "_transformer_encoder_layer_fwd _nested_from_padded to_padded_tensor _ctc_loss"
     ).split()
 }
@@ -609,7 +623,8 @@ TENSORS |= {
     for n in (1, 2, 3)
 }
 TENSORS |= {
-    f"upsample_{mode}{n}d": _upsample({"bilinear": "bilinear", "linear": "linear"}.get(mode, mode), n, mode != "nearest")
+    f"upsample_{mode}{n}d": _upsample({"bilinear": "bilinear",
+    "linear": "linear"}.get(mode, mode), n, mode != "nearest")
     for mode, n in [
         ("nearest", 1), ("nearest", 2), ("nearest", 3), ("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3)
     ]
@@ -620,8 +635,10 @@ TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", n, False)
 # ---- what is part of the language ------------------------------------------------------------------------------------
 #: Ops of the namespace ``prim``.
 PRIMITIVES: dict[str, Callable] = {
-    "RaiseException": raise_exception, "StoreOut": _store_out, "OldDiv": _old_div, "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
-    "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: 0, "data": lambda x: x.detach(),
+    "RaiseException": raise_exception, "StoreOut": _store_out, "OldDiv": _old_div,
+    "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
+    "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: 0,
+    "data": lambda x: x.detach(),
     "is_cuda": lambda x: x.is_cuda, "is_meta": lambda x: x.is_meta, "is_cpu": lambda x: x.device.type == "cpu",
     "is_sparse": lambda x: x.is_sparse, "is_quantized": lambda x: False, "is_mkldnn": lambda x: False,
     "is_xpu": lambda x: False, "is_mps": lambda x: False, "is_xla": lambda x: False, "is_nested": lambda x: False,

@@ -241,7 +241,8 @@ class Calls(Part):
                 )
             self.fail(
                 node,
-                f"Arguments for call are not valid: {qualified}({given}). The following variants are available:\n{tried}",
+                f"Arguments for call are not valid: {qualified}({given}). The following variants are "
+                f"available:\n{tried}",
             )
         assert isinstance(found, tuple)
         schema, sources, types = found
@@ -263,7 +264,8 @@ class Calls(Part):
             raise AssertionError from None
 
     def find_overload(self, qualified: str, args: list[ir.Expr], keywords: dict[str, ir.Expr]) -> Any:
-        """``(schema, sources, open types)`` of the best signature, or a list of what was tried and why it does not fit."""
+        """``(schema, sources, open types)`` of the best signature, or a list of what was tried and why it does not
+        fit."""
         given, named = [a.type for a in args], {k: v.type for k, v in keywords.items()}
         candidates = [*schemas.overloads(qualified)]
         if qualified == "aten::floordiv":

@@ -33,7 +33,8 @@ def _of(table: dict[int, Any], what: str) -> Any:
 
 #: From the number to the object, by the name that signatures have for it.
 CONVERT = {
-    "ScalarType": _of(DTYPES, "dtype"), "Layout": _of(_LAYOUTS, "layout"), "MemoryFormat": _of(_FORMATS, "memory format"),
+    "ScalarType": _of(DTYPES, "dtype"), "Layout": _of(_LAYOUTS, "layout"), "MemoryFormat": _of(_FORMATS,
+    "memory format"),
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""``freeze``: a module whose parameters and attributes are constants of its code, with its modules' methods as its own."""
+"""``freeze``: a module whose parameters and attributes are constants of its code, with its modules' methods as its
+own."""
 
 from __future__ import annotations
 
@@ -158,7 +159,8 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     """
     if not isinstance(mod, RecursiveScriptModule):
         raise RuntimeError(
-            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your "
+            "'nn.Module'."
         )
     if mod.training:
         raise RuntimeError(

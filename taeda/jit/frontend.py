@@ -1,6 +1,7 @@
 """From syntax to typed expressions and statements: one front end for scripts and for the code in archives.
 
-What a name means is a subclass's matter (:mod:`.script`, :mod:`.archive`). Here are the language's rules: types, narrowing of
+What a name means is a subclass's matter (:mod:`.script`, :mod:`.archive`). Here are the language's rules: types,
+narrowing of
 Optionals, which branches are taken, indexing, overloads.
 """
 
@@ -146,7 +147,8 @@ class Frontend(Statements, Calls, Operators):
                     if declared is None or not is_subtype(t, declared):
                         self.fail(
                             node,
-                            f"Variable '{name}' previously had type {outer.type} but is now being assigned to a value of "
+                            f"Variable '{name}' previously had type {outer.type} but is now being assigned to a value "
+                            f"of "
                             f"type {t}",
                         )
                 break

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-#: ``compile``: what runs a function. ``save``, ``script``: the public functions. ``recorder``: the trace of this thread.
+#: ``compile``: what runs a function. ``save``, ``script``: the public functions. ``recorder``: the trace of this
+#: thread.
 HOOKS: dict[str, Callable] = {}

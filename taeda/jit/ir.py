@@ -1,6 +1,7 @@
 """The form that programs have between their source and their run: typed expressions and statements in blocks.
 
-Variables are numbered places of a frame. An expression knows its type; a function knows its parameters, its result and its
+Variables are numbered places of a frame. An expression knows its type; a function knows its parameters, its result
+and its
 body. :mod:`.interpreter` makes closures of it, :mod:`.printer` code, :mod:`.graph` a graph of nodes.
 """
 
@@ -61,7 +62,8 @@ class Op(Expr):
 
 @dataclass(slots=True)
 class Call(Expr):
-    """A call of a function, or of a method whose first argument is the object; ``args`` as many as it has parameters."""
+    """A call of a function, or of a method whose first argument is the object; ``args`` as many as it has
+    parameters."""
 
     function: Function
     args: list[Expr]
@@ -180,7 +182,8 @@ class IsInstance(Expr):
 
 @dataclass(slots=True)
 class Iterate(Expr):
-    """What a loop goes over: ``range``, ``enumerate``, ``zip`` of ``parts``, or one list, text or dictionary (``""``)."""
+    """What a loop goes over: ``range``, ``enumerate``, ``zip`` of ``parts``, or one list, text or dictionary
+    (``""``)."""
 
     word: str
     parts: list[Expr]

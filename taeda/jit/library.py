@@ -1,6 +1,7 @@
 """Functions of ``nn.functional`` and methods of layers in the language of scripts: what a script means that calls them.
 
-They are compiled from this source, never run by Python. ``aten`` stands for PyTorch's native ops, whose arguments they are
+They are compiled from this source, never run by Python. ``aten`` stands for PyTorch's native ops, whose arguments
+they are
 called with, so that what is compiled can be written into an archive.
 """
 
@@ -15,7 +16,7 @@ aten: Any = None  # the front end knows the name
 Pair = Tuple[Tensor, Tensor]
 
 
-# ---- activations -------------------------------------------------------------------------------------------------------
+# ---- activations -----------------------------------------------------------------------------------------------------
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return aten.relu_(input) if inplace else aten.relu(input)
 
@@ -109,7 +110,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return soft
 
 
-# ---- dropout -----------------------------------------------------------------------------------------------------------
+# ---- dropout ---------------------------------------------------------------------------------------------------------
 def _check_probability(p: float) -> None:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
@@ -154,7 +155,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channels(input, p, training, inplace, input.dim() == 5)
 
 
-# ---- normalisation -----------------------------------------------------------------------------------------------------
+# ---- normalisation ---------------------------------------------------------------------------------------------------
 def batch_norm(
     input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None,
     bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
@@ -214,7 +215,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
     return input / norm
 
 
-# ---- pooling -----------------------------------------------------------------------------------------------------------
+# ---- pooling ---------------------------------------------------------------------------------------------------------
 def max_pool1d(
     input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = 0,
     dilation: List[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -301,7 +302,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: List[Optional[int]], return_
     return aten.adaptive_max_pool3d(input, _whole(output_size, input))[0]
 
 
-# ---- embeddings, shapes ------------------------------------------------------------------------------------------------
+# ---- embeddings, shapes ----------------------------------------------------------------------------------------------
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -442,7 +443,7 @@ def scaled_dot_product_attention(
     )
 
 
-# ---- losses ------------------------------------------------------------------------------------------------------------
+# ---- losses ----------------------------------------------------------------------------------------------------------
 def _number(reduction: str) -> int:
     if reduction == "none":
         return 0
@@ -537,7 +538,7 @@ def hinge_embedding_loss(
     return aten.hinge_embedding_loss(input, target, margin, _number(reduction))
 
 
-# ---- layers ------------------------------------------------------------------------------------------------------------
+# ---- layers ----------------------------------------------------------------------------------------------------------
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
@@ -569,7 +570,8 @@ def _order(x: Tensor, order: Optional[Tensor]) -> Tensor:
 
 
 class LSTM:
-    """``forward__0`` is of a tensor, ``forward__1`` of a packed sequence; ``_script_weights`` are the parameters in order."""
+    """``forward__0`` is of a tensor, ``forward__1`` of a packed sequence; ``_script_weights`` are the parameters in
+    order."""
 
     def forward__0(self, input: Tensor, hx: Optional[Pair] = None) -> Tuple[Tensor, Pair]:
         if input.dim() != 2 and input.dim() != 3:

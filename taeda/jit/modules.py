@@ -76,7 +76,8 @@ class ScriptMethod(ScriptFunction):
 
 
 class ScriptModule(nn.Module):
-    """A module that is written to be a script: it runs as Python, and is compiled when its code is asked for or saved."""
+    """A module that is written to be a script: it runs as Python, and is compiled when its code is asked for or
+    saved."""
 
     def _script(self) -> RecursiveScriptModule:
         return HOOKS["script"](self)
@@ -97,7 +98,8 @@ class ScriptModule(nn.Module):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """A module of an archive or of :func:`taeda.jit.script`: ``_kind`` knows its methods; parameters, buffers and modules are
+    """A module of an archive or of :func:`taeda.jit.script`: ``_kind`` knows its methods; parameters, buffers and
+    modules are
     where every module has them, other attributes in ``_attributes``."""
 
     def __init__(self, kind: ClassType) -> None:

@@ -45,7 +45,8 @@ _SPACES = {"linalg_": linalg, "special_": special, "fft_": fft}
 
 
 def find_function(space: str, name: str) -> Callable | None:
-    """What computes the op ``space::name``, or None. Names that this knows are the whole list: nothing else is looked up."""
+    """What computes the op ``space::name``, or None. Names that this knows are the whole list: nothing else is
+    looked up."""
     if space == "prim":
         return PRIMITIVES.get(name)
     if space != "aten":
@@ -300,7 +301,8 @@ def fill(t: Type, found: dict[str, Type]) -> Type:
 def bind(
     parameters: list[Parameter], args: list[Type], keywords: dict[str, Type], implicit: bool, variadic: bool = False
 ) -> tuple[list[tuple[int | str | None, str]], dict[str, Type]]:  # fmt: skip
-    """For each parameter where its value comes from (the number or name of an argument; None: its default) and how it is
+    """For each parameter where its value comes from (the number or name of an argument; None: its default) and how
+    it is
     converted; and the open types.
 
     Raises:

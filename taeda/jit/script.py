@@ -94,8 +94,10 @@ _FORMS: dict[Any, str] = {getattr(builtins, name): name for name in FORM_NAMES i
 _MATH = {
     getattr(math, name): f"aten::{name}"
     for name in (
-        "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs lgamma "
-        "gamma erf erfc ldexp floor ceil fmod degrees radians modf frexp factorial isnan isinf isfinite copysign gcd pow"
+        "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs "
+        "lgamma "
+        "gamma erf erfc ldexp floor ceil fmod degrees radians modf frexp factorial isnan isinf isfinite copysign gcd "
+        "pow"
     ).split()
 }
 _MATH[math.remainder] = "aten::mathremainder"
@@ -106,7 +108,8 @@ _LIBRARY_CLASSES = {
 
 #: Ops whose list of tensors Python spells out, and where it begins.
 _SPREAD = {
-    "aten::einsum": 1, "aten::meshgrid": 0, "aten::broadcast_tensors": 0, "aten::block_diag": 0, "aten::cartesian_prod": 0,
+    "aten::einsum": 1, "aten::meshgrid": 0, "aten::broadcast_tensors": 0, "aten::block_diag": 0,
+    "aten::cartesian_prod": 0,
 }  # fmt: skip
 #: Methods of tensors that cast, by the number of the dtype.
 _CASTS = {
@@ -118,7 +121,7 @@ _CASTS = {
 }  # fmt: skip
 
 
-# ---- names -------------------------------------------------------------------------------------------------------------
+# ---- names -----------------------------------------------------------------------------------------------------------
 _used: dict[str, int] = {}
 
 
@@ -176,7 +179,7 @@ def _library_functions() -> dict[int, Any]:
     return found
 
 
-# ---- source ------------------------------------------------------------------------------------------------------------
+# ---- source ----------------------------------------------------------------------------------------------------------
 def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
     """The definition of a function, and its text for messages.
 
@@ -189,7 +192,8 @@ def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
         file = inspect.getsourcefile(fn) or "<string>"
     except (OSError, TypeError) as error:
         raise OSError(
-            f"Can't get source for {fn}. TorchScript requires source access in order to carry out compilation, make sure "
+            f"Can't get source for {fn}. TorchScript requires source access in order to carry out compilation, make "
+            f"sure "
             "original .py files are available."
         ) from error
     text = textwrap.dedent("".join(lines))
@@ -223,7 +227,7 @@ def _type_comment(source: Source, node: ast.FunctionDef) -> Any:
     return None
 
 
-# ---- the front end of Python's source ----------------------------------------------------------------------------------
+# ---- the front end of Python's source --------------------------------------------------------------------------------
 class SourceFrontend(Frontend):
     """Compiles a function of Python; ``names`` are what its names mean, ``cls`` the class that defines it."""
 
@@ -356,7 +360,8 @@ class SourceFrontend(Frontend):
             what = type(value.value).__name__
             self.fail(
                 node,
-                f"python value of type '{what}' cannot be used as a value. Perhaps it is a closed over global variable? If so, "
+                f"python value of type '{what}' cannot be used as a value. Perhaps it is a closed over global "
+                f"variable? If so, "
                 "please consider passing it in as an argument or use a local variable instead",
             )
         return super().as_expression(value, node)
@@ -458,7 +463,8 @@ class SourceFrontend(Frontend):
                 node,
                 "Unable to extract string literal index. ModuleDict indexing is only supported with string literals"
                 if kind.container == "dict"
-                else "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer literals; "
+                else "Expected integer literal for index. ModuleList/Sequential indexing is only supported with "
+                "integer literals; "
                 "enumeration is supported, e.g. 'for index, v in enumerate(self): ...'",
             )
         return None
@@ -551,7 +557,7 @@ class SourceFrontend(Frontend):
         return super().op(qualified, args, keywords, node)
 
 
-# ---- functions ---------------------------------------------------------------------------------------------------------
+# ---- functions -------------------------------------------------------------------------------------------------------
 def _names_of(fn: Any, cls: Any = None) -> Callable[[str], Any]:
     """What a function's names mean; ``cls`` may not be bound to its own name yet."""
     fn = inspect.unwrap(fn)
@@ -711,7 +717,7 @@ def overloaded(fn: Any, declared: list[Any], owner: ClassType | None, cls: Any =
     return out
 
 
-# ---- types of Python ---------------------------------------------------------------------------------------------------
+# ---- types of Python -------------------------------------------------------------------------------------------------
 _types: dict[Any, NamedType] = {}
 
 
@@ -765,7 +771,8 @@ def enum_type(cls: type[enum.Enum]) -> EnumType:
         values = [m.value for m in cls]
         if len({type(v) for v in values}) != 1 or type(values[0]) not in (int, float, str):
             raise RuntimeError(
-                f"Could not unify type list of the values of enum {cls.__name__}: they are numbers or strings of one type"
+                f"Could not unify type list of the values of enum {cls.__name__}: they are numbers or strings of one "
+                f"type"
             )
         found = _types[cls] = EnumType(qualified_name(cls), type_of(values[0]), {m.name: m for m in cls})
         cls._script_type = found  # type: ignore[attr-defined]
@@ -849,7 +856,7 @@ def interface_type(cls: type) -> InterfaceType:
     return found  # type: ignore[return-value]
 
 
-# ---- modules -----------------------------------------------------------------------------------------------------------
+# ---- modules ---------------------------------------------------------------------------------------------------------
 _INTERNAL = frozenset(vars(nn.Module())) - {"training"}
 
 
@@ -1130,10 +1137,12 @@ def _compile_module(made: RecursiveScriptModule, done: set[int]) -> None:
 def script(
     obj: Any = None, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
-    """Compile a function, class or module from its source: control flow, types and all; it runs without the source then.
+    """Compile a function, class or module from its source: control flow, types and all; it runs without the source
+    then.
 
     Args:
-        obj: a function gives a :class:`ScriptFunction`, a module a :class:`RecursiveScriptModule`; a class can be used in
+        obj: a function gives a :class:`ScriptFunction`, a module a :class:`RecursiveScriptModule`; a class can be
+        used in
             scripts from then on, and comes back as it is.
         optimize, _frames_up, _rcb, example_inputs: accepted.
     Raises:
@@ -1156,7 +1165,8 @@ def script(
     if isinstance(obj, type):
         if issubclass(obj, nn.Module):
             raise RuntimeError(
-                f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+                f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an "
+                f"instance instead"
             )
         if not issubclass(obj, (enum.Enum, tuple)):
             kind = class_type(obj)

@@ -61,7 +61,8 @@ class Statements(Part):
                 if not (self.function.declared.name == "Optional" or self.function.name == "__init__"):
                     self.fail(
                         statements[-1],
-                        f"Function was not annotated as having type None, but does not return along all paths; expected "
+                        f"Function was not annotated as having type None, but does not return along all paths; "
+                        f"expected "
                         f"{self.function.declared}",
                     )
             self.returned = optional(self.returned) if self.returned is not None else NONE
@@ -327,7 +328,8 @@ class Statements(Part):
                     t = wanted
                 if t is None:
                     self.scopes[-1][name] = Missing(
-                        f"Type mismatch: {name} is set to type {one.type} in the true branch and type {two.type} in the "
+                        f"Type mismatch: {name} is set to type {one.type} in the true branch and type {two.type} in "
+                        f"the "
                         "false branch"
                     )
                 else:
@@ -494,7 +496,8 @@ class Statements(Part):
             if joined is None:
                 self.fail(
                     node,
-                    f"Previous return statement returned a value of type {self.returned} but this return statement returns "
+                    f"Previous return statement returned a value of type {self.returned} but this return statement "
+                    f"returns "
                     f"a value of type {value.type}",
                 )
             self.returned = joined

@@ -1,6 +1,7 @@
 """``trace``: records the ops that a function or module calls, as a function of the graph language.
 
-What Python decides is decided once: branches, numbers of loops and sizes are those of the example. ``script`` keeps them.
+What Python decides is decided once: branches, numbers of loops and sizes are those of the example. ``script`` keeps
+them.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ class Recorder:
     def warn(self, text: str) -> None:
         """Warn with the line of the user's."""
         warnings.warn(
-            f"{text}. We can't record the data flow of Python values, so this value will be treated as a constant in the future. "
+            f"{text}. We can't record the data flow of Python values, so this value will be treated as a constant in "
+            f"the future. "
             "This means that the trace might not generalize to other inputs!",
             TracerWarning,
             stacklevel=4,
@@ -280,10 +282,14 @@ class Recorder:
         if isinstance(x, (list, dict)):
             if strict:
                 raise RuntimeError(
-                    f"Encountering a {type(x).__name__} at the output of the tracer might cause the trace to be incorrect, this is only "
-                    "valid if the container structure does not change based on the module's inputs. Consider using a constant "
-                    "container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you "
-                    "absolutely need this and know the side effects, pass strict=False to trace() to allow this behavior."
+                    f"Encountering a {type(x).__name__} at the output of the tracer might cause the trace to be "
+                    f"incorrect, this is only "
+                    "valid if the container structure does not change based on the module's inputs. Consider using a "
+                    "constant "
+                    "container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+                    "instead). If you "
+                    "absolutely need this and know the side effects, pass strict=False to trace() to allow this "
+                    "behavior."
                 )
             if isinstance(x, list):
                 return self.front.list_literal([self._result(v, strict) for v in x], None, self.node)
@@ -291,7 +297,8 @@ class Recorder:
                 [ir.Const(k, STR) for k in x], [self._result(v, strict) for v in x.values()], None, self.node
             )
         raise RuntimeError(
-            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, got {type(x).__name__}"
+            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, "
+            f"got {type(x).__name__}"
         )
 
 
@@ -326,7 +333,8 @@ def _type_of_input(x: Any) -> Type:
     if isinstance(x, dict) and x:
         return dict_of(type_of(next(iter(x))), _type_of_input(next(iter(x.values()))))
     raise RuntimeError(
-        f"Type '{type(x).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be "
+        f"Type '{type(x).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of "
+        f"Tensors can be "
         "traced"
     )
 
@@ -393,7 +401,8 @@ def _check(f: Callable, run: Callable, again: Callable, text: str, inputs: list,
             )
             if not same:
                 warnings.warn(
-                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the Python function. "
+                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the Python "
+                    f"function. "
                     "Detailed error: Tensor-likes are not close!",
                     TracerWarning,
                     stacklevel=4,
@@ -402,7 +411,8 @@ def _check(f: Callable, run: Callable, again: Callable, text: str, inputs: list,
         warnings.simplefilter("ignore", TracerWarning)
         if again() != text:
             raise TracingCheckError(
-                "Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\nThe function does something else when it "
+                "Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\nThe function does "
+                "something else when it "
                 "runs again: check_trace=False leaves this check out"
             )
 

@@ -1,6 +1,7 @@
 """Writes archives of TorchScript, in the layout that PyTorch writes and reads.
 
-``data.pkl`` is the module and all that it holds, ``code/`` the classes and functions of the program by their qualified names,
+``data.pkl`` is the module and all that it holds, ``code/`` the classes and functions of the program by their
+qualified names,
 ``constants.pkl`` the tensors that the code names, ``data/`` and ``constants/`` the bytes of tensors.
 """
 
@@ -155,7 +156,7 @@ def plain(x: Tensor) -> Tensor:
     return made
 
 
-# ---- code --------------------------------------------------------------------------------------------------------------
+# ---- code ------------------------------------------------------------------------------------------------------------
 class _Code:
     """The text of all classes and functions that a program needs, by file."""
 
@@ -250,7 +251,7 @@ def _ignored(line: str) -> bool:
     return False
 
 
-# ---- files -------------------------------------------------------------------------------------------------------------
+# ---- files -----------------------------------------------------------------------------------------------------------
 def _as_module(function: ir.Function) -> RecursiveScriptModule:
     """A module whose ``forward`` is a function."""
     kind = ClassType("__torch__.ScriptProgram", True)

@@ -126,15 +126,20 @@ def program(body, extra="", result="Tensor", attributes=""):
 
 HOSTILE = [
     "return torch.os.system(x)", "return ops.os.system(x)", "return (x).__class__", "return getattr(x, \"__class__\")",
-    "return getattr(self, \"__dict__\")", "return torch.__class__(x)", "return __import__(\"os\")", "return eval(\"x\")",
+    "return getattr(self, \"__dict__\")", "return torch.__class__(x)", "return __import__(\"os\")",
+    "return eval(\"x\")",
     "return exec(\"x\")", "return open(\"/etc/passwd\")", "import os\n    return x", "return (lambda: x)()",
-    "return ().__class__.__bases__", "return self.__init__(x)", "return self.forward.__globals__", "return x.__reduce__()",
-    "return torch.load(\"f\")", "return torch.save(x, \"f\")", "return torch.from_file(\"/etc/passwd\")", "return taeda.zeros(x)",
-    "return torch.nothing(x)", "return ops.mine.op(x)", "return CONSTANTS.c0", "return __torch__.os.system(x)", "return y",
+    "return ().__class__.__bases__", "return self.__init__(x)", "return self.forward.__globals__",
+    "return x.__reduce__()",
+    "return torch.load(\"f\")", "return torch.save(x, \"f\")", "return torch.from_file(\"/etc/passwd\")",
+    "return taeda.zeros(x)",
+    "return torch.nothing(x)", "return ops.mine.op(x)", "return CONSTANTS.c0", "return __torch__.os.system(x)",
+    "return y",
     "return torch.add(x)", "return torch.add(x, \"text\")", "return 3", "return [x for x in [x]]",
     "global x\n    return x", "try:\n      return x\n    except:\n      return x", "return print",
     "return __builtins__", "yield x", "return await_(x)", "return x if x else", "return self.nothing",
-    "return " + "(" * 500 + "x" + ")" * 500, "return " + "-" * 100_000 + "x", "return " + "torch.neg(" * 95 + "x" + ")" * 95,
+    "return " + "(" * 500 + "x" + ")" * 500, "return " + "-" * 100_000 + "x",
+    "return " + "torch.neg(" * 95 + "x" + ")" * 95,
 ]  # fmt: skip
 
 

@@ -244,7 +244,8 @@ def test_modules_of_scripts_are_modules():
 
 def test_units_of_text():
     unit = taeda.jit.CompilationUnit(
-        "def double(x):\n    return x * 2\n\ndef f(x, n: int):\n    for i in range(n):\n        x = double(x) + torch.ones(1)\n    return x\n"
+        "def double(x):\n    return x * 2\n\ndef f(x, n: int):\n    for i in range(n):\n        x = double(x) + "
+        "torch.ones(1)\n    return x\n"
     )
     assert unit.f(taeda.ones(2), 2).tolist() == [7, 7]
     with pytest.raises(AttributeError):
