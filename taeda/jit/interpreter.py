@@ -344,7 +344,8 @@ _EXPRESSIONS: dict[type, Callable[[Any], Closure]] = {
     ir.Const: _const, ir.Var: _var, ir.GetAttr: _get_attr, ir.Op: _op, ir.Call: _call, ir.Invoke: _invoke,
     ir.PythonCall: _python_call, ir.New: _new, ir.MakeTuple: _make_tuple, ir.MakeList: _make_list,
     ir.MakeDict: _make_dict, ir.TupleItem: _tuple_item, ir.TupleSlice: _tuple_item, ir.Both: _both, ir.Choose: _choose,
-    ir.Cast: _cast, ir.IsInstance: _is_instance, ir.Iterate: _iterate, ir.Comprehension: _comprehension, ir.Fork: _fork, ir.Block: _block,
+    ir.Cast: _cast, ir.IsInstance: _is_instance, ir.Iterate: _iterate, ir.Comprehension: _comprehension,
+    ir.Fork: _fork, ir.Block: _block,
 }  # fmt: skip
 
 

@@ -589,8 +589,8 @@ class LSTM:
             if not batched:
                 h, c = aten.unsqueeze(h, 1), aten.unsqueeze(c, 1)
         out, h, c = aten.lstm(
-            x, [h, c], self._script_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
-            self.batch_first,
+            x, [h, c], self._script_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional, self.batch_first,
         )  # fmt: skip
         if not batched:
             return aten.squeeze(out, 0 if self.batch_first else 1), (aten.squeeze(h, 1), aten.squeeze(c, 1))

@@ -225,7 +225,8 @@ class Printer:
     def _cast(self, e: ir.Cast) -> str:
         if e.word == "uninitialized":
             return f"uninitialized({self.name(e.type)})"
-        return f"{'unchecked_cast' if e.word == 'unchecked_cast' else 'annotate'}({self.name(e.type)}, {self.show(e.value)})"
+        word = "unchecked_cast" if e.word == "unchecked_cast" else "annotate"
+        return f"{word}({self.name(e.type)}, {self.show(e.value)})"
 
     def _is_instance(self, e: ir.IsInstance) -> str:
         types = [self.name(t) for t in e.types]

@@ -87,7 +87,8 @@ class ContainerMethod(Sugar):
 
 _PLAIN_TYPES: dict[Any, Type] = {
     Tensor: TENSOR, int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX, type(None): NONE, None: NONE,
-    device: DEVICE, dtype: INT, Any: ANY, typing.Any: ANY, nn.Parameter: TENSOR, _core.Size: list_of(INT), list: list_of(TENSOR),
+    device: DEVICE, dtype: INT, Any: ANY, typing.Any: ANY, nn.Parameter: TENSOR, _core.Size: list_of(INT),
+    list: list_of(TENSOR),
     _core.layout: INT, _core.memory_format: INT, object: ANY,
 }  # fmt: skip
 _FORMS: dict[Any, str] = {getattr(builtins, name): name for name in FORM_NAMES if hasattr(builtins, name)}

@@ -656,8 +656,10 @@ class Dtypes(nn.Module):
         z = torch.full([2], 3.5, dtype=torch.half).to(x)
         made = [
             torch.empty(0), torch.eye(2), torch.linspace(0.0, 1.0, 3), torch.arange(1, 7, 2), torch.tensor([1, 2, 3]),
-            torch.tensor([[1.5], [2.0]]), x.new_zeros([2]), torch.zeros_like(x, dtype=torch.int), x.type_as(y), x.long(),
-            torch.where(x > 0, x, 0.0), torch.stack([x, x], dim=1), torch.cumsum(x, 0), x.unsqueeze(-1).expand(-1, -1, 2),
+            torch.tensor([[1.5], [2.0]]), x.new_zeros([2]), torch.zeros_like(x, dtype=torch.int), x.type_as(y),
+            x.long(),
+            torch.where(x > 0, x, 0.0), torch.stack([x, x], dim=1), torch.cumsum(x, 0),
+            x.unsqueeze(-1).expand(-1, -1, 2),
             torch.logical_not(x > 0), x.std(), x.var(dim=0, unbiased=False), torch.norm(x), x.argmax(), x.flip([0]),
             torch.meshgrid(x[0], x[1], indexing="ij")[0], torch.masked_select(x, x > 0), x.view(-1).topk(2)[0],
         ]  # fmt: skip
