@@ -114,15 +114,17 @@ class ArchiveWriter:
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 class _Entry:
-    """What the directory says of a record; ``plain``: it is neither compressed nor encrypted."""
+    """What the directory says of a record; ``plain``: it is neither compressed nor encrypted. ``deflated``: compressed."""
 
-    __slots__ = ("checksum", "header", "plain", "size")
+    __slots__ = ("checksum", "deflated", "header", "packed", "plain", "size")
 
-    def __init__(self, checksum: int, size: int, header: int, plain: bool):
+    def __init__(self, checksum: int, packed: int, size: int, header: int, method: int, encrypted: bool):
         self.checksum = checksum
+        self.packed = packed
         self.size = size
         self.header = header
-        self.plain = plain
+        self.plain = not encrypted and method == 0 and packed == size
+        self.deflated = not encrypted and method == 8
 
 
 def _broken(what: str) -> RuntimeError:
@@ -185,7 +187,7 @@ class ArchiveReader:
             packed, size, header = _large_fields(bytes(self.data[at : at + extra_size]), packed, size, header)
         if name in self.entries:
             raise _broken(f"it has two records named {name!r}")
-        self.entries[name] = _Entry(checksum, size, header, not flags & 1 and method == 0 and packed == size)
+        self.entries[name] = _Entry(checksum, packed, size, header, method, bool(flags & 1))
         return at + extra_size + comment_size, packed
 
     def has(self, name: str) -> bool:
@@ -199,13 +201,17 @@ class ArchiveReader:
             raise _broken(f"it has no record {name!r}")
         if not entry.plain:
             raise RuntimeError(f"load: record {name!r} is compressed or encrypted, which tensors in files never are")
+        return self._start(name, entry, entry.size), entry.size, entry.checksum
+
+    def _start(self, name: str, entry: _Entry, size: int) -> int:
+        """Where a record's bytes start, of which there are ``size``."""
         if entry.header + _LOCAL.size > self.limit:
             raise _broken(f"record {name!r} lies outside of it")
         header = _LOCAL.unpack_from(self.data, entry.header)
         start = entry.header + _LOCAL.size + header[9] + header[10]
-        if header[0] != b"PK\3\4" or start + entry.size > self.limit:
+        if header[0] != b"PK\3\4" or start + size > self.limit:
             raise _broken(f"record {name!r} lies outside of it")
-        return start, entry.size, entry.checksum
+        return start
 
     def read(self, name: str) -> memoryview:
         """A record's bytes, compared with their checksum."""
@@ -214,6 +220,27 @@ class ArchiveReader:
         if checksum and zlib.crc32(data) != checksum:  # PyTorch can be told to leave checksums out: then it is 0
             raise _broken(f"the checksum of record {name!r} is wrong")
         return data
+
+    def read_text(self, name: str, limit: int = 2**26) -> str:
+        """A record that is text, compressed or not; of ``limit`` bytes at most."""
+        entry = self.entries.get(f"{self.folder}/{name}")
+        data: Any = None
+        if entry is not None and entry.deflated and entry.size <= limit:
+            start = self._start(name, entry, entry.packed)
+            try:
+                data = zlib.decompressobj(-15).decompress(self.data[start : start + entry.packed], entry.size + 1)
+            except zlib.error:
+                raise _broken(f"record {name!r} cannot be decompressed") from None
+            if len(data) != entry.size or (entry.checksum and zlib.crc32(data) != entry.checksum):
+                raise _broken(f"the checksum of record {name!r} is wrong")
+        elif self.locate(name)[1] <= limit:
+            data = self.read(name)
+        if data is None:
+            raise _broken(f"record {name!r} has more than {limit} bytes")
+        try:
+            return str(data, "utf-8")
+        except UnicodeDecodeError:
+            raise _broken(f"record {name!r} is no text") from None
 
 
 def _large_fields(extra: bytes, packed: int, size: int, header: int) -> tuple[int, int, int]:

@@ -21,8 +21,10 @@ from .saver import Saver
 
 
 # ---- PyTorch's zip format --------------------------------------------------------------------------------------------
-class _ZipLoader:
-    """Loads an archive; storages are read when first asked for."""
+class ZipLoader:
+    """Loads an archive; storages are read when first asked for, from records in ``folder``."""
+
+    folder = "data"
 
     def __init__(self, data: Any, map_location: Any, share: bool, unpickle: Callable):
         self.unpickle = unpickle
@@ -59,7 +61,7 @@ class _ZipLoader:
 
     def _read(self, name: str, dtype: Any, numel: int) -> Stored:
         itemsize = 1 if dtype is None else dtype.itemsize
-        record = f"data/{name}"
+        record = f"{self.folder}/{name}"
         start, size, _ = self.archive.locate(record)
         if numel * itemsize != size:
             raise UnpicklingError(f"storage {name!r} in the file has {size} bytes, {numel * itemsize} are announced")
@@ -148,7 +150,7 @@ def read_all(file: Any) -> bytes:
 def _load_bytes(data: Any, map_location: Any, share: bool, unpickle: Callable) -> Any:
     head = bytes(data[:16])
     if head.startswith(b"PK"):
-        return _ZipLoader(data, map_location, share, unpickle).load()
+        return ZipLoader(data, map_location, share, unpickle).load()
     if head.startswith(b"\x80") and head[1:2] <= b"\x05":
         if share:
             raise RuntimeError("load: mmap needs a file in the format since PyTorch 1.6; this one is older")

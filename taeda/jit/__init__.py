@@ -1,19 +1,46 @@
-"""``taeda.jit``: decorators of programs that PyTorch compiles. The Python code runs as it is, which gives the same values.
+"""``taeda.jit``: programs that leave Python. ``script`` compiles source, ``trace`` records ops, ``save`` and
+``load`` are
+PyTorch's archives.
 
-``script`` and ``trace`` give back what they were given; taeda has no compiled form to save, so ``save`` and ``load``
-refuse. For weights use ``taeda.save`` of a ``state_dict``.
+See ``docs/jit.md``.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from .. import nn
-from .._refuse import refuse, refused_class, refused_function
+from ..futures import Future
+from . import frontend
+from .archive import load
+from .builtins import ScriptError as Error
+from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
+from .marks import (
+    Attribute,
+    _overload,
+    _overload_method,
+    annotate,
+    export,
+    fork,
+    ignore,
+    interface,
+    is_scripting,
+    is_tracing,
+    script_if_tracing,
+    script_method,
+    unused,
+    wait,
+)  # fmt: skip
+from .marks import (
+    isinstance_of as isinstance,
+)
+from .modules import RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracedModule
+from .script import script
+from .tracing import TracerWarning, _get_trace_graph, trace, trace_module
+from .unit import CompilationUnit
+from .writing import save
 
 __all__ = [
     "Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate",
@@ -23,171 +50,7 @@ __all__ = [
     "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
-T = TypeVar("T")
-_WHY = "there is no TorchScript here: the Python code runs as it is. Save a state_dict with taeda.save"
-
-
-class Error(Exception):
-    """What PyTorch's interpreter of scripts raises; never raised here."""
-
-
-class ScriptModule(nn.Module):
-    """A module written to be scripted: an ordinary module here."""
-
-
-#: What ``script`` would give for a function; nothing is one.
-ScriptFunction = refused_class("jit.ScriptFunction", _WHY)
-RecursiveScriptModule = refused_class("jit.RecursiveScriptModule", _WHY, (ScriptModule,))
-TopLevelTracedModule = TracedModule = refused_class("jit.TracedModule", _WHY, (ScriptModule,))
-CompilationUnit = refused_class("jit.CompilationUnit", _WHY)
-
-
-class Attribute:
-    """An attribute with its type: ``value`` and ``type``."""
-
-    def __init__(self, value: Any, type: Any) -> None:
-        self.value = value
-        self.type = type
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.value, self.type))
-
-
-def script(
-    obj: T | None = None, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
-) -> T:
-    """Gives ``obj`` (a function, class or module) back: it runs as Python."""
-    return obj  # type: ignore[return-value]
-
-
-def trace(
-    func: T, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
-    check_tolerance: float = 1e-5, strict: bool = True, *args: Any, **kwargs: Any,
-) -> T:  # fmt: skip
-    """Gives ``func`` back: unlike a trace, it keeps its control flow."""
-    return func
-
-
-def trace_module(mod: T, inputs: Any, *args: Any, **kwargs: Any) -> T:
-    """Gives ``mod`` back."""
-    return mod
-
-
-def script_if_tracing(fn: T) -> T:
-    """Gives ``fn`` back: nothing is ever traced."""
-    return fn
-
-
-def script_method(fn: T, _rcb: Any = None) -> T:
-    """Gives ``fn`` back."""
-    return fn
-
-
-def export(fn: T) -> T:
-    """Gives ``fn`` back."""
-    return fn
-
-
-def interface(obj: T) -> T:
-    """Gives ``obj`` back."""
-    return obj
-
-
-def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Decorator, with or without arguments: the function stays as it is."""
-    return drop if callable(drop) else lambda fn: fn
-
-
-def unused(fn: T) -> T:
-    """Gives ``fn`` back."""
-    return fn
-
-
-def _overload(fn: T) -> T:
-    return fn
-
-
-def _overload_method(fn: T) -> T:
-    return fn
-
-
-_script_if_tracing = script_if_tracing
-
-
-def annotate(the_type: Any, the_value: T) -> T:
-    """Gives ``the_value`` back."""
-    return the_value
-
-
-def isinstance(obj: Any, target_type: Any) -> bool:
-    """``isinstance`` that also knows ``List[int]`` and its kin; here by their plain class."""
-    import builtins
-    import typing
-
-    kinds: tuple[Any, ...] = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
-    return any(builtins.isinstance(obj, typing.get_origin(kind) or kind) for kind in kinds)
-
-
-def is_scripting() -> bool:
-    """Whether this runs as a script: False."""
-    return False
-
-
-def is_tracing() -> bool:
-    """Whether this is being traced: False."""
-    return False
-
-
-def freeze(mod: T, preserved_attrs: Any = None, optimize_numerics: bool = True) -> T:
-    """Gives ``mod`` back."""
-    return mod
-
-
-def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
-    """Gives ``mod`` back."""
-    return mod
-
-
-def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
-    """Nothing."""
-
-
-def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Refused: there is no TorchScript to write."""
-    refuse("jit.save", _WHY)
-
-
-def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Refused: a file of TorchScript is a program, which taeda does not run."""
-    refuse(
-        "jit.load",
-        "a file of TorchScript is a program. Save the module's state_dict in PyTorch and read it with taeda.load",
-    )
-
-
-class TracerWarning(Warning):
-    """What PyTorch's tracer warns with; never here."""
-
-
-_get_trace_graph = refused_function("jit._get_trace_graph", _WHY)
-
-
-def fork(func: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Run ``func(*args, **kwargs)`` now; :func:`wait` gives its result."""
-    future: Future = Future()
-    try:
-        future.set_result(func(*args, **kwargs))
-    except Exception as error:
-        future.set_exception(error)
-    return future
-
-
-def wait(future: Any) -> Any:
-    """The result of :func:`fork`."""
-    return future.result()
-
-
-_fork, _wait = fork, wait
+_fork, _wait, _script_if_tracing = fork, wait, script_if_tracing
 
 
 @contextmanager

@@ -307,12 +307,12 @@ class Transformer(Module):
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError(
                 "the batch number of src and tgt must be equal, "
-                f"got shapes {tuple(src.shape)} and {tuple(tgt.shape)} with batch_first={self.batch_first}"
+                f"got shapes {list(src.shape)} and {list(tgt.shape)} with batch_first={self.batch_first}"
             )
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError(
                 f"the feature number of src and tgt must be equal to d_model ({self.d_model}), got shapes "
-                f"{tuple(src.shape)} and {tuple(tgt.shape)}"
+                f"{list(src.shape)} and {list(tgt.shape)}"
             )
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(

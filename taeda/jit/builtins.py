@@ -1,0 +1,651 @@
+"""What computes the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments are not
+in the
+order of taeda's own. All other ops are those of the op table, by name.
+
+Functions take arguments in the order of the signatures in ``schemas.txt``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core, autograd, random
+from .._core import Tensor, device
+from ..nn import functional as F
+from ..nn import lower
+from ..nn.utils import rnn
+from ..ops.table import METHODS, OPS
+from ..ops.views import broadcast_shapes
+from .dtypes import CONVERT, number
+
+INT_MAX = 2**63 - 1
+
+
+# ---- exceptions ------------------------------------------------------------------------------------------------------
+class ScriptError(RuntimeError):
+    """What PyTorch calls ``torch.jit.Error``: an exception that a script raises."""
+
+
+def raise_exception(message: Any, name: str | None = None) -> None:
+    """``raise name(message)``; the message names the exception's class where it is not plain."""
+    kind = (name or "").removeprefix("builtins.")
+    text = message if isinstance(message, str) else show(message)
+    raise ScriptError(f"{kind}: {text}" if kind and kind != "Exception" else text)
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+def show(value: Any) -> str:
+    """``str(value)`` as scripts have it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_quoted, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_quoted(k)}: {_quoted(v)}' for k, v in value.items())}}}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_quoted, value))}{',' * (len(value) == 1)})"
+    return str(value)
+
+
+def _quoted(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else show(value)
+
+
+def format_text(template: str, *values: Any) -> str:
+    """``{}`` by the values in turn; nothing else in braces has a meaning."""
+    parts = template.split("{}")
+    if len(parts) - 1 > len(values):
+        raise RuntimeError(f"Too few arguments for format string: {template}")
+    out = [parts[0]]
+    for value, part in zip(values, parts[1:], strict=False):
+        out += [show(value), part]
+    return "".join(out)
+
+
+def percent_format(template: str, *values: Any) -> str:
+    """``template % values``."""
+    if len(values) == 1 and isinstance(values[0], tuple):
+        (values,) = values
+    return template % tuple(v if isinstance(v, (int, float, str)) else show(v) for v in values)
+
+
+def _split(text: str, separator: str | None = None, limit: int = -1) -> list[str]:
+    return text.split(separator, limit)
+
+
+def _slice(x: Any, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return x[start:end:step]
+
+
+def _find(text: str, part: str, start: int = 0, end: int = -1) -> int:
+    return text.find(part, start, _end(text, end))
+
+
+def _end(text: str, end: int) -> int:
+    return len(text) if end == -1 else end
+
+
+def _affix(method: Callable) -> Callable:
+    return lambda text, part, start=0, end=-1: method(text, part, start, _end(text, end))
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+def _true_div(a: Any, b: Any) -> Any:
+    if isinstance(b, complex) or isinstance(a, complex) or b:
+        return a / b
+    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _round_to_zero(a: int, b: int) -> int:
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+def _pow(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and abs(b) > 4096:
+        return math.inf  # 64 bits are long gone, and memory would be
+    return a**b
+
+
+def _float_pow(a: Any, b: Any) -> Any:
+    try:
+        return a**b if isinstance(a, complex) or isinstance(b, complex) else math.pow(a, b)
+    except OverflowError:
+        return math.inf
+
+
+def _to_int(x: Any) -> int:
+    return int(x) if isinstance(x, str) else int(x.item() if isinstance(x, Tensor) else x)
+
+
+def _to_float(x: Any) -> float:
+    return float(x.item() if isinstance(x, Tensor) else x)
+
+
+def _math(name: str) -> Callable:
+    function = getattr(math, name)
+
+    def compute(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except (ValueError, OverflowError):  # as the C library has it
+            return math.inf if name in ("exp", "expm1", "sinh", "cosh", "pow") else math.nan
+
+    return compute
+
+
+def _range_length(lo: int, hi: int, step: int) -> int:
+    return len(range(lo, hi, step))
+
+
+def _mul(a: Any, b: Any) -> Any:
+    if isinstance(a, (list, str)) or isinstance(b, (list, str)):
+        sequence, times = (a, b) if isinstance(a, (list, str)) else (b, a)
+        if len(sequence) * times > 2**27:
+            raise RuntimeError(f"a list of {len(sequence) * times} elements is too long")
+    return a * b
+
+
+# ---- lists and dictionaries ------------------------------------------------------------------------------------------
+def _sort(x: list, reverse: bool = False) -> None:
+    x.sort(reverse=reverse)
+
+
+def _pop(x: Any, key: Any = -1, *default: Any) -> Any:
+    if isinstance(x, list):
+        if not x:
+            raise IndexError("pop from empty list")
+        return x.pop(key)
+    return x.pop(key, *default)
+
+
+def _set_item(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
+
+
+def _append(x: list, value: Any) -> list:
+    x.append(value)
+    return x
+
+
+def _remove(x: list, value: Any) -> None:
+    x.remove(value)
+
+
+def _min_max(pick: Callable) -> Callable:
+    def compute(a: Any, *b: Any) -> Any:
+        if not b and not a:
+            raise RuntimeError(f"{pick.__name__}() arg is an empty sequence")
+        return pick(a, *b)
+
+    return compute
+
+
+def _copy_dict(x: Any = ()) -> dict:
+    return dict(x)
+
+
+def _infer_size(a: list, b: list) -> list:
+    return list(broadcast_shapes(a, b))
+
+
+def _warn(message: str, stacklevel: int = 2) -> None:
+    warnings.warn(message, stacklevel=2)
+
+
+def _unwrap(x: Any) -> Any:
+    if x is None:
+        raise RuntimeError("Unwrapping null optional")
+    return x
+
+
+def _lacking(name: str) -> Callable:
+    """An op of PyTorch's that its own library names on ways that are not taken: to run it is an error, to read it is
+    none."""
+
+    def refuse(*args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError(f"aten::{name} is part of PyTorch's C++, which taeda has not")
+
+    return refuse
+
+
+#: Ops of values that are no tensors.
+SCALARS: dict[str, Callable] = {
+    "add": operator.add, "sub": operator.sub, "mul": _mul, "div": _true_div, "neg": operator.neg, "abs": abs,
+    "floordiv": operator.floordiv, "remainder": operator.mod, "fmod": _math("fmod"), "pow": _float_pow,
+    "pow.int_to_int": _pow, "mathremainder": _math("remainder"), "divmod": divmod, "floor_divide": operator.floordiv,
+    "__round_to_zero_floordiv": _round_to_zero, "round": lambda x: float(round(x)) if math.isfinite(x) else x,
+    "floor": math.floor, "ceil": math.ceil, "gcd": math.gcd,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+    "__and__": operator.and_, "__or__": operator.or_, "__xor__": operator.xor, "__not__": operator.not_,
+    "__lshift__": operator.lshift, "__rshift__": operator.rshift, "bitwise_not": operator.invert,
+    "__is__": operator.is_, "__isnot__": operator.is_not, "__contains__": operator.contains,
+    "__getitem__": operator.getitem, "slice": _slice, "len": len, "list": list, "dict": _copy_dict,
+    "append": _append, "extend": lambda x, other: x.extend(other), "insert": lambda x, i, v: x.insert(i, v),
+    "pop": _pop, "remove": _remove, "reverse": lambda x: x.reverse(), "clear": lambda x: x.clear(),
+    "copy": lambda x: x.copy(), "count": lambda x, *v: x.count(*v), "index": lambda x, *v: x.index(*v),
+    "index.str": lambda x, part, start=0, end=-1: x.index(part, start, _end(x, end)),
+    "sort": _sort, "sorted": sorted, "_set_item": _set_item, "Delete": operator.delitem,
+    "keys": list, "values": lambda x: list(x.values()), "items": lambda x: list(x.items()), "update": dict.update,
+    "get": lambda x, key, default=None: x.get(key, default), "setdefault": dict.setdefault,
+    "popitem": lambda x: x.popitem(), "sum": sum, "any": any, "all": all, "set": list,
+    "Int": _to_int, "Float": _to_float, "Bool": bool, "Complex": complex, "str": show, "format": format_text,
+    "percentFormat": percent_format, "ord": ord, "chr": chr, "hash": hash, "hex": hex, "oct": oct, "bin": bin,
+    "join": lambda s, parts: s.join(parts), "split": _split, "rsplit": lambda s, sep=None, n=-1: s.rsplit(sep, n),
+    "splitlines": lambda s, keepends=False: s.splitlines(keepends), "find": _find,
+    "rfind": lambda s, part, start=0, end=-1: s.rfind(part, start, _end(s, end)),
+    "rindex": lambda s, part, start=0, end=-1: s.rindex(part, start, _end(s, end)),
+    "startswith": _affix(str.startswith), "endswith": _affix(str.endswith),
+    "replace": lambda s, old, new, n=-1: s.replace(old, new, n), "expandtabs": lambda s, n=8: s.expandtabs(n),
+    "warn": _warn, "_unwrap_optional": _unwrap, "_range_length": _range_length, "__range_length": _range_length,
+    "__derive_index": lambda i, start, step: start + i * step, "manual_seed": lambda seed: random.manual_seed(seed),
+    "is_grad_enabled": lambda: _core.is_grad_enabled(), "set_grad_enabled": lambda on: autograd.set_grad_enabled(on),
+    "is_autocast_enabled": lambda: False, "is_autocast_cpu_enabled": lambda: False, "is_scripting": lambda: True,
+    "has_torch_function": lambda *a: False, "_get_tracing_state": lambda: False, "device": device,
+    "_infer_size": _infer_size, "wait": lambda future: future.wait(), "degrees": math.degrees, "radians": math.radians,
+    "modf": math.modf, "factorial": lambda n: math.factorial(min(n, 10_000)), "isfinite": math.isfinite,
+    "isnan": math.isnan, "isinf": math.isinf, "frexp": math.frexp, "copysign": math.copysign,
+    "real": lambda x: x.real, "imag": lambda x: x.imag, "polar": lambda r, a: complex(r * math.cos(a), r * math.sin(a)),
+    "_print": print, "can_cast": lambda a, b: OPS["can_cast"](CONVERT["ScalarType"](a), CONVERT["ScalarType"](b)),
+}  # fmt: skip
+SCALARS |= {
+    name: _math(name)
+    for name in (
+        "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs "
+        "lgamma "
+        "gamma erf erfc ldexp hypot"
+    ).split()
+}
+SCALARS |= {
+    name: getattr(str, name)
+    for name in (
+        "lower upper capitalize title swapcase strip lstrip rstrip center ljust rjust zfill isalnum isalpha isdigit "
+        "isdecimal "
+        "isidentifier islower isnumeric isprintable isspace istitle isupper partition rpartition"
+    ).split()
+}
+
+
+# ---- tensors ---------------------------------------------------------------------------------------------------------
+def _reduction(code: Any) -> Any:
+    return ("none", "mean", "sum")[code] if type(code) is int and 0 <= code < 3 else code
+
+
+def _loss(name: str, names: str) -> Callable:
+    """A loss whose reduction is a number."""
+    keys = names.split()
+
+    def compute(*args: Any, **keywords: Any) -> Tensor:
+        given = dict(zip(keys, args, strict=False)) | keywords
+        if "reduction" in given:
+            given["reduction"] = _reduction(given["reduction"])
+        return getattr(F, name)(given.pop("input"), given.pop("target"), **given)
+
+    return compute
+
+
+def _to(x: Tensor, *args: Any, **keywords: Any) -> Tensor:
+    return x.to(*args, **{k: v for k, v in keywords.items() if v is not None and k not in ("layout", "pin_memory")})
+
+
+def _to_dtype(
+    x: Tensor, dtype: Any, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
+) -> Tensor:
+    return x.to(dtype=_dtype(dtype), copy=copy) if dtype is not None else x.clone() if copy else x
+
+
+def _to_device(
+    x: Tensor, where: Any, dtype: Any = None, non_blocking: bool = False, copy: bool = False, form: Any = None
+):
+    return x.to(
+        device=where if where is not None else x.device, dtype=x.dtype if dtype is None else _dtype(dtype), copy=copy
+    )
+
+
+def _to_other(
+    x: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, memory_format: Any = None
+) -> Tensor:
+    return x.to(other, copy=copy)
+
+
+def _dtype(code: Any) -> Any:
+    return CONVERT["ScalarType"](code)
+
+
+def _index(x: Tensor, indices: list) -> Tensor:
+    return x[tuple(slice(None) if i is None else i for i in indices)]
+
+
+def _index_put(x: Tensor, indices: list, values: Tensor, accumulate: bool = False) -> Tensor:
+    return _index_put_(x.clone(), indices, values, accumulate)
+
+
+def _index_put_(x: Tensor, indices: list, values: Tensor, accumulate: bool = False) -> Tensor:
+    key = tuple(slice(None) if i is None else i for i in indices)
+    if accumulate:
+        return x.index_put_(tuple(i for i in _whole(x, indices)), values, True)
+    x[key] = values
+    return x
+
+
+def _whole(x: Tensor, indices: list) -> list:
+    """Indices with what is left out spelled out, as ``index_put_`` takes them."""
+    if None not in indices:
+        return indices
+    given = [i for i in indices if i is not None]
+    axes = [d for d, i in enumerate(indices) if i is None]
+    if indices[: len(given)] == given:
+        return given
+    spread = max(i.dim() for i in given)
+    out = []
+    for d, i in enumerate(indices):
+        if i is None:
+            ahead = axes.index(d)
+            behind = len(axes) - ahead - 1
+            shape = [1] * (spread + ahead) + [x.shape[d]] + [1] * behind
+            out.append(_arange(x.shape[d]).reshape(shape))
+        else:
+            out.append(i.reshape(*i.shape, *([1] * len(axes))))
+    return out
+
+
+def _arange(n: int) -> Tensor:
+    return OPS["arange"](n)
+
+
+def _slice_tensor(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    if not -x.dim() <= dim < x.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-x.dim()}, {x.dim() - 1}], but got {dim})"
+        )
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return x[(slice(None),) * (dim % x.dim()) + (slice(start, end, step),)]
+
+
+def _unique2(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> tuple:
+    found = OPS["unique"](x, sorted, True, True)
+    return found[0], found[1], found[2]
+
+
+def _unique_dim(x: Tensor, dim: int, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple:
+    return tuple(OPS["unique"](x, sorted, True, True, dim))
+
+
+def _consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> tuple:
+    return tuple(OPS["unique_consecutive"](x, True, True, dim))
+
+
+def _upsample(mode: str, dims: int, corners: bool) -> Callable:
+    def compute(x: Tensor, size: Any, *rest: Any) -> Tensor:
+        align = rest[0] if corners else None
+        scales = [s for s in rest[corners:] if s is not None]
+        scale = None
+        if scales:
+            scale = scales[0] if isinstance(scales[0], (list, tuple)) else scales
+        if size is not None:
+            return F.interpolate(x, size=list(size), mode=mode, align_corners=align)
+        return F.interpolate(x, scale_factor=list(scale or ()), mode=mode, align_corners=align)
+
+    return compute
+
+
+def _interpolate(x, size=None, scale=None, mode="nearest", align_corners=None, recompute=None, antialias=False):
+    return F.interpolate(x, size, scale, mode, align_corners, recompute, antialias)
+
+
+def _max_pool_indices(n: int) -> Callable:
+    pool = getattr(F, f"max_pool{n}d")
+
+    def compute(x, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+        return pool(x, kernel_size, stride or None, padding, dilation, ceil_mode, True)
+
+    return compute
+
+
+def _pool(name: str) -> Callable:
+    """A pooling whose stride, where it is empty, is the kernel's size."""
+    function = getattr(F, name)
+
+    def compute(x, kernel_size, stride=(), *rest):
+        return function(x, kernel_size, stride or None, *rest)
+
+    return compute
+
+
+def _adaptive(n: int) -> Callable:
+    pool = getattr(F, f"adaptive_max_pool{n}d")
+    return lambda x, size: pool(x, size, True)
+
+
+def _along(name: str) -> Callable:
+    function = OPS[name]
+    return lambda x, dim, keepdim=False: function(x, dim, keepdim)
+
+
+def _std(name: str) -> Callable:
+    function = OPS[name]
+    return lambda x, unbiased=True: function(x, unbiased=unbiased)
+
+
+def _std_dim(name: str) -> Callable:
+    function = OPS[name]
+    return lambda x, dim=None, unbiased=True, keepdim=False: function(x, dim, unbiased=unbiased, keepdim=keepdim)
+
+
+def _pack(x: Tensor, lengths: Tensor, batch_first: bool) -> tuple:
+    packed = rnn.pack_padded_sequence(x, lengths, batch_first)
+    return packed.data, packed.batch_sizes
+
+
+def _pad_packed(data: Tensor, sizes: Tensor, batch_first: bool, value: Any, total: int) -> tuple:
+    packed = rnn.PackedSequence(data, sizes, None, None)
+    return tuple(rnn.pad_packed_sequence(packed, batch_first, value, total if total > 0 else None))
+
+
+def _tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    return OPS["tensor"](_plain(data), dtype=dtype, requires_grad=requires_grad)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_plain(x) for x in data]
+    return data.item() if isinstance(data, Tensor) and data.dim() == 0 else data
+
+
+def _as_tensor(data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
+    return _tensor(data, dtype=dtype)
+
+
+def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
+    return OPS[f"conv{weight.dim() - 2}d"](x, weight, bias, stride, padding, dilation, groups)
+
+
+def _old_div(x: Tensor, other: Any) -> Tensor:
+    floating = x.is_floating_point() or isinstance(other, float)
+    if floating or (isinstance(other, Tensor) and other.is_floating_point()):
+        return OPS["div"](x, other)
+    return OPS["div"](x, other, rounding_mode="trunc")
+
+
+def _store_out(out: Tensor, value: Tensor) -> Tensor:
+    return (out if out.shape == value.shape else out.resize_(tuple(value.shape))).copy_(value)
+
+
+def _size(x: Tensor, dim: int | None = None) -> Any:
+    return list(x.shape) if dim is None else x.shape[dim]
+
+
+def _backward(x: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
+    if isinstance(x, list):
+        autograd.backward(x, gradient, retain_graph, create_graph)
+    else:
+        x.backward(gradient, retain_graph, create_graph)
+
+
+def _grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
+    given = None if grad_outputs is None else list(grad_outputs)
+    return list(autograd.grad(outputs, inputs, given, retain_graph, create_graph, allow_unused=allow_unused))
+
+
+def _elu(x, alpha=1, scale=1, input_scale=1):
+    return (
+        OPS["elu"](x, alpha)
+        if scale == input_scale == 1
+        else OPS["where"](x > 0, x * scale, (OPS["exp"](x * input_scale) - 1) * (alpha * scale))
+    )
+
+
+def _cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    return F.cross_entropy(
+        x, target, weight, ignore_index=ignore_index, reduction=_reduction(reduction), label_smoothing=label_smoothing
+    )
+
+
+def _as_lists(x: Tensor) -> Any:
+    return x.tolist()
+
+
+def _lists(name: str) -> Callable:
+    """An op that gives a tuple of tensors, as the list that scripts want."""
+    return lambda *args, **keywords: list(_named(name)(*args, **keywords))
+
+
+def _named(name: str) -> Callable:
+    return OPS.get(name) or METHODS.get(name) or getattr(Tensor, name)
+
+
+def _randint(*args: Any, **keywords: Any) -> Tensor:
+    return OPS["randint"](*args, **keywords)
+
+
+def _contiguous(x: Tensor, *, memory_format: Any = None) -> Tensor:
+    return x.contiguous(memory_format=memory_format) if memory_format is not None else x.contiguous()
+
+
+def _pad_modes(mode: str) -> Callable:
+    return lambda x, padding: F.pad(x, list(padding), mode)
+
+
+def _chunked(x: Tensor, sizes: Any, dim: int = 0) -> list:
+    return list(OPS["split"](x, sizes, dim))
+
+
+#: Ops of tensors that are called otherwise than taeda's op of that name, by name or ``name.overload``.
+TENSORS: dict[str, Callable] = {
+    "to": _to, "to.dtype": _to_dtype, "to.prim_dtype": _to_dtype, "to.device": _to_device,
+    "to.prim_Device": _to_device, "to.other": _to_other, "to.prim_other": lambda x, *rest: x, "index": _index,
+    "index.str": SCALARS["index.str"],
+    "index_put": _index_put, "index_put_": _index_put_, "_unsafe_index": _index, "slice": _slice_tensor,
+    "_unique2": _unique2, "unique_dim": _unique_dim, "unique_consecutive": _consecutive,
+    "_unique": lambda x, *rest: _unique2(x)[:2], "__interpolate": _interpolate, "size": _size, "size.int": _size,
+    "len": len,
+    "max.dim": _along("max"), "min.dim": _along("min"), "std": _std("std"), "var": _std("var"),
+    "std.dim": _std_dim("std"), "var.dim": _std_dim("var"), "std_mean": _std("std_mean"),
+    "var_mean": _std("var_mean"), "std_mean.dim": _std_dim("std_mean"), "var_mean.dim": _std_dim("var_mean"),
+    "std.correction": OPS["std"], "var.correction": OPS["var"], "std_mean.correction": OPS["std_mean"],
+    "var_mean.correction": OPS["var_mean"], "_pack_padded_sequence": _pack,
+    "_pad_packed_sequence": _pad_packed, "tensor": _tensor, "as_tensor": _as_tensor, "Int": _to_int, "Float": _to_float,
+    "Bool": bool, "IntImplicit": _to_int, "FloatImplicit": _to_float, "ScalarImplicit": lambda x: x.item(),
+    "Complex": lambda x: complex(x.item()) if isinstance(x, Tensor) else complex(x), "backward": _backward,
+    "grad": _grad,
+    "elu": _elu, "contiguous": _contiguous, "tolist": _as_lists, "format": format_text, "str": show,
+    "mse_loss": _loss("mse_loss", "input target reduction"), "l1_loss": _loss("l1_loss", "input target reduction"),
+    "smooth_l1_loss": _loss("smooth_l1_loss", "input target reduction beta"),
+    "huber_loss": _loss("huber_loss", "input target reduction delta"),
+    "nll_loss": _loss("nll_loss", "input target weight reduction ignore_index"),
+    "nll_loss_nd": _loss("nll_loss", "input target weight reduction ignore_index"),
+    "nll_loss2d": _loss("nll_loss", "input target weight reduction ignore_index"),
+    "cross_entropy_loss": _cross_entropy,
+    "binary_cross_entropy": _loss("binary_cross_entropy", "input target weight reduction"),
+    "soft_margin_loss": _loss("soft_margin_loss", "input target reduction"),
+    "multilabel_margin_loss": _loss("multilabel_margin_loss", "input target reduction"),
+    "multi_margin_loss": _loss("multi_margin_loss", "input target p margin weight reduction"),
+    "randint": _randint, "_convolution": lambda *a: lower.convolution(*a[:9]), "_convolution_mode": _convolution_mode,
+    "log_sigmoid": F.logsigmoid, "pad_sequence": rnn.pad_sequence,
+    "alias": lambda x: x, "lift_fresh": lambda x: x, "lift": lambda x: x,
+    "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
+    "_unsafe_view": Tensor.view, "_reshape_alias": lambda x, size, stride: x.reshape(size), "_conj": lambda x: x.conj(),
+    "matrix_H": lambda x: x.mH, "numpy_T": lambda x: x.T, "mT": lambda x: x.mT, "mH": lambda x: x.mH,
+    "T": lambda x: x.T, "H": lambda x: x.H,
+    "einsum": lambda equation, tensors, path=None: OPS["einsum"](equation, *tensors),
+    "nonzero_numpy": lambda x: list(OPS["nonzero"](x, as_tuple=True)), "stride": lambda x: list(x.stride()),
+    "stride.int": lambda x, dim: x.stride(dim), "is_coalesced": lambda x: x.is_coalesced(), "_stack": OPS["stack"],
+    "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
+    "__contains__": operator.contains, "dict": _copy_dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
+    "col2im": lambda x, *a: F.fold(x, *a), "im2col": lambda x, *a: F.unfold(x, *a), "swapaxes": OPS["transpose"],
+    
+    "eq.Tensor_list": operator.eq, "ne.Tensor_list": operator.ne, "index.list_Tensor": SCALARS["index"],
+    "sort.Tensor": _sort, "sorted.Tensor": sorted, "scatter.value": lambda x, d, i, v: OPS["scatter"](x, d, i, value=v),
+    "scatter_.value": lambda x, d, i, v: x.scatter_(d, i, value=v), "is_non_overlapping_and_dense": lambda x: True,
+    "infer_size": _infer_size, "gelu_": lambda x, *, approximate="none": x.copy_(OPS["gelu"](x, approximate)),
+    "_cast_Float": lambda x, *a: x.float(), "_cast_Long": lambda x, *a: x.long(),
+    "_cast_Double": lambda x, *a: x.double(),
+    "_cast_Int": lambda x, *a: x.int(), "_cast_Half": lambda x, *a: x.half(),
+    "randint_like": lambda x, high, **k: OPS["randint_like"](x, 0, high, **k),
+    "randint_like.low_dtype": lambda x, low, high, **k: OPS["randint_like"](x, low, high, **k),
+    "frobenius_norm.dim": OPS["frobenius_norm"], "quantile.scalar": OPS["quantile"],
+    "storage_offset": Tensor.storage_offset,
+    "add_.t": lambda a, b: a.__iadd__(b), "manual_seed": SCALARS["manual_seed"], "wait": SCALARS["wait"],
+}  # fmt: skip
+TENSORS |= {
+    f"{name}": _lists(name)
+    for name in (
+        "split unbind chunk split_with_sizes tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk "
+        "unsafe_split_with_sizes meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d where.list"
+    ).split()
+    if name in OPS or name in METHODS
+}
+del TENSORS["atleast_1d"], TENSORS["atleast_2d"], TENSORS["atleast_3d"]
+TENSORS |= {f"atleast_{n}d.Sequence": _lists(f"atleast_{n}d") for n in (1, 2, 3)}
+TENSORS |= {
+    name: _lacking(name)
+    for name in (
+        "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned "
+        "_native_multi_head_attention "
+        "_transformer_encoder_layer_fwd _nested_from_padded to_padded_tensor _ctc_loss"
+    ).split()
+}
+TENSORS |= {"split.str": _split, "where": lambda c, *v: OPS["where"](c, *v) if v else list(OPS["where"](c))}
+TENSORS |= {f"max_pool{n}d_with_indices": _max_pool_indices(n) for n in (1, 2, 3)}
+TENSORS |= {f"max_pool{n}d": _pool(f"max_pool{n}d") for n in (1, 2, 3)}
+TENSORS |= {f"avg_pool{n}d": _pool(f"avg_pool{n}d") for n in (1, 2, 3)}
+TENSORS |= {f"adaptive_max_pool{n}d": _adaptive(n) for n in (1, 2, 3)}
+TENSORS |= {f"_adaptive_avg_pool{n}d": getattr(F, f"adaptive_avg_pool{n}d") for n in (2, 3)}
+TENSORS |= {
+    f"{kind}_pad{n}d": _pad_modes({"reflection": "reflect", "replication": "replicate"}[kind])
+    for kind in ("reflection", "replication")
+    for n in (1, 2, 3)
+}
+TENSORS |= {
+    f"upsample_{mode}{n}d": _upsample({"bilinear": "bilinear",
+    "linear": "linear"}.get(mode, mode), n, mode != "nearest")
+    for mode, n in [
+        ("nearest", 1), ("nearest", 2), ("nearest", 3), ("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3)
+    ]
+}  # fmt: skip
+TENSORS |= {f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", n, False) for n in (1, 2, 3)}
+
+
+# ---- what is part of the language ------------------------------------------------------------------------------------
+#: Ops of the namespace ``prim``.
+PRIMITIVES: dict[str, Callable] = {
+    "RaiseException": raise_exception, "StoreOut": _store_out, "OldDiv": _old_div,
+    "NumToTensor": lambda x: OPS["tensor"](x), "Print": lambda *a: print(*map(show, a)),
+    "dtype": lambda x: number(x.dtype), "device": lambda x: x.device, "layout": lambda x: 0,
+    "data": lambda x: x.detach(),
+    "is_cuda": lambda x: x.is_cuda, "is_meta": lambda x: x.is_meta, "is_cpu": lambda x: x.device.type == "cpu",
+    "is_sparse": lambda x: x.is_sparse, "is_quantized": lambda x: False, "is_mkldnn": lambda x: False,
+    "is_xpu": lambda x: False, "is_mps": lambda x: False, "is_xla": lambda x: False, "is_nested": lambda x: False,
+    "requires_grad": lambda x: x.requires_grad, "grad": lambda x: x.grad, "itemsize": lambda x: x.itemsize,
+    "nbytes": lambda x: x.nbytes, "index": lambda d: d.index, "type": lambda d: d.type, "min": _min_max(min),
+    "max": _min_max(max), "abs": abs, "rangelist": lambda n: list(range(n)), "StringIndex": operator.getitem,
+    "EnumName": lambda x: x.name, "EnumValue": lambda x: x.value, "unchecked_unwrap_optional": lambda x: x,
+    "id": id, "name": lambda x: None, "VarConcat": lambda *a: OPS["cat"](list(a[:-1]), a[-1]),
+    "VarStack": lambda *a: OPS["stack"](list(a[:-1]), a[-1]),
+}  # fmt: skip

@@ -1,0 +1,543 @@
+"""``trace``: records the ops that a function or module calls, as a function of the graph language.
+
+What Python decides is decided once: branches, numbers of loops and sizes are those of the example. ``script`` keeps
+them.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _core, nn, random
+from .._core import Op, Tensor
+from ..autograd import no_grad
+from ..ops.recurrent import _layer_in_ops, step_in_ops
+from ..utils import _pytree as pytree
+from . import graph, ir
+from .dtypes import number
+from .errors import Source
+from .frontend import FunctionRef, OpName
+from .hooks import HOOKS
+from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
+from .printer import code
+from .script import SourceFrontend, qualified_name, script_module
+from .types import (
+    ANY,
+    INT,
+    NONE,
+    REQUIRED,
+    STR,
+    TENSOR,
+    ClassType,
+    Parameter,
+    Type,
+    dict_of,
+    list_of,
+    tuple_of,
+    type_of,
+)
+
+_thread = threading.local()
+
+
+class TracerWarning(Warning):
+    """A trace may not hold for other inputs: Python read a value off a tensor, or results differ when it runs again."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing: no such warning comes from taeda's own code."""
+
+
+class TracingCheckError(Exception):
+    """A trace differs when the function runs again."""
+
+
+def current() -> Any:
+    """The recorder of this thread's trace, or None."""
+    return getattr(_thread, "recorder", None)
+
+
+class Recorder:
+    """The mode that records: below all others, so that it sees what is computed.
+
+    Args:
+        function: what is recorded, whose parameters stand for ``values``.
+    """
+
+    composites = True
+
+    def __init__(self, function: ir.Function, values: list[Any], root: nn.Module | None = None) -> None:
+        self.function = function
+        self.front = SourceFrontend(function, Source(""), lambda name: None)
+        self.body: list[ir.Stmt] = []
+        self.known: dict[int, ir.Expr] = {}
+        self.alive: list[Any] = []
+        self.node = ast.Pass()
+        self.quiet = 0
+        names = [p.name for p in function.parameters]
+        if root is not None:
+            self._parameters_of(root, self.front.lookup(names.pop(0)))
+        for name, value in zip(names, values, strict=True):
+            self.know(value, self.front.lookup(name))
+
+    def _parameters_of(self, module: nn.Module, owner: Any) -> None:
+        for table in (module._parameters, module._buffers):
+            for name, value in table.items():
+                if value is not None and id(value) not in self.known:
+                    self.know(value, ir.GetAttr(owner, name, TENSOR))
+        for name, child in module._modules.items():
+            if child is not None:
+                self._parameters_of(child, ir.GetAttr(owner, name, owner.type.attributes[name]))
+
+    def know(self, value: Any, e: Any) -> None:
+        """Let ``e`` stand for a value, and for what is in it."""
+        if isinstance(value, Tensor):
+            self.known[id(value)] = e
+            self.alive.append(value)
+        elif isinstance(value, (tuple, list)):
+            for i, part in enumerate(value):
+                inner: ir.Expr = (
+                    ir.TupleItem(e, i, e.type.args[i]) if isinstance(value, tuple) else self._item(e, ir.Const(i, INT))
+                )
+                self.know(part, inner)
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                self.know(part, self._item(e, ir.Const(key, type_of(key))))
+
+    def _item(self, e: ir.Expr, key: ir.Expr) -> ir.Expr:
+        return self.front.op("aten::__getitem__", [e, key], {}, self.node)
+
+    def express(self, x: Any) -> ir.Expr:
+        """What stands for a value in the trace; a tensor that is not known is a constant."""
+        if isinstance(x, Tensor):
+            if id(x) not in self.known:
+                self.know(x, ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
+            return self.known[id(x)]
+        code = number(x)
+        if code is not None:
+            return ir.Const(code, INT)
+        if isinstance(x, (list, _core.Size)):
+            items = [self.express(v) for v in x]
+            return self.front.list_literal(items, None, self.node)
+        if isinstance(x, tuple):
+            return self.front.tuple_of_items([self.express(v) for v in x])
+        if isinstance(x, dict):
+            keys: list[Any] = [self.express(k) for k in x]
+            return self.front._dict_of(keys, [self.express(v) for v in x.values()], None, self.node)
+        return ir.Const(x, type_of(x))
+
+    # ---- the mode ---------------------------------------------------------------------------------------------------
+    def item(self, x: Tensor) -> Any:
+        """A number that Python reads: it is a constant of the trace."""
+        if not self.quiet:
+            self.warn("Converting a tensor to a Python number might cause the trace to be incorrect")
+        with _recording(None):
+            return x.item()
+
+    def warn(self, text: str) -> None:
+        """Warn with the line of the user's."""
+        warnings.warn(
+            f"{text}. We can't record the data flow of Python values, so this value will be treated as a constant in "
+            f"the future. "
+            "This means that the trace might not generalize to other inputs!",
+            TracerWarning,
+            stacklevel=4,
+        )
+
+    def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """Called by the core for every op and composite."""
+        if _core.is_mode_active():  # the others come first
+            return _core.pass_through(self, function, args, kwargs)
+        if not any(isinstance(x, Tensor) for x in pytree.tree_leaves((args, kwargs))) and not self._makes(function):
+            return _core.pass_through(self, function, args, kwargs)
+        try:
+            e = self._call(function, args, kwargs)
+        except (RuntimeError, TypeError):
+            e = None
+        if e is None:
+            return self._other(function, args, kwargs)
+        result = function(*args, **kwargs)
+        return self.record(e, result)
+
+    def _makes(self, function: Any) -> bool:
+        return getattr(function, "__name__", "") in ("rand", "randn", "randint", "randperm", "normal", "bernoulli")
+
+    def _call(self, function: Any, args: tuple, kwargs: dict) -> ir.Expr | None:
+        """The expression for a call; None where nothing in the language stands for it."""
+        name = getattr(function, "__name__", "")
+        if name == "basic_index":
+            return self._basic_index(*args)
+        sugar = self.front.python_value(function, self.node)
+        if not isinstance(sugar, (FunctionRef, OpName)):
+            return None
+        values = [self.express(a) for a in args]
+        named = {k: self.express(v) for k, v in kwargs.items() if v is not None and k != "generator"}
+        if "input" in named and isinstance(sugar, OpName):
+            named["self"] = named.pop("input")
+        found = self.front.apply(sugar, values, named, self.node)
+        return found if isinstance(found, ir.Expr) else None
+
+    def _basic_index(self, x: Tensor, key: Any) -> ir.Expr:
+        value, rank, dim = self.express(x), x.dim(), 0
+        keys = key if isinstance(key, tuple) else (key,)
+        for i, k in enumerate(keys):
+            if k is Ellipsis:
+                dim = rank - sum(o is not None for o in keys[i + 1 :])
+                continue
+            at = ir.Const(dim, INT)
+            if k is None:
+                value = self.front.op("aten::unsqueeze", [value, at], {}, self.node)
+                rank += 1
+            elif isinstance(k, slice):
+                bounds = [
+                    ir.Const(b, NONE if b is None else INT) for b in (k.start, k.stop, 1 if k.step is None else k.step)
+                ]
+                value = self.front.op("aten::slice", [value, at, *bounds], {}, self.node)
+            else:
+                value = self.front.op("aten::select", [value, at, ir.Const(int(k), INT)], {}, self.node)
+                rank -= 1
+                continue
+            dim += 1
+        return value
+
+    def _other(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """What nothing stands for: its parts are recorded or, where it has none, the call as one of Python's."""
+        name = getattr(function, "__name__", "")
+        if name in _IN_OPS:
+            run, count = _IN_OPS[name]
+            with _recording(self):
+                made = tuple(run(*args[:-1]))
+            return made + (None,) * (count - len(made))
+        if not isinstance(function, Op):
+            self.quiet += 1
+            try:
+                return _core.pass_through(self, function, args, kwargs)
+            finally:
+                self.quiet -= 1
+        result = function(*args, **kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+
+        def again(*tensors: Tensor) -> Any:
+            filled = list(leaves)
+            for i, t in zip(places, tensors, strict=True):
+                filled[i] = t
+            inner, named = pytree.tree_unflatten(filled, spec)
+            return function(*inner, **named)
+
+        t = TENSOR if isinstance(result, Tensor) else ANY
+        if isinstance(result, (tuple, list)) and all(isinstance(r, Tensor) for r in result):
+            t = tuple_of(*[TENSOR] * len(result))
+        return self.record(ir.PythonCall(again, name, [self.express(leaves[i]) for i in places], t), result)
+
+    def record(self, e: ir.Expr, result: Any) -> Any:
+        """Append a call and note its result."""
+        if isinstance(result, Tensor) and id(result) in self.known and self.known[id(result)].type == TENSOR:
+            self.body.append(ir.Do(e))  # in place
+            return result
+        variable = self.front.new_variable(f"v{self.front.places}", e.type)
+        self.body.append(ir.Assign(variable, e))
+        if isinstance(result, (tuple, list)) and e.type.name == "List":
+            for i, part in enumerate(result):
+                self.know(part, self._item(variable, ir.Const(i, INT)))
+        elif isinstance(result, (tuple, list)) and e.type.args:
+            self.know(tuple(result), variable)
+        elif isinstance(result, Tensor) and e.type == TENSOR:
+            self.know(result, variable)
+        return result
+
+    def call_function(self, function: ir.Function, args: tuple, kwargs: dict) -> Any:
+        """A call of a compiled function within the trace: it keeps its control flow."""
+        values = function.bind(args, kwargs)
+        given = [*args, *(kwargs[p.name] for p in function.parameters[len(args) :] if p.name in kwargs)]
+        with _recording(None):
+            result = function.run(*values)
+            if isinstance(result, Tensor) and id(result) in self.known:  # it may be another tensor for other inputs
+                result = result.view_as(result)
+        try:
+            named = {k: self.express(v) for k, v in kwargs.items()}
+            e = self.front.call_function(function, [self.express(a) for a in given[: len(args)]], named, self.node)
+        except (RuntimeError, TypeError):
+            return result
+        return self.record(e, result)
+
+    def finish(self, result: Any, strict: bool) -> None:
+        """The result of the function."""
+        value = self._result(result, strict)
+        self.body.append(ir.Return(value))
+        self.function.body, self.function.slots, self.function.result = self.body, self.front.places, value.type
+
+    def _result(self, x: Any, strict: bool) -> ir.Expr:
+        if isinstance(x, Tensor):
+            return self.express(x)
+        if isinstance(x, tuple):
+            return self.front.tuple_of_items([self._result(v, strict) for v in x])
+        if isinstance(x, (list, dict)):
+            if strict:
+                raise RuntimeError(
+                    f"Encountering a {type(x).__name__} at the output of the tracer might cause the trace to be "
+                    f"incorrect, this is only "
+                    "valid if the container structure does not change based on the module's inputs. Consider using a "
+                    "constant "
+                    "container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+                    "instead). If you "
+                    "absolutely need this and know the side effects, pass strict=False to trace() to allow this "
+                    "behavior."
+                )
+            if isinstance(x, list):
+                return self.front.list_literal([self._result(v, strict) for v in x], None, self.node)
+            return self.front._dict_of(
+                [ir.Const(k, STR) for k in x], [self._result(v, strict) for v in x.values()], None, self.node
+            )
+        raise RuntimeError(
+            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, "
+            f"got {type(x).__name__}"
+        )
+
+
+#: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
+_IN_OPS: dict[str, tuple[Callable, int]] = {
+    "_recurrent_layer": (_layer_in_ops, 5),
+    "_lstm_cell": (lambda x, hidden, c: step_in_ops("LSTM", x, hidden, (c, c)), 3),
+    "_gru_cell": (lambda x, hidden, h: step_in_ops("GRU", x, hidden, (h,)), 2),
+}
+
+
+@contextmanager
+def _recording(recorder: Recorder | None) -> Iterator[None]:
+    before, stack = current(), _core.mode_stack()
+    _thread.recorder = recorder
+    rest = [m for m in stack if not isinstance(m, Recorder)]
+    _core.set_mode_stack(rest if recorder is None else [recorder, *rest])
+    try:
+        yield
+    finally:
+        _core.set_mode_stack(stack)
+        _thread.recorder = before
+
+
+def _type_of_input(x: Any) -> Type:
+    if isinstance(x, Tensor):
+        return TENSOR
+    if isinstance(x, tuple):
+        return tuple_of(*map(_type_of_input, x))
+    if isinstance(x, list) and x:
+        return list_of(_type_of_input(x[0]))
+    if isinstance(x, dict) and x:
+        return dict_of(type_of(next(iter(x))), _type_of_input(next(iter(x.values()))))
+    raise RuntimeError(
+        f"Type '{type(x).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of "
+        f"Tensors can be "
+        "traced"
+    )
+
+
+def _names_of(f: Callable, count: int) -> list[str]:
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [*plain[:count], *(f"argument_{i}" for i in range(len(plain), count))]
+
+
+def _inputs(f: Callable, args: Any, kwargs: dict | None) -> tuple[list[Any], list[str], int]:
+    """Values and names of the inputs, and how many are given by position."""
+    positional = list(args) if isinstance(args, (tuple, list)) else [args] if args is not None else []
+    names = _names_of(f, len(positional)) + list(kwargs or ())
+    return [*positional, *(kwargs or {}).values()], names, len(positional)
+
+
+def _record(
+    f: Callable, args: Any, kwargs: dict | None, strict: bool, name: str, owner: ClassType | None = None,
+    module: nn.Module | None = None,
+) -> tuple[ir.Function, Any]:  # fmt: skip
+    values, names, count = _inputs(f, args, kwargs)
+    parameters = [Parameter(n, _type_of_input(v), REQUIRED) for n, v in zip(names, values, strict=True)]
+    own = [Parameter("self", owner, REQUIRED)] if owner is not None else []
+    function = ir.Function(name, [*own, *parameters], None, None, owner)
+    recorder = Recorder(function, values, module)
+    with _recording(recorder):
+        result = f(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
+    recorder.finish(result, strict)
+    return function, result
+
+
+def _clone(x: Any) -> Any:
+    """A copy of all tensors; what was one tensor stays one."""
+    made: dict[int, Tensor] = {}
+
+    def clone(t: Any) -> Any:
+        if not isinstance(t, Tensor):
+            return t
+        if id(t) not in made:
+            made[id(t)] = t.detach().clone().requires_grad_(t.requires_grad)
+        return made[id(t)]
+
+    return pytree.tree_map(clone, x)
+
+
+def _check(f: Callable, run: Callable, again: Callable, text: str, inputs: list, tolerance: float) -> None:
+    """Run the function and its trace again, and compare; record it again, and compare the code."""
+    for args, kwargs in inputs:
+        args = args if isinstance(args, (tuple, list)) else (args,)
+        state = random.get_rng_state()
+        expected = f(*_clone(tuple(args)), **_clone(kwargs or {}))
+        random.set_rng_state(state)
+        got = run(*_clone(tuple(args)), **_clone(kwargs or {}))
+        pairs = zip(pytree.tree_leaves(expected), pytree.tree_leaves(got), strict=True)
+        for i, (a, b) in enumerate(pairs):
+            same = not isinstance(a, Tensor) or (
+                a.shape == b.shape and bool(((a - b).abs() <= tolerance * (1 + a.abs())).logical_or(a != a).all())
+                if a.dtype.is_floating_point
+                else a.shape == b.shape and bool((a == b).all())
+            )
+            if not same:
+                warnings.warn(
+                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the Python "
+                    f"function. "
+                    "Detailed error: Tensor-likes are not close!",
+                    TracerWarning,
+                    stacklevel=4,
+                )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TracerWarning)
+        if again() != text:
+            raise TracingCheckError(
+                "Tracing failed sanity checks!\nERROR: Graphs differed across invocations!\nThe function does "
+                "something else when it "
+                "runs again: check_trace=False leaves this check out"
+            )
+
+
+def _shape_of(function: ir.Function) -> str:
+    """The code of a trace, whatever its constants are."""
+    import re
+
+    try:
+        return re.sub(r"CONSTANTS\.c\d+|___torch_mangle_\d+\.", "", code(function))
+    except RuntimeError:
+        return ""
+
+
+def trace(
+    func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
+    _compilation_unit: Any = None, example_kwarg_inputs: dict | None = None, _store_inputs: bool = True,
+) -> Any:  # fmt: skip
+    """Record what ``func`` does with the example, as a function or module that runs without Python.
+
+    Branches, loops and sizes are those of the example; a :class:`TracerWarning` says where Python reads a value.
+
+    Args:
+        func: a function of tensors, or a module, whose ``forward`` is recorded.
+        example_inputs: a tuple of tensors (or trees of them), or one tensor.
+        check_trace: run and record it again, and compare.
+        check_inputs: more tuples of inputs to compare with.
+        check_tolerance: how far results may be apart, relative.
+        strict: False allows lists and dictionaries as results.
+        example_kwarg_inputs: inputs by name.
+    Returns:
+        A :class:`ScriptFunction`, or a :class:`TopLevelTracedModule` with the module's parameters.
+    Raises:
+        RuntimeError: an input or a result is no tensor, or no tree of them.
+    """
+    if isinstance(func, (ScriptFunction, RecursiveScriptModule)):
+        return func
+    if isinstance(func, nn.Module):
+        inputs = {"forward": example_inputs if example_kwarg_inputs is None else example_kwarg_inputs}
+        return trace_module(
+            func, inputs, None, check_trace, None if check_inputs is None else [{"forward": c} for c in check_inputs],
+            check_tolerance, strict, example_inputs_is_kwarg=example_kwarg_inputs is not None,
+        )  # fmt: skip
+    if not callable(func):
+        raise AttributeError(f"trace: expected a function or module, got {type(func).__name__}")
+    name = qualified_name(func)
+    function, _ = _record(func, example_inputs, example_kwarg_inputs, strict, name)
+    if check_trace:
+        text = _shape_of(function)
+
+        def again() -> str:
+            return _shape_of(_record(func, _clone(example_inputs), _clone(example_kwarg_inputs), strict, name)[0])
+
+        first = [(() if example_inputs is None else example_inputs, example_kwarg_inputs)]
+        _check(func, function, again, text, [*first, *((c, None) for c in check_inputs or ())], check_tolerance)
+    return ScriptFunction(function, func)
+
+
+def trace_module(
+    mod: nn.Module, inputs: dict[str, Any], optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+    check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
+    _compilation_unit: Any = None, example_inputs_is_kwarg: bool = False, _store_inputs: bool = True,
+) -> TopLevelTracedModule:  # fmt: skip
+    """Record methods of a module: ``inputs`` has the example of each by its name. Arguments: see :func:`trace`."""
+    if not isinstance(mod, nn.Module):
+        raise AttributeError(f"trace_module: expected a module, got {type(mod).__name__}")
+    if not isinstance(inputs, dict):
+        raise AttributeError("trace_module: expected a dictionary of examples by the name of the method")
+    made = script_module(mod, shared=False)
+    kind = made._kind
+    kind.find = lambda name: None
+    made.__class__ = TopLevelTracedModule
+    for name, example in inputs.items():
+        method = mod if name == "forward" else getattr(mod, name)
+        plain = mod.forward if name == "forward" else method
+        args, kwargs = ((), example) if example_inputs_is_kwarg else (example, None)
+
+        def run(*a: Any, _method: Any = method, **k: Any) -> Any:
+            return _method(*a, **k)
+
+        run.__signature__ = inspect.signature(plain)  # type: ignore[attr-defined]
+        state = copy.deepcopy([dict(m._buffers) for m in mod.modules()]) if check_trace else []
+        function, _ = _record(run, args, kwargs, strict, f"{kind.name}.{name}", kind, mod)
+        kind.methods[name] = function
+        if check_trace:
+            text = _shape_of(function)
+
+            def again(run: Any = run, args: Any = args, kwargs: Any = kwargs, name: str = name) -> str:
+                return _shape_of(
+                    _record(run, _clone(args), _clone(kwargs), strict, f"{kind.name}.{name}", kind, mod)[0]
+                )
+
+            def traced(*a: Any, _function: ir.Function = function, **k: Any) -> Any:
+                return _function(made, *a, **k)
+
+            more = [(c[name], None) for c in check_inputs or ()]
+            if not any(m.training for m in mod.modules()) or not _random(mod):
+                _check(run, traced, again, text, [(args, kwargs), *more], check_tolerance)
+            for module, buffers in zip(mod.modules(), state, strict=True):
+                for key, value in buffers.items():
+                    if value is not None:
+                        with no_grad():
+                            module._buffers[key].copy_(value)
+    return made
+
+
+def _random(mod: nn.Module) -> bool:
+    """Whether a module draws numbers: two runs of it differ."""
+    return any("Dropout" in type(m).__name__ or getattr(m, "dropout", 0.0) for m in mod.modules())
+
+
+def _get_trace_graph(
+    f: Any, args: Any = (), kwargs: dict | None = None, strict: bool = True, _force_outplace: bool = False,
+    return_inputs: bool = False, _return_inputs_states: bool = False,
+) -> tuple:  # fmt: skip
+    """The graph of a trace and what the function gave."""
+    args = args if isinstance(args, tuple) else (args,)
+    if isinstance(f, nn.Module):
+        made = script_module(f, shared=False)
+        run = f.forward
+        function, result = _record(run, args, kwargs, strict, f"{made._kind.name}.forward", made._kind, f)
+    else:
+        function, result = _record(f, args, kwargs, strict, qualified_name(f))
+    return (graph.build(function), result, args) if return_inputs else (graph.build(function), result)
+
+
+HOOKS["recorder"] = current

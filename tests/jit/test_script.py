@@ -1,0 +1,272 @@
+"""``script``: compiled programs give what Python gives, and are written as archives that PyTorch reads."""
+
+import copy
+import importlib.util
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import taeda
+from taeda import Tensor, nn
+
+torch = pytest.importorskip("torch")
+from language import EXAMPLES  # noqa: E402
+from test_archive import agree, ours, run, same  # noqa: E402
+
+NAMES = {
+    "import torch.nn.functional as F": "import taeda.nn.functional as F",
+    "from torch import Tensor, nn": "from taeda import Tensor, nn",
+    "from torch.nn.utils": "from taeda.nn.utils",
+    "from torch import Tensor\n": "from taeda import Tensor\n",
+    "import torch\n": "import taeda as torch\n",
+}
+
+
+def of_taeda(name, folder):
+    """A file of programs with taeda's names in place of PyTorch's, as a module."""
+    source = Path(__file__).with_name(f"{name}.py").read_text()
+    for old, new in NAMES.items():
+        source = source.replace(old, new)
+    path = folder / f"{name}_of_taeda.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The programs of ``programs.py``, of taeda's modules."""
+    return of_taeda("programs", tmp_path_factory.mktemp("programs")).PROGRAMS
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory):
+    """The functions of ``language.py``, of taeda's."""
+    return of_taeda("language", tmp_path_factory.mktemp("language")).EXAMPLES
+
+
+def theirs(x):
+    """taeda's tensors as PyTorch's, in any container."""
+    if isinstance(x, taeda.Tensor):
+        return torch.tensor(x.detach().tolist(), dtype=getattr(torch, str(x.dtype)[6:])).reshape(tuple(x.shape))
+    if isinstance(x, dict):
+        return {k: theirs(v) for k, v in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(theirs, x))
+    return type(x)(map(theirs, x)) if isinstance(x, (list, tuple)) else x
+
+
+from programs import PROGRAMS  # noqa: E402
+
+
+def compare(python, scripted, calls):
+    """Run the calls on both."""
+    for method, args in calls:
+        expected, got = run(python, method, args), run(scripted, method, args)
+        if isinstance(expected, Exception):
+            assert isinstance(got, Exception), (method, expected, got)
+        elif isinstance(got, Exception):
+            raise got
+        else:
+            same(theirs(expected), got, method)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(programs, name):
+    taeda.manual_seed(0)
+    module, calls = programs[name]()
+    python = copy.deepcopy(module.eval())
+    compare(python, taeda.jit.script(module), calls)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_saved(programs, name):
+    """Both taeda and PyTorch run what is written."""
+    taeda.manual_seed(0)
+    module, calls = programs[name]()
+    buffer = io.BytesIO()
+    taeda.jit.script(module.eval()).save(buffer)
+    data = buffer.getvalue()
+    compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(data)), calls)
+    agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), theirs(calls))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_frozen(programs, name):
+    """Constants in place of parameters and attributes change no value."""
+    taeda.manual_seed(0)
+    module, calls = programs[name]()
+    kept = [m for m in ("count", "reset", "counts", "describe") if hasattr(module, m)]
+    frozen = taeda.jit.freeze(taeda.jit.script(module.eval()), kept)
+    assert not any(p.requires_grad for p in frozen.parameters())
+    buffer = io.BytesIO()
+    frozen.save(buffer)
+    compare(copy.deepcopy(module), frozen, calls)
+    compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(buffer.getvalue())), calls)
+    str(frozen.graph), str(frozen.inlined_graph)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_language(language, name):
+    """Each part of the language gives what PyTorch's scripts give; so do our archives of it, there and here."""
+    function, args = EXAMPLES[name]
+    expected = torch.jit.script(function)(*copy.deepcopy(args))
+    own, given = language[name]
+    scripted = taeda.jit.script(own)
+    same(expected, scripted(*copy.deepcopy(given)))
+    assert scripted.code and str(scripted.graph).startswith("graph(") and scripted.schema.startswith(name)
+    buffer = io.BytesIO()
+    scripted.save(buffer)
+    same(expected, taeda.jit.load(io.BytesIO(buffer.getvalue()))(*copy.deepcopy(given)))
+    same(expected, ours(torch.jit.load(io.BytesIO(buffer.getvalue()))(*copy.deepcopy(args))))
+
+
+def test_mistakes(tmp_path):
+    """What PyTorch refuses is refused, by the same kind of error and with the line."""
+    import mistakes
+
+    own = of_taeda("mistakes", tmp_path)
+    names = [n for n, f in vars(mistakes).items() if getattr(f, "__module__", "") == "mistakes"]
+    assert len(names) > 30
+    for name in names:
+        expected = got = None
+        try:
+            torch.jit.script(getattr(mistakes, name))
+        except Exception as error:
+            expected = error
+        try:
+            taeda.jit.script(getattr(own, name))
+        except Exception as error:
+            got = error
+        assert (expected is None) == (got is None), (name, expected, got)
+        if expected is not None:
+            assert isinstance(got, RuntimeError) and "<--- HERE" in str(got) and "mistakes_of_taeda.py" in str(got), (
+                name
+            )
+            if type(expected).__name__ == "UnsupportedNodeError":
+                assert isinstance(got, taeda.jit.frontend.UnsupportedNodeError), name
+
+
+def test_arguments_are_checked():
+    @taeda.jit.script
+    def f(x: taeda.Tensor, n: int = 2, *, flag: bool | None = None) -> taeda.Tensor:
+        return x * n
+
+    assert f(taeda.ones(2)).tolist() == [2, 2] and f(x=taeda.ones(1), n=3).tolist() == [3]
+    for args, kwargs, text in [
+        ((3,), {}, "Expected a value of type 'Tensor' for argument 'x' but instead found type 'int'"),
+        ((taeda.ones(1), "a"), {}, "Expected a value of type 'int' for argument 'n' but instead found type 'str'"),
+        ((), {}, "missing value for argument 'x'"),
+        ((taeda.ones(1), 1, True, 1), {}, "expected at most 3 argument"),
+        ((taeda.ones(1),), {"m": 1}, "Unknown keyword argument 'm'"),
+    ]:
+        with pytest.raises(RuntimeError, match=text.replace("(", r"\(")):
+            f(*args, **kwargs)
+
+
+class Helpers(nn.Module):
+    """What a script leaves to Python."""
+
+    scale: taeda.jit.Final[int] = 3
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+        self.value = taeda.jit.Attribute(1.5, float)
+
+    @taeda.jit.ignore
+    def note(self, x: Tensor, word: str) -> int:
+        self.seen.append(word)
+        return len(self.seen)
+
+    @taeda.jit.unused
+    def never(self, x: Tensor) -> Tensor:
+        return undefined(x)  # noqa: F821
+
+    @property
+    def doubled(self) -> float:
+        return self.value * 2
+
+    def forward(self, x: Tensor, branch: bool = False) -> Tensor:
+        if not taeda.jit.is_scripting():
+            return undefined(x)  # noqa: F821
+        if branch:
+            x = self.never(x)
+        return x * self.scale + self.note(x, "seen") + self.doubled
+
+
+def test_what_is_left_to_python():
+    module = taeda.jit.script(Helpers())
+    assert module(taeda.ones(1)).tolist() == [7.0] and module(taeda.ones(1)).tolist() == [8.0]
+    with pytest.raises(taeda.jit.Error, match="unused"):
+        module(taeda.ones(1), True)
+    assert module.scale == 3 and module.value == 1.5
+    module.value = 2
+    assert module.value == 2.0 and type(module.value) is float
+    with pytest.raises(RuntimeError, match="Expected a value of type 'float'"):
+        module.value = "text"
+    with pytest.raises(RuntimeError, match="a function of Python"):
+        module.save(io.BytesIO())
+
+
+def test_modules_of_scripts_are_modules():
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+    scripted = taeda.jit.script(net)
+    assert list(scripted.state_dict()) == list(net.state_dict()) and scripted[0].weight is net[0].weight
+    assert (
+        isinstance(scripted, taeda.jit.ScriptModule) and scripted.original_name == "Sequential" and len(scripted) == 3
+    )
+    scripted.train()
+    assert scripted[2].training and not scripted.eval()[2].training
+    x = taeda.randn(5, 3)
+    same(theirs(net.eval()(x)), scripted(x))
+    scripted(x).sum().backward()
+    assert net[0].weight.grad is not None
+    scripted.to(taeda.float64)
+    assert scripted(x.double()).dtype is taeda.float64
+    other = copy.deepcopy(scripted)
+    other[0].weight.data.zero_()
+    assert (
+        bool(scripted[0].weight.any())
+        and "def forward" in scripted.code
+        and scripted.graph.findNode("prim::CallMethod") is not None
+    )
+    assert scripted.inlined_graph.findNode("aten::linear") is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        scripted.nothing()
+
+
+def test_units_of_text():
+    unit = taeda.jit.CompilationUnit(
+        "def double(x):\n    return x * 2\n\ndef f(x, n: int):\n    for i in range(n):\n        x = double(x) + "
+        "torch.ones(1)\n    return x\n"
+    )
+    assert unit.f(taeda.ones(2), 2).tolist() == [7, 7]
+    with pytest.raises(AttributeError):
+        unit.g()
+    with pytest.raises(RuntimeError, match="HERE"):
+        taeda.jit.CompilationUnit("def f(x):\n    return y\n")
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+def test_layers_of_several_signatures(layer):
+    made = getattr(nn, layer)(3, 4, 2, batch_first=True, bidirectional=True)
+    scripted, x = taeda.jit.script(made), taeda.randn(2, 5, 3)
+    packed = nn.utils.rnn.pack_padded_sequence(x, taeda.tensor([5, 3]), batch_first=True)
+    same(theirs(made(x)), scripted(x))
+    same(theirs(made(x[0])), scripted(x[0]))
+    same(theirs(tuple(made(packed)[0])[:2]), tuple(scripted(packed)[0])[:2])
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        scripted("text")
+
+
+def test_the_usual_under_the_stand_in():
+    path = Path(__file__).with_name("usual.py")
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", path], capture_output=True, text=True)
+    assert done.stdout == "ok\n", done.stderr
