@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import nn
 
 
 class OptimizedModule(nn.Module):
-    """A Module that forwards everything to the one it was made from, ``_orig_mod``, and shares its parameters."""
+    """A Module that forwards everything to the one it was made from, ``_orig_mod``, and shares its parameters.
 
-    def __init__(self, mod: nn.Module) -> None:
+    Args:
+        mod: the Module.
+        call: what a call of it is.
+    """
+
+    def __init__(self, mod: nn.Module, call: Callable) -> None:
         super().__init__()
         self._orig_mod = mod
         self.training = mod.training
+        self._call = call
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod(*args, **kwargs)
+        return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":

@@ -1,0 +1,1 @@
+"""What is done with a whole call: repeating it without its Python code."""
