@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
-from .graph import backends, options as _options
+from .graph import backends
+from .graph import options as _options
 from .graph.backends import list_backends, register_backend
 from .kernels import build
 
@@ -138,7 +139,7 @@ class _Choices:
         puts_off = found in backends.FUSING
         if puts_off and self.mode in ("reduce-overhead", "max-autotune"):
             with contextlib.suppress(ImportError):
-                from .graph.replay import Static
+                from .graph.replay import Static  # type: ignore[import-not-found, unused-ignore]
 
                 return Static(_running(function, puts_off), fullgraph=self.fullgraph)
         runner = _running(function, puts_off)
@@ -247,7 +248,7 @@ def explain(function: Callable) -> Callable:
     :class:`taeda.graph.explain.Explanation`."""
     from .graph.explain import explain as run
 
-    return functools.partial(run, function)
+    return functools.partial(run, compile(function))
 
 
 # ---- parts of a program ----------------------------------------------------------------------------------------------
@@ -320,24 +321,33 @@ def substitute_in_graph(
     """Decorator that gives the function back: the original needs no substitute.
 
     Raises:
-        TypeError: ``original_fn`` cannot be called.
+        TypeError: ``original_fn`` cannot be called, or takes other arguments.
     """
     if not callable(original_fn):
         raise TypeError(f"substitute_in_graph expects a function but got {type(original_fn)!r}")
-    return lambda function: function
+
+    def keep(function: Callable) -> Callable:
+        with contextlib.suppress(ValueError):  # some builtins have no signature
+            ours, theirs = inspect.signature(function), inspect.signature(original_fn)
+            if not skip_signature_check and list(ours.parameters) != list(theirs.parameters):
+                raise TypeError(f"Signature mismatch between {original_fn} and {function}: {theirs} != {ours}")
+        return function
+
+    return keep
 
 
 def wrap_numpy(fn: Callable) -> Callable:
     """``fn``, a function of NumPy arrays, as one of tensors."""
     import numpy as np
 
+    from ._core.exchange import from_numpy as from_array
     from .utils import _pytree as pytree
 
     def to_numpy(x: Any) -> Any:
         return x.numpy() if isinstance(x, _core.Tensor) else x
 
     def from_numpy(x: Any) -> Any:
-        return _core.from_numpy(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+        return from_array(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
 
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -429,7 +439,7 @@ class set_stance(contextlib.ContextDecorator):
         self.stance, self.before = _Stance(stance, force_backend), _stance
         _stance = self.stance
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Callable) -> Callable:  # type: ignore[override]
         global _stance
         _stance = self.before  # a decorator has no effect yet
         return super().__call__(function)
@@ -471,7 +481,9 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(serialized_artifacts)) as file:
-            found = {name: file.read(name) for name in file.namelist() if re.fullmatch(r"[0-9a-f]{2}/[0-9a-f]{32}\.o", name)}
+            found = {
+                name: file.read(name) for name in file.namelist() if re.fullmatch(r"[0-9a-f]{2}/[0-9a-f]{32}\.o", name)
+            }
     except zipfile.BadZipFile:
         return None
     for name, blob in found.items():

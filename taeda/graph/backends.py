@@ -18,9 +18,7 @@ class InvalidBackend(TorchDynamoException):
     """There is no backend of that name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."
-        )
+        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
 
 
 class BackendCompilerFailed(TorchDynamoException):

@@ -393,8 +393,8 @@ class Session(TorchFunctionMode):
         if reason:
             line = user_line()
             if self.owner.fullgraph and not self.stopped:
-                where = f'\n\nfrom user code:\n   File "{line.filename}", line {line.lineno}, in {line.name}\n    {line.line}'
-                raise Unsupported(reason + (where if line else ""))
+                shown = "".join(traceback.format_list([line])) if line else ""
+                raise Unsupported(f"{reason}\n\nfrom user code:\n{shown}")
             self.owner.breaks.append(Break(reason, [line] if line else []))
             counters["graph_break"][reason] += 1
         for session in {x._session for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand)} | {self}:
@@ -542,8 +542,8 @@ def _is_plain(x: Tensor) -> bool:
 
 def _become(pending: Pending, actual: Tensor) -> None:
     """Make ``pending`` an ordinary tensor: the same memory and the same place in the graph as ``actual``."""
-    vars(pending).clear()
-    pending.__class__ = Tensor  # type: ignore[assignment]
+    pending.__dict__.clear()
+    pending.__class__ = Tensor
     become(pending, actual)
 
 

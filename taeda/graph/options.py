@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 #: The options of each mode.
@@ -62,3 +63,26 @@ def check_options(options: dict[str, Any]) -> None:
             raise RuntimeError(
                 f"Unexpected type of attr {key}, got {type(value).__name__} should be {OPTIONS[name].__name__}"
             )
+
+
+class Patch(contextlib.ContextDecorator):
+    """Settings for a block, or for calls of a function.
+
+    Args:
+        settings: the dict of all settings.
+        arg, value: the name of a setting and its value; or a dict of several.
+        changes: further settings.
+    """
+
+    def __init__(self, settings: dict[str, Any], arg: Any, value: Any, changes: dict[str, Any]) -> None:
+        self.settings = settings
+        self.changes = {**(arg if isinstance(arg, dict) else {} if arg is None else {arg: value}), **changes}
+
+    def __enter__(self) -> None:
+        self.before = {name: self.settings[name] for name in self.changes if name in self.settings}
+        self.settings.update(self.changes)
+
+    def __exit__(self, *exc: Any) -> None:
+        for name in self.changes:
+            del self.settings[name]
+        self.settings.update(self.before)

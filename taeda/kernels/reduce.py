@@ -458,9 +458,7 @@ def build_reduce_of(
     for step in steps:
         for _ in range(step.sources.count(None)):
             numbers.append(f.scalar(first + 2 * len(numbers), part(step.compute)))
-    single = {
-        k: f.load(f.data(targets + k), part(dtype)) for k, (dtype, along) in enumerate(leaves) if not along
-    }
+    single = {k: f.load(f.data(targets + k), part(dtype)) for k, (dtype, along) in enumerate(leaves) if not along}
 
     def made(load: Callable[[int, str], Number], lanes: int) -> Number:
         loaded = [
