@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from taeda import _core
-from taeda._core import OVERRIDING, Composite, Op, Tensor
+from taeda._core import HELPERS, Composite, Op, Tensor
 from taeda._core.tensor import become
 from taeda.autograd.modes import enable_grad
 from taeda.fx import _names
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
+from taeda.fx.node import BASE_TYPES
 from taeda.nn import Module, Parameter
 from taeda.ops.creation import empty_strided
 from taeda.overrides import TorchFunctionMode, _modes
@@ -90,22 +91,28 @@ class Stand(Tensor):
     Every function and method of it comes to its session, then and later.
     """
 
-    _session: Session
-    _number: int  # of the value that it is in the session's graph
-    _actual: Tensor | None  # what it stands for
-
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         stand = next(x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand))
-        return stand._session.call(func, args, kwargs)
+        return _states[id(stand)].session.call(func, args, kwargs)
 
 
 class Pending(Stand):
     """A tensor whose value is not there yet. When it is, this becomes an ordinary tensor."""
 
 
-OVERRIDING.discard(Pending)  # its session, a mode, sees its calls; an ordinary tensor may not override
+class State(NamedTuple):
+    """What a stand-in is: in which session, which value of its graph, and what it stands for, if that is there."""
+
+    session: Session
+    number: int
+    actual: Tensor | None
+    ref: weakref.ref
+
+
+#: By the ids of stand-ins. Not among their attributes, which are copied and saved.
+_states: dict[int, State] = {}
 
 
 def _name_of(func: Any) -> str:
@@ -141,7 +148,8 @@ def frozen(x: Any) -> Any:
         return dict, *((k, frozen(v)) for k, v in x.items())
     if isinstance(x, slice):
         return slice, frozen(x.start), frozen(x.stop), frozen(x.step)
-    hash(x)
+    if not isinstance(x, (*BASE_TYPES, slice, type(None), type(...))):
+        raise TypeError(f"a graph cannot hold a {type(x).__name__}")
     return type(x), str(x) if isinstance(x, float) else x
 
 
@@ -244,6 +252,7 @@ class Session(TorchFunctionMode):
         self.owner = owner
         self.names: dict[int, str] = {}
         self.wrapped: list[Stand] = []
+        self.resolved: dict[int, tuple[Tensor, Tensor]] = {}  # what was pending, and its value
         self.stopped = False
         self.start()
 
@@ -285,7 +294,7 @@ class Session(TorchFunctionMode):
                 result = self.owner.function(*given[0], **given[1])
                 self.flush()
             counters["frames"]["ok"] += 1
-            return pytree.tree_map(lambda x: x._actual if type(x) is Stand else x, result)
+            return pytree.tree_map(self.outcome, result)
         finally:
             handle.remove()
             for part, name, b, wrapped in swapped:
@@ -295,8 +304,13 @@ class Session(TorchFunctionMode):
                 self.flush()
             finally:
                 self.stopped = True
+                self.resolved.clear()
                 for stand in self.wrapped:
-                    become(stand, stand._actual)
+                    become(stand, _actual(stand))
+
+    def outcome(self, x: Any) -> Any:
+        """What the caller gets: no stand-in, and no tensor that was one."""
+        return _actual(self.resolved.get(id(x), (x, x))[1])
 
     def wrapped_arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments, with tensors that come to this session."""
@@ -332,7 +346,8 @@ class Session(TorchFunctionMode):
 
     def make(self, kind: type, number: int, actual: Tensor | None = None) -> Any:
         made = Tensor._make_subclass(kind, _HOLLOW)
-        made._session, made._number, made._actual = self, number, actual
+        key = id(made)
+        _states[key] = State(self, number, actual, weakref.ref(made, lambda _: _states.pop(key, None)))
         return made
 
     # ---- one call of the program -------------------------------------------------------------------------------------
@@ -345,7 +360,7 @@ class Session(TorchFunctionMode):
         name = _name_of(func)
         leaves = pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, Tensor)]
-        if self.stopped or any(isinstance(x, Stand) and x._session is not self for x in tensors):
+        if self.stopped or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
             return self.outside(func, args, kwargs)
         if name in _VALUE and tensors:
             return self.outside(func, args, kwargs, f"Graph break from `Tensor.{name}()`")
@@ -397,7 +412,7 @@ class Session(TorchFunctionMode):
                 raise Unsupported(f"{reason}\n\nfrom user code:\n{shown}")
             self.owner.breaks.append(Break(reason, [line] if line else []))
             counters["graph_break"][reason] += 1
-        for session in {x._session for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand)} | {self}:
+        for session in {_states[id(x)].session for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand)} | {self}:
             session.flush()
         actual = [pytree.tree_map(_actual, a) for a in (args, kwargs)]
         return func(*actual[0], **actual[1])
@@ -410,9 +425,10 @@ class Session(TorchFunctionMode):
     def number_of(self, t: Tensor) -> int:
         """The number of a value of this graph; what is none of its results is an input."""
         if isinstance(t, Stand):
-            if t._actual is None:
-                return t._number
-            t = t._actual
+            state = _states[id(t)]
+            if state.actual is None:
+                return state.number
+            t = state.actual
         number = self.numbers.get(id(t))
         if number is None:
             form = _core_meta(t)
@@ -444,7 +460,7 @@ class Session(TorchFunctionMode):
         number = self.note(kind, target, noted[0], noted[1])
         given = self.result(result, number, held)
         changed = [i for i, version in self.written.items() if self.forms[i]._version != version]
-        wrapped = {id(p._actual) for p in self.wrapped}
+        wrapped = {id(_actual(p)) for p in self.wrapped}
         for i in changed:
             self.written[i] = self.forms[i]._version
         if any(id(self.inputs[i]) not in wrapped for i in changed):  # others read it without asking
@@ -500,7 +516,7 @@ class Session(TorchFunctionMode):
         self.start()
         owner = self.owner
         key = (
-            tuple((c.kind, frozen(c.target), frozen(c.args), frozen(c.kwargs), c.result) for c in calls), tuple(live),
+            tuple((c.kind, c.target, frozen(c.args), frozen(c.kwargs), c.result) for c in calls), tuple(live),
             tuple((i, form_of(t, owner.dynamic)) for i, t in inputs.items()),
         )  # fmt: skip
         with _outside_of_modes(first):
@@ -514,12 +530,16 @@ class Session(TorchFunctionMode):
                 )
         for pending, result in zip(live.values(), results, strict=True):
             _become(pending, result)
+            self.resolved[id(pending)] = pending, result
 
 
 @contextlib.contextmanager
 def _without(session: Session) -> Iterator[None]:
     """Calls within do not come to ``session``."""
     modes = _modes()
+    if session not in modes:
+        yield
+        return
     place = modes.index(session)
     del modes[place]
     before = _core.change_overrides(0, 0 if modes else 2)
@@ -532,7 +552,25 @@ def _without(session: Session) -> Iterator[None]:
 
 def _actual(x: Any) -> Any:
     """What an argument's stand-in stands for."""
-    return x._actual if type(x) is Stand else x
+    return _states[id(x)].actual if type(x) is Stand else x
+
+
+def _seen(name: str, method: Any) -> None:
+    """Let a session see calls of ``method`` whose index alone is a stand-in, which the core gives to ``HELPERS[name]``."""
+    helper = HELPERS[name]
+
+    def ask(t: Tensor, index: Any, *value: Any) -> Any:
+        if any(isinstance(x, Stand) for x in pytree.tree_leaves(index)):
+            session = next(_states[id(x)].session for x in pytree.tree_leaves(index) if isinstance(x, Stand))
+            with _without(session):
+                return session.call(method, (t, index, *value), {})
+        return helper(t, index, *value)
+
+    HELPERS[name] = ask
+
+
+_seen("getitem", Tensor.__getitem__)
+_seen("setitem", Tensor.__setitem__)
 
 
 def _is_plain(x: Tensor) -> bool:
@@ -542,7 +580,7 @@ def _is_plain(x: Tensor) -> bool:
 
 def _become(pending: Pending, actual: Tensor) -> None:
     """Make ``pending`` an ordinary tensor: the same memory and the same place in the graph as ``actual``."""
-    pending.__dict__.clear()
+    del _states[id(pending)]
     pending.__class__ = Tensor
     become(pending, actual)
 
