@@ -117,7 +117,8 @@ def compile(
         if isinstance(model, OptimizedModule):
             model = model._orig_mod
         return OptimizedModule(model, _compiled(model, chosen))
-    return _compiled(getattr(model, "_torchdynamo_orig_callable", model), chosen)
+    inner = vars(model).get("_torchdynamo_orig_callable", model) if inspect.isfunction(model) else model
+    return _compiled(inner, chosen)
 
 
 @dataclass(frozen=True)

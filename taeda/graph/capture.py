@@ -252,7 +252,6 @@ class Session(TorchFunctionMode):
         self.owner = owner
         self.names: dict[int, str] = {}
         self.wrapped: list[Stand] = []
-        self.resolved: dict[int, tuple[Tensor, Tensor]] = {}  # what was pending, and its value
         self.stopped = False
         self.start()
 
@@ -294,7 +293,7 @@ class Session(TorchFunctionMode):
                 result = self.owner.function(*given[0], **given[1])
                 self.flush()
             counters["frames"]["ok"] += 1
-            return pytree.tree_map(self.outcome, result)
+            return pytree.tree_map(_actual, result)
         finally:
             handle.remove()
             for part, name, b, wrapped in swapped:
@@ -304,13 +303,8 @@ class Session(TorchFunctionMode):
                 self.flush()
             finally:
                 self.stopped = True
-                self.resolved.clear()
                 for stand in self.wrapped:
                     become(stand, _actual(stand))
-
-    def outcome(self, x: Any) -> Any:
-        """What the caller gets: no stand-in, and no tensor that was one."""
-        return _actual(self.resolved.get(id(x), (x, x))[1])
 
     def wrapped_arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments, with tensors that come to this session."""
@@ -412,7 +406,9 @@ class Session(TorchFunctionMode):
                 raise Unsupported(f"{reason}\n\nfrom user code:\n{shown}")
             self.owner.breaks.append(Break(reason, [line] if line else []))
             counters["graph_break"][reason] += 1
-        for session in {_states[id(x)].session for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand)} | {self}:
+        for session in {_states[id(x)].session for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand)} | {
+            self
+        }:
             session.flush()
         actual = [pytree.tree_map(_actual, a) for a in (args, kwargs)]
         return func(*actual[0], **actual[1])
@@ -530,7 +526,6 @@ class Session(TorchFunctionMode):
                 )
         for pending, result in zip(live.values(), results, strict=True):
             _become(pending, result)
-            self.resolved[id(pending)] = pending, result
 
 
 @contextlib.contextmanager

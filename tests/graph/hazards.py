@@ -232,7 +232,12 @@ def mapped():
     x, w = numbers(5, 8), numbers(8)
     f = T.vmap(lambda row: (row * w + 1).tanh().sum())
     per = T.vmap(T.func.grad(lambda row: (row * w).sin().sum()))
-    return f(x * 2), per(x + 1), T.func.jacrev(lambda v: v.exp() * v)(w * 1), T.func.hessian(lambda v: (v**3).sum())(w * 1)
+    return (
+        f(x * 2),
+        per(x + 1),
+        T.func.jacrev(lambda v: v.exp() * v)(w * 1),
+        T.func.hessian(lambda v: (v**3).sum())(w * 1),
+    )
 
 
 @program
@@ -304,7 +309,12 @@ def other_threads():
 def exceptions_in_the_middle():
     x = numbers(8)
     y = x * 2
-    for bad in (lambda y: y + T.ones(3), lambda y: y.view(3, 3), lambda y: T.cat([y, y[None]]), lambda y: y.add_(T.ones(2, 8))):
+    for bad in (
+        lambda y: y + T.ones(3),
+        lambda y: y.view(3, 3),
+        lambda y: T.cat([y, y[None]]),
+        lambda y: y.add_(T.ones(2, 8)),
+    ):
         try:
             bad(y)
         except RuntimeError:

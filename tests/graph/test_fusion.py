@@ -35,12 +35,17 @@ def assert_same(got, want):
 
 
 #: An array that shares memory with an operand is written after the op was put off: the op reads what is written.
-EXPORTED = pytest.mark.xfail(strict=True, reason="writes through NumPy and buffers are not seen by ops that were put off")
+EXPORTED = pytest.mark.xfail(
+    strict=True, reason="writes through NumPy and buffers are not seen by ops that were put off"
+)
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=EXPORTED) if n in ("numpy_views_of_results_and_operands", "buffers_exported") else n for n in PROGRAMS],
+    [
+        pytest.param(n, marks=EXPORTED) if n in ("numpy_views_of_results_and_operands", "buffers_exported") else n
+        for n in PROGRAMS
+    ],
 )
 def test_hazard(name, everything):
     taeda.manual_seed(0)
@@ -58,10 +63,24 @@ def steps():
     finally:
         sys.path.remove(str(BENCH))
     made = {p.name: p.make for p in found.PROGRAMS}
-    return made | {name: make for name, (make, _) in workloads.WORKLOADS.items() if "GPT" not in name and "ResNet" not in name}
+    return made | {
+        name: make for name, (make, _) in workloads.WORKLOADS.items() if "GPT" not in name and "ResNet" not in name
+    }
 
 
-SLOW = ("512", "ResNet", "MobileNet", "BERT", "ViT", "ConvNeXt", "GPT inference", "GPT generation", "32 MB", "diffusion", "U-Net")
+SLOW = (
+    "512",
+    "ResNet",
+    "MobileNet",
+    "BERT",
+    "ViT",
+    "ConvNeXt",
+    "GPT inference",
+    "GPT generation",
+    "32 MB",
+    "diffusion",
+    "U-Net",
+)
 
 
 @pytest.mark.parametrize(
