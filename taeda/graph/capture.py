@@ -550,16 +550,20 @@ def _actual(x: Any) -> Any:
     return _states[id(x)].actual if type(x) is Stand else x
 
 
+#: What was behind a name of ``HELPERS``.
+_helpers: dict[str, Callable] = {}
+
+
 def _seen(name: str, method: Any) -> None:
     """Let a session see calls of ``method`` whose index alone is a stand-in, which the core gives to ``HELPERS[name]``."""
-    helper = HELPERS[name]
+    _helpers[name] = HELPERS[name]
 
     def ask(t: Tensor, index: Any, *value: Any) -> Any:
         if any(isinstance(x, Stand) for x in pytree.tree_leaves(index)):
             session = next(_states[id(x)].session for x in pytree.tree_leaves(index) if isinstance(x, Stand))
             with _without(session):
                 return session.call(method, (t, index, *value), {})
-        return helper(t, index, *value)
+        return _helpers[name](t, index, *value)
 
     HELPERS[name] = ask
 
