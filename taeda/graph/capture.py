@@ -28,7 +28,7 @@ from taeda.autograd.modes import enable_grad
 from taeda.fx import _names
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
-from taeda.fx.node import BASE_TYPES
+from taeda.fx.node import _RANDOM, BASE_TYPES
 from taeda.nn import Module, Parameter
 from taeda.ops.creation import empty_strided
 from taeda.overrides import TorchFunctionMode, _modes
@@ -370,10 +370,10 @@ class Session(TorchFunctionMode):
         kind, target = self.target(func, name, args)
         if not kind or any(not isinstance(x, Stand) and not _is_plain(x) for x in tensors):
             return self.outside(func, args, kwargs)
-        if not tensors and "device" not in getattr(func, "params", ("device",)):
-            return self.outside(func, args, kwargs)
+        if not tensors:  # a new tensor is an input; random numbers are drawn in order
+            return self.outside(func, args, kwargs) if name in _RANDOM else func(*args, **kwargs)
         try:
-            return self.record(func, kind, target, args, kwargs, bool(tensors))
+            return self.record(func, kind, target, args, kwargs)
         except NotImplementedError:
             return self.outside(func, args, kwargs, f"Dynamic shape operator or data-dependent value: {name}")
         except Exception:  # whatever is wrong with the call, it is the call on the values that says it
@@ -433,7 +433,7 @@ class Session(TorchFunctionMode):
             self.inputs[number], self.forms[number], self.written[number] = t, form, form._version
         return number
 
-    def record(self, func: Any, kind: str, target: Any, args: tuple, kwargs: dict, reads: bool) -> Any:
+    def record(self, func: Any, kind: str, target: Any, args: tuple, kwargs: dict) -> Any:
         """Note the call, and give what it will give."""
         self.follow_state()
         held: dict[int, Tensor] = {}
@@ -449,7 +449,7 @@ class Session(TorchFunctionMode):
                  for a in (args, kwargs)]  # fmt: skip
         frozen(noted)
         on_meta = [pytree.tree_map(stand_in, a) for a in (args, kwargs)]
-        if not reads or isinstance(kwargs.get("device"), str):
+        if isinstance(kwargs.get("device"), str):
             on_meta[1]["device"] = "meta"
         with _core_only():
             result = func(*on_meta[0], **on_meta[1])

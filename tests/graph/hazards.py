@@ -469,3 +469,60 @@ def gradients_summed_in_place():
     kept = before * 2
     (w * 3).sum().backward()
     return kept, before, w.grad
+
+
+@program
+def parameters_and_gradients_made_of_results():
+    x = numbers(4)
+    p = nn.Parameter(x * 2)
+    q = nn.Parameter(T.zeros(4))
+    with T.no_grad():
+        q.copy_(x + 1)
+    layer = nn.Linear(4, 4)
+    layer.weight = nn.Parameter(layer.weight.detach() * 2)
+    layer.register_buffer("kept", x.sin())
+    layer.load_state_dict({k: v * 2 for k, v in layer.state_dict().items()})
+    optimizer = T.optim.SGD([p, q], lr=0.5)
+    (p * q).sum().backward()
+    norm = nn.utils.clip_grad_norm_([p, q], 1.0)
+    optimizer.step()
+    return p, q, p.grad, q.grad, layer.weight, layer.kept, norm, layer(x)
+
+
+@program
+def tensors_made_of_results():
+    x = numbers(4) * 2
+    made = [T.tensor(x.tolist()), x.clone(), T.as_tensor(x), T.stack([x, x]), T.Tensor(x.tolist()), x.new_tensor([1.0])]
+    made += [T.as_tensor(np.add(x, 1.0)), T.from_numpy(np.asarray(x)) + 0, T.as_strided(x, (2, 2), (1, 1))]
+    made += [
+        T.cat([*x.split(2)][::-1]),
+        T.full_like(x, 3),
+        x[None].expand(2, 4).contiguous(),
+        T.tensor([float(v) for v in x]),
+    ]
+    made += [T.func.functional_call(nn.Linear(4, 2), {"weight": x.expand(2, 4) + 0, "bias": x[:2] * 1}, (x,))]
+    made += [nn.Embedding.from_pretrained(x[:, None] + 0)(T.tensor([1, 2])), T.block_diag(x, x), T.atleast_2d(x)]
+    return made
+
+
+@program
+def products_and_layers():
+    x = numbers(2, 3, 8, 8, grad=True)
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(5)
+    )
+    y = net(x * 2)
+    loss = F.cross_entropy(y, T.tensor([1, 2])) + F.mse_loss(y, y.detach() + 1)
+    loss.backward()
+    rnn = nn.LSTM(4, 4)
+    out, (h, c) = rnn(numbers(3, 2, 4) + 1)
+    attended = nn.MultiheadAttention(8, 2)(*[numbers(5, 2, 8) * 1] * 3)[0]
+    return y, loss, x.grad, net[1].running_mean, net[0].weight.grad, out, h, c, attended
+
+
+@program
+def data_and_gradients_that_are_results():
+    x, q = numbers(4), nn.Parameter(T.zeros(4))
+    q.data = x + 1
+    q.grad = x * 3
+    return q * 2, q.grad + 1
