@@ -7,7 +7,7 @@ from taeda import nn
 from taeda.graph.backends import BackendCompilerFailed, Unsupported
 
 from .hazards import PROGRAMS
-from .test_fusion import assert_same
+from .test_fusion import assert_same, steps
 
 
 def compiled(function, **kwargs):
@@ -46,6 +46,18 @@ def test_hazard(name):
     want = PROGRAMS[name]()
     taeda.manual_seed(0)
     assert_same(compiled(PROGRAMS[name])[0](), want)
+
+
+@pytest.mark.parametrize(
+    "name", ["MLP 4-64-64-2, Adam", "tanh RNN, 50 steps", "char-GPT", "MNIST CNN", "rotary embedding"]
+)
+def test_training_steps(name):
+    results = []
+    for wrap in (lambda step: step, lambda step: compiled(step)[0]):
+        taeda.manual_seed(0)
+        step = wrap(steps()[name](taeda))
+        results.append([step() for _ in range(3)])
+    assert_same(results[1], results[0])
 
 
 def test_parameters_buffers_and_arguments_are_inputs_and_statistics_are_kept():
