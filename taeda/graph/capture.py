@@ -15,6 +15,7 @@ import inspect
 import operator
 import os
 import sys
+import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
@@ -203,12 +204,17 @@ class Captured:
         return Session(self).run(args, kwargs)
 
     def modules(self, args: tuple, kwargs: dict) -> dict[str, Module]:
-        """The modules that the function can be seen to use, by the variables that hold them."""
+        """The modules that the function can be seen to use, by what names of inputs begin with."""
         function = inspect.unwrap(self.function)
-        owner = self.function if isinstance(self.function, Module) else getattr(self.function, "__self__", None)
-        found = {"self": owner, **inspect.getclosurevars(function).nonlocals} if inspect.isfunction(function) else {}
-        found["self"] = owner
-        found.update({f"args_{i}": x for i, x in enumerate(args)}, **kwargs)
+        found: dict[str, Any] = {}
+        if inspect.isfunction(function):
+            seen = inspect.getclosurevars(function)
+            found = {f"G_{name}": x for name, x in seen.globals.items()}
+            found.update({f"L_{name}": x for name, x in seen.nonlocals.items()})
+        found["L_self"] = (
+            self.function if isinstance(self.function, Module) else getattr(self.function, "__self__", None)
+        )
+        found.update({f"L_args_{i}": x for i, x in enumerate(args)}, **{f"L_{k}": x for k, x in kwargs.items()})
         return {name: x for name, x in found.items() if isinstance(x, Module)}
 
     def compiled(self, key: Any, make: Callable[[], tuple[GraphModule, list[Tensor]]]) -> Callable:
@@ -253,6 +259,7 @@ class Session(TorchFunctionMode):
         self.names: dict[int, str] = {}
         self.wrapped: list[Stand] = []
         self.stopped = False
+        self.lock = threading.RLock()
         self.start()
 
     def start(self) -> None:
@@ -280,10 +287,10 @@ class Session(TorchFunctionMode):
             for path, part in module.named_modules():
                 place = "".join(f"modules_{p}_" for p in path.split(".") if p)
                 for name, p in part._parameters.items():
-                    self.names.setdefault(id(p), f"L_{variable}_{place}parameters_{name}_")
+                    self.names.setdefault(id(p), f"{variable}_{place}parameters_{name}_")
                 for name, b in part._buffers.items():
                     if type(b) is Tensor:
-                        wrapped = self.wrap(b, f"L_{variable}_{place}buffers_{name}_")
+                        wrapped = self.wrap(b, f"{variable}_{place}buffers_{name}_")
                         swapped.append((part, name, b, wrapped))
         for part, name, _, wrapped in swapped:
             part._buffers[name] = wrapped
@@ -373,7 +380,8 @@ class Session(TorchFunctionMode):
         if not tensors:  # a new tensor is an input; random numbers are drawn in order
             return self.outside(func, args, kwargs) if name in _RANDOM else func(*args, **kwargs)
         try:
-            return self.record(func, kind, target, args, kwargs)
+            with self.lock:
+                return self.record(func, kind, target, args, kwargs)
         except NotImplementedError:
             return self.outside(func, args, kwargs, f"Dynamic shape operator or data-dependent value: {name}")
         except Exception:  # whatever is wrong with the call, it is the call on the values that says it
@@ -456,12 +464,11 @@ class Session(TorchFunctionMode):
         number = self.note(kind, target, noted[0], noted[1])
         given = self.result(result, number, held)
         changed = [i for i, version in self.written.items() if self.forms[i]._version != version]
-        wrapped = {id(_actual(p)) for p in self.wrapped}
         for i in changed:
             self.written[i] = self.forms[i]._version
+        wrapped = {id(_actual(stand)) for stand in self.wrapped} if changed else ()
         if any(id(self.inputs[i]) not in wrapped for i in changed):  # others read it without asking
             self.flush()
-            given = pytree.tree_map(_actual, given)
         return given
 
     def note(self, kind: str, target: Any, args: tuple, kwargs: dict) -> int:
@@ -502,6 +509,11 @@ class Session(TorchFunctionMode):
 
     def flush(self) -> None:
         """Compute what was recorded."""
+        with self.lock:  # other threads may hold what is pending
+            self.compute()
+
+    def compute(self) -> None:
+        """:meth:`flush`, on the only thread that does it."""
         if not self.calls:
             self.start()
             return
@@ -513,7 +525,7 @@ class Session(TorchFunctionMode):
         owner = self.owner
         key = (
             tuple((c.kind, c.target, frozen(c.args), frozen(c.kwargs), c.result) for c in calls), tuple(live),
-            tuple((i, form_of(t, owner.dynamic)) for i, t in inputs.items()),
+            tuple((i, form_of(t, owner.dynamic)) for i, t in inputs.items()), first[:2],
         )  # fmt: skip
         with _outside_of_modes(first):
             function = owner.compiled(

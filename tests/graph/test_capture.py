@@ -82,6 +82,31 @@ def test_parameters_buffers_and_arguments_are_inputs_and_statistics_are_kept():
     assert all(type(b) is taeda.Tensor for b in model.buffers())
 
 
+NORM = nn.BatchNorm1d(3)
+
+
+def test_modules_of_closures_and_globals():
+    inner = nn.BatchNorm1d(3)
+
+    def step(x):
+        return NORM(inner(x) * 2) + 1
+
+    before = [b.clone() for b in NORM.buffers()]
+    function, graphs = compiled(step)
+    function(taeda.randn(4, 3))
+    assert len(graphs) == 1 and {n.partition("_")[0] for n in inputs(graphs[0])} == {"L", "G"}
+    assert "G_NORM_buffers_running_mean_" in inputs(graphs[0])
+    assert not any(taeda.equal(a, b) for a, b in zip(before, NORM.buffers(), strict=True))
+
+
+def test_a_graph_for_each_mode_of_gradients():
+    function, graphs = compiled(lambda x: x * 2)
+    x = taeda.ones(2, requires_grad=True)
+    with taeda.no_grad():
+        assert not function(x).requires_grad
+    assert function(x).requires_grad and len(graphs) == 2
+
+
 def test_a_value_ends_a_graph_and_known_ones_are_not_compiled_again():
     def function(x):
         y = x + 1
