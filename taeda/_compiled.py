@@ -13,14 +13,21 @@ class OptimizedModule(nn.Module):
 
     Args:
         mod: the Module.
-        call: what a call of it is.
+        make: gives for a Module what a call of it is; copies call it for theirs.
     """
 
-    def __init__(self, mod: nn.Module, call: Callable) -> None:
+    def __init__(self, mod: nn.Module, make: Callable[[nn.Module], Callable]) -> None:
         super().__init__()
         self._orig_mod = mod
         self.training = mod.training
-        self._call = call
+        self._make, self._call = make, make(mod)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_call"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._call = self._make(self._modules["_orig_mod"])  # type: ignore[arg-type]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)

@@ -48,21 +48,18 @@ def set_printoptions(
         linewidth: characters a line (80).
         profile: ``"default"``, ``"short"`` or ``"full"``, set before the other arguments.
         sci_mode: scientific notation on or off; None chooses by the values.
+    Raises:
+        TypeError: an option is no number.
+        ValueError: there is no such profile.
     """
-    if profile is not None:
-        if profile not in _PROFILES:
-            raise ValueError(f"set_printoptions: profile must be one of {', '.join(_PROFILES)}; got {profile!r}")
-        for name, value in _PROFILES[profile].items():
-            setattr(_options, name, value)
-    if precision is not None:
-        _options.precision = precision
-    if threshold is not None:
-        _options.threshold = threshold
-    if edgeitems is not None:
-        _options.edgeitems = edgeitems
-    if linewidth is not None:
-        _options.linewidth = linewidth
-    _options.sci_mode = sci_mode
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, value in given.items():
+        if not hasattr(type(value), "__float__"):
+            raise TypeError(f"set_printoptions: {name} must be a number, got {type(value).__name__}")
+    if profile is not None and profile not in _PROFILES:
+        raise ValueError(f"set_printoptions: profile must be one of {', '.join(_PROFILES)}; got {profile!r}")
+    vars(_options).update({**_PROFILES.get(profile or "", {}), **given, "sci_mode": sci_mode})
 
 
 def get_printoptions() -> dict[str, Any]:

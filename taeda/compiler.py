@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
-from .graph import backends
+from .graph import backends, fusion
 from .graph import options as _options
 from .graph.backends import list_backends, register_backend
 from .kernels import build
@@ -116,7 +116,7 @@ def compile(
 
         if isinstance(model, OptimizedModule):
             model = model._orig_mod
-        return OptimizedModule(model, _compiled(model, chosen))
+        return OptimizedModule(model, functools.partial(_compiled, chosen=chosen))
     inner = vars(model).get("_torchdynamo_orig_callable", model) if inspect.isfunction(model) else model
     return _compiled(inner, chosen)
 
@@ -137,13 +137,11 @@ class _Choices:
         if not isinstance(found, str):
             given = {"mode": self.mode if self.mode != "default" else None, "options": self.options}
             return self.captured(function, found, {name: value for name, value in given.items() if value})
-        puts_off = found in backends.FUSING
-        if puts_off and self.mode in ("reduce-overhead", "max-autotune"):
-            with contextlib.suppress(ImportError):
-                from .graph.replay import Static  # type: ignore[import-not-found, unused-ignore]
+        if found in backends.FUSING and self.mode in ("reduce-overhead", "max-autotune"):
+            from .graph.replay import Static
 
-                return Static(_running(function, puts_off), fullgraph=self.fullgraph)
-        runner = _running(function, puts_off)
+            return Static(function, self.fullgraph)
+        runner = functools.partial(fusion.call, function) if found in backends.FUSING else function
         return _checked(runner, self.captured(function, _as_it_is, {})) if self.fullgraph else runner
 
     def captured(self, function: Callable, backend: Callable, options: dict) -> Callable:
@@ -174,9 +172,7 @@ def _compiled(model: Callable, chosen: _Choices) -> Callable:
             return model(*args, **kwargs)
         runner = runners.get(backend)
         if runner is None:
-            runner = runners[backend] = chosen.runner(model, backend)
-            if hasattr(runner, "graphs"):
-                compiled.captured = runner  # type: ignore[attr-defined]
+            runner = runners[backend] = compiled.runner = chosen.runner(model, backend)  # type: ignore[attr-defined]
         if hasattr(runner, "recompile"):
             runner.recompile = {"fail_on_recompile": "fail", "eager_on_recompile": "eager"}.get(stance, "compile")
         _thread.compiling = True
@@ -189,19 +185,6 @@ def _compiled(model: Callable, chosen: _Choices) -> Callable:
         functools.update_wrapper(compiled, model, updated=())
     compiled._torchdynamo_orig_callable = model  # type: ignore[attr-defined]
     return compiled
-
-
-def _running(function: Callable, puts_off: bool) -> Callable:
-    """``function`` on a thread that puts ops off, or not."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        before = _core.put_off_ops(puts_off)
-        try:
-            return _core.compute_now(function(*args, **kwargs))
-        finally:
-            _core.put_off_ops(before)
-
-    return run
 
 
 def _checked(runner: Callable, captured: Callable) -> Callable:
@@ -275,9 +258,13 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     if isinstance(fn, Module):
         from ._compiled import OptimizedModule
 
-        return OptimizedModule(fn, disable(fn.__call__, recursive, reason=reason))
+        return OptimizedModule(fn, functools.partial(_disabled, recursive=recursive, reason=reason))
 
-    @functools.wraps(fn)
+    return _disabled(fn, recursive, reason)
+
+
+def _disabled(fn: Callable, recursive: bool, reason: str | None) -> Callable:
+    @functools.wraps(fn, updated=())
     def disabled(*args: Any, **kwargs: Any) -> Any:
         before = _thread.compiling, _thread.disabled, _core.put_off_ops(False)
         _thread.compiling, _thread.disabled = False, recursive or before[1]

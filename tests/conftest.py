@@ -32,3 +32,18 @@ def run_python(tmp_path):
         return done.stdout
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def compiled():
+    """With TAEDA_TEST_COMPILED=1 every test runs as if it were compiled, with results of all sizes put off."""
+    if os.environ.get("TAEDA_TEST_COMPILED") != "1":
+        yield
+        return
+    from taeda import _core
+    from taeda._core import fusion
+
+    least, before = fusion.set_least(0), _core.put_off_ops(True)
+    yield
+    _core.put_off_ops(before)
+    fusion.set_least(least)

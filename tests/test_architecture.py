@@ -18,7 +18,7 @@ PACKAGE = Path(next(iter(find_spec("taeda").submodule_search_locations)))
 SOURCES = Path(__file__).parents[1] / "taeda"  # an installed package has no Cython sources
 
 #: A layer may import from itself and from those before it. What is named together shares a layer.
-ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["compile", "distributed"]]
+ORDER = [["kernels"], ["_core"], ["ops"], ["autograd"], ["nn", "optim", "func"], ["graph", "distributed"]]
 LAYER = {name: i for i, names in enumerate(ORDER) for name in names}
 PUBLIC = LAYER["nn"]  # from here up, modules are written in the public names of `taeda` itself
 
@@ -247,8 +247,8 @@ except ImportError as error:
 #: How often each file of the core names the place of a tensor in memory (``.raw``): to compare or move places, or for a tensor
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
-    "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6, "plan.pyx": 18,
-    "shared.pyx": 1, "tensor.pxd": 2, "tensor.pxi": 2, "views.pxi": 5,
+    "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "fusion.pyx": 6, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6,
+    "plan.pyx": 15, "replay.pyx": 15, "shared.pyx": 1, "tensor.pxd": 2, "tensor.pxi": 3, "views.pxi": 5,
 }  # fmt: skip
 
 

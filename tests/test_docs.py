@@ -21,7 +21,16 @@ def _run(name: str, monkeypatch, *args: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/kernels.md", "docs/path.md", "docs/profiling.md", "docs/onnx.md", "docs/compile.md"]
+    "page",
+    [
+        "README.md",
+        "docs/kernels.md",
+        "docs/path.md",
+        "docs/profiling.md",
+        "docs/onnx.md",
+        "docs/fx.md",
+        "docs/compile.md",
+    ],
 )
 def test_code_in_pages(page):
     if page == "docs/onnx.md":

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import taeda
-from taeda._print import printoptions
+from taeda._print import get_printoptions, printoptions, set_printoptions
 
 CASES = [
     ("taeda.tensor([1.0, 2.0, 3.0])", "tensor([1., 2., 3.])"),
@@ -55,6 +55,17 @@ def test_grad_fn_is_named():
 
 def test_parameter():
     assert repr(taeda.nn.Parameter(taeda.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+
+
+@pytest.mark.parametrize("name", ["precision", "threshold", "edgeitems", "linewidth"])
+def test_an_option_that_is_no_number_is_refused(name):
+    before = get_printoptions()
+    for value in ("4", object(), [3]):
+        with pytest.raises(TypeError, match=f"{name} must be a number"):
+            set_printoptions(**{"profile": "short", name: value})
+    with pytest.raises(ValueError, match="profile"):
+        set_printoptions(precision=2, profile="long")
+    assert get_printoptions() == before
 
 
 def test_options_change_the_text_and_are_put_back():

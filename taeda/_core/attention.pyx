@@ -8,10 +8,9 @@ from libc.string cimport memcmp, memcpy, memset
 
 from . cimport atomics
 from .gemm cimport cast, grain_of, run, tiles
-from .memory cimport only_plans
 from .pool cimport launch as launch_kernel
 from .pool cimport kernel_t
-from .random cimport BERNOULLI, Generator, enter, fill_memory, leave, which
+from .random cimport BERNOULLI, Generator, enter, fill_memory, is_draw_planned, leave, which
 from .tensor cimport (
     BF16, BOOL, F16, F32, F64, I32, ITEMSIZE, U8, Tensor, address_of, alias_tensor, contiguous_tensor, empty_tensor,
 )
@@ -134,8 +133,7 @@ cdef int describe(int64_t* arg, Tensor q, Tensor k, Tensor v, Tensor out, Tensor
     memset(arg + 23, 0, 5 * sizeof(int64_t))
     if states is not None:
         factor = 1.0 / chance
-        only_plans(b"the position of the random numbers is read")
-        arg[23] = (<int32_t*>address_of(states))[states.count - 1]
+        arg[23] = (states.count - 1) * 4
         memcpy(arg + 24, &chance, sizeof(double))
         memcpy(arg + 25, &factor, sizeof(double))
         arg[26], arg[27] = packed, ceil_div(k.sizes[2] + 16, 64) * 64  # what is marked comes in registers
@@ -151,29 +149,41 @@ cdef Tensor draw(Tensor q, Tensor k):
     """
     global _checkpoints
     cdef Generator g = which(None)
-    cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2], last
+    cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2]
     cdef int64_t size = heads * blocks * STATE + 1
-    cdef int64_t* arg = [g.position, blocks, 2 * QUERIES * s, 2 * q.sizes[2] * s, 2 * heads * q.sizes[2] * s]
-    cdef char* ptr[2]
+    cdef int64_t* arg = [blocks, 2 * QUERIES * s, 2 * q.sizes[2] * s, 2 * heads * q.sizes[2] * s, heads * blocks]
     cdef Tensor states = empty_tensor(I32, 1, &size)
+    cdef char* to = address_of(states)
     cdef size_t address
     if _checkpoints == NULL:
         from ..kernels import random
 
         address = random.checkpoints()
         _checkpoints = <kernel_t>address
-    if only_plans(b"numbers are drawn"):
-        return states
+    if not is_draw_planned(g, draw_states, &to, 1, arg, 5):
+        take_states(to, arg)
+    return states
+
+
+cdef void draw_states(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    with gil:
+        take_states(ptr[0], arg)
+
+
+cdef int take_states(char* to, const int64_t* given) except -1:
+    """The draw of :func:`draw`."""
+    cdef Generator g = which(None)
+    cdef char** ptr = [to, <char*>g.state]
+    cdef int64_t arg[5]
     enter(g)
     arg[0] = g.position
-    (<int32_t*>address_of(states))[size - 1] = <int32_t>g.position
-    ptr[0], ptr[1] = address_of(states), <char*>g.state
+    memcpy(arg + 1, given, 4 * sizeof(int64_t))
+    (<int32_t*>to)[given[4] * STATE] = <int32_t>g.position
     with nogil:
-        _checkpoints(ptr, arg, 0, heads * blocks)
-    last = arg[0] + arg[4] - 1
-    g.position, g.fresh = last % STATE + 1, False
+        _checkpoints(ptr, arg, 0, given[4])
+    g.position, g.fresh = (arg[0] + arg[4] - 1) % STATE + 1, False
     leave(g)
-    return states
+    return 0
 
 
 def kept(Tensor states, Tensor query, Tensor key, double dropout):

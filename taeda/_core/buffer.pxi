@@ -25,6 +25,7 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
     if is_conjugate_view(t):
         raise BufferError("cannot export the memory of a conjugated or negated view, which is not what it shows; use "
                           "tensor.resolve_conj() or tensor.resolve_neg()")
+    show(t.storage)
     cdef char* start = elements_of(t)
     if FORMATS[t.code] == NULL:
         raise BufferError(f"the buffer protocol has no format for {DTYPES[t.code]}; convert it first")

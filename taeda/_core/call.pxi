@@ -585,8 +585,8 @@ cdef object call_body(Op op, PyObject** bound):
 
 cdef inline object compute(Op op, PyObject** bound):
     """The body, or its plan for arguments of these forms."""
-    if op.plans is None or MODES[0] != NULL or is_planning() or (not NO_GRAD[0] and not op.ndiff
-                                                                 and any_to_differentiate(op, bound)):
+    if op.plans is None or MODES[0] != NULL or planners and (is_planning() or is_observing()) or (
+            not NO_GRAD[0] and not op.ndiff and any_to_differentiate(op, bound)):
         return call_body(op, bound)
     return PLANNER(op, bound)
 

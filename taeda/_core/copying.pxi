@@ -36,6 +36,8 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     cdef PyObject* inputs[1]
     cdef object held = source
     cdef char* to = stored_at(target)
+    if unsettled and source.holds == VALUES and source.storage.recipe is not None and COMPUTE_INTO(target, source):
+        return 0
     cdef char* origin = stored_at(source)
     if target.count == 0:
         return 0
@@ -46,7 +48,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
         if to != origin:
             copy_block(to, origin, target.count * ITEMSIZE[target.code])
         return 0
-    if target.contiguous and is_one_zero(source) and not flips(target, source):
+    if target.contiguous and not (planners and is_observing()) and is_one_zero(source) and not flips(target, source):
         zero_bytes(to, target.count * ITEMSIZE[target.code])
         return 0
     if target.storage is source.storage and overlaps(target, source):

@@ -134,7 +134,7 @@ cdef int scalar_code(object x) except -1:
         return DEFAULT_FLOAT
     if PyComplex_Check(x):
         return COMPLEX_OF[DEFAULT_FLOAT]
-    if hasattr(x, "dtype") and hasattr(x, "item"):  # a number of NumPy's
+    if hasattr(type(x), "dtype") and hasattr(type(x), "item"):  # a number of NumPy's; a fx.Proxy has any attribute
         return scalar_code(x.item())
     raise TypeError(f"expected a number, got {type(x).__name__}")
 

@@ -23,10 +23,10 @@ cdef enum:
 
 
 cdef struct Source:       # an operand
-    PyObject* storage     # a reference; NULL of a number
-    char* raw
+    PyObject* storage     # a reference; NULL of a number, and of what is written over
+    char* data
     int code
-    bint same             # whether it is the whole result of a recipe of the same form, if there still is one
+    PyObject* recipe      # a reference to one of the same form that makes it; NULL where there was none
     int64_t strides[INLINE]   # bytes
     int64_t slots[2]      # of a number
 

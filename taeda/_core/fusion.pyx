@@ -21,13 +21,13 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from . cimport memory
-from .memory cimport Storage, is_planning, set_settler, settle
+from .memory cimport Pending, Storage, is_planning, set_settler, settle
 from .pool cimport kernel_t
 from . cimport tensor
 from .tensor cimport (
     BOOL, DOMAIN, F32, F64, I32, I64, INLINE, ITEMSIZE, MAXDIM, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, U8,
     VALUES, Launch, Op, Tensor, broadcast_shape, coalesce, empty_strided_like, is_dense, layout_class, new_output,
-    number_slots, out_code, run_elements, set_recorder, stores_stream,
+    number_slots, out_code, run_elements, same_sizes, set_recorder, stores_stream,
 )
 
 from .tensor import ALL_DTYPES, HELPERS
@@ -53,19 +53,23 @@ cdef extern from *:
 @cython.final
 @cython.no_gc
 @cython.freelist(256)
-cdef class Recipe:
+cdef class Recipe(Pending):
     """What the memory of a storage should hold: an op and its operands."""
 
     cdef Op op
-    cdef PyObject* storage     # the one that has this recipe; not a reference
     cdef PyObject* before      # the recipes of all threads in the order in which they were made; no references
     cdef PyObject* after
-    cdef char* raw
+    cdef char* data
     cdef int variant, compute, code, nsources, nd
+    cdef int readers           # operands of others that refer to this one
     cdef int nodes, reads, numbers   # of the kernel that would compute it alone; at most
     cdef int own, own_numbers        # of these what its op reads itself
     cdef int mark, place
     cdef bint contiguous
+    cdef bint listed
+    cdef bint inplace          # whether it writes over what was there
+    cdef bint superseded       # whether another recipe of that storage computes it along: it is not written itself
+    cdef bint done             # whether the memory holds it
     cdef int64_t count
     cdef int64_t sizes[INLINE]
     cdef int64_t strides[INLINE]     # elements
@@ -80,16 +84,19 @@ cdef PyObject* newest = NULL
 cdef unsigned long owner = 0      # the thread that computes
 cdef int depth = 0                # how often it is on its way
 cdef int generation = 0           # of marks
+cdef int64_t written = 0          # recipes of in-place ops
 
 
 cdef void forget(Recipe r) noexcept:
     """Take a recipe off the list, and let go of what it reads."""
-    global oldest, newest
+    global oldest, newest, written
     cdef int i
     cdef PyObject* storage
-    if r.storage == NULL:
+    cdef PyObject* part
+    if not r.listed:
         return
-    r.storage = NULL
+    r.listed = False
+    written -= r.inplace
     if r.before != NULL:
         (<Recipe>r.before).after = r.after
     else:
@@ -100,18 +107,19 @@ cdef void forget(Recipe r) noexcept:
         newest = r.before
     memory.unsettled -= 1
     for i in range(r.nsources):
-        storage = r.sources[i].storage
+        storage, part = r.sources[i].storage, r.sources[i].recipe
+        r.sources[i].storage = r.sources[i].recipe = NULL
         if storage != NULL:
-            r.sources[i].storage = NULL
             (<Storage>storage).waits -= 1
             Py_DECREF(<object>storage)
+        if part != NULL:
+            (<Recipe>part).readers -= 1
+            Py_DECREF(<object>part)
 
 
-cdef inline Recipe recipe_of(const Source* s):
-    """The recipe that computes an operand along, or None: it lies in memory."""
-    if s.same and (<Storage>s.storage).recipe is not None:
-        return <Recipe>(<Storage>s.storage).recipe
-    return None
+cdef inline PyObject* pending(const Source* s) noexcept:
+    """The recipe that computes an operand along; NULL where it lies in memory."""
+    return s.recipe if s.recipe != NULL and not (<Recipe>s.recipe).done else NULL
 
 
 # ---- recording -------------------------------------------------------------------------------------------------------
@@ -132,18 +140,23 @@ cdef inline bint same_order(Tensor a, Tensor b) noexcept:
 cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
     """Whether ``t`` is all that ``r`` computes, in the form of ``out``."""
     cdef size_t n = t.nd * sizeof(int64_t)
-    return (t.raw == r.raw and t.code == r.code and r.nd == t.nd and t.nd == out.nd
+    return (t.raw == r.data and t.code == r.code and r.nd == t.nd and t.nd == out.nd
             and memcmp(r.sizes, t.sizes, n) == 0 and memcmp(t.sizes, out.sizes, n) == 0
             and (r.contiguous and t.contiguous or memcmp(r.strides, t.strides, n) == 0) and same_order(t, out))
 
 
-cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant):
-    """The result of a pointwise op, not computed; None where it had better be at once."""
+cdef inline bint is_free(Tensor t) noexcept:
+    """Whether taeda alone can read and write the memory of ``t``, and recipes know its dtype."""
+    return t.holds == VALUES and is_plain(t.code) and not (t.storage.shown or t.storage.exports
+                                                            or t.storage.owner is not None)
+
+
+cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target):
+    """The result of a pointwise op, not computed; None where it had better be at once. A ``target`` is written to."""
     cdef int64_t shape[MAXDIM]
-    cdef Tensor first = None, t, out
-    cdef Recipe r, part
+    cdef Tensor first = target, t, out
+    cdef Recipe r
     cdef Source* s
-    cdef Storage storage
     cdef int i, d, nd, code, inner = -1
     cdef int64_t count
     cdef bint flat = True
@@ -156,35 +169,35 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant)
     if memory.planners and is_planning():
         return None
     code = out_code(op, compute)
-    if not is_plain(code):
+    if not is_plain(code) or target is not None and (code != target.code or not is_free(target)):
         return None
     for i in range(nin):
         if not isinstance(<object>inputs[i], Tensor):
             continue
         t = <Tensor>inputs[i]
-        storage = t.storage
-        if t.holds != VALUES or not is_plain(t.code) or storage.shown or storage.exports or storage.owner is not None:
+        if not is_free(t) or target is not None and t.storage is target.storage and not (
+                t.raw == target.raw and t.code == target.code and same_sizes(t, target) and same_order(t, target)):
             return None
         if first is None:
             first = t
-        elif flat and not (t.nd == first.nd and memcmp(t.sizes, first.sizes, t.nd * sizeof(int64_t)) == 0
-                           and same_order(t, first)):
+        elif flat and not (same_sizes(t, first) and same_order(t, first)):
             flat = False
     flat = flat and is_dense(first)
     if flat:
         if first.nd > INLINE or first.count < least or first.count == 0:
             return None
-        out = empty_strided_like(code, first)
+        out = target if target is not None else empty_strided_like(code, first)
     else:
         nd = broadcast_shape(op, inputs, nin, shape)
-        if nd > INLINE:
+        if nd > INLINE or target is not None and not (
+                nd == target.nd and memcmp(shape, target.sizes, nd * sizeof(int64_t)) == 0 and is_dense(target)):
             return None
         count = 1
         for i in range(nd):
             count *= shape[i]
         if count < least or count == 0:
             return None
-        out = new_output(inputs, nin, code, nd, shape)
+        out = target if target is not None else new_output(inputs, nin, code, nd, shape)
         if out.count >= LEAST_ELEMENTS:
             for d in range(nd):
                 if out.strides[d] == 1 and out.sizes[d] > 1:
@@ -195,32 +208,36 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant)
                     d = inner - (nd - t.nd)
                     if d >= 0 and t.sizes[d] > 1 and t.strides[d] != 1 and t.strides[d] != 0:
                         return None  # across the order of the output: a copy serves better
+    if target is not None and (target.storage.recipe is None and target.storage.waits
+                               or target.storage.recipe is not None and (
+                                   target.storage.waits > 1  # others are still to read what is there
+                                   or Py_REFCNT(<PyObject*>target.storage.recipe) > 1
+                                   or not same_form(<Recipe>target.storage.recipe, target, target))):
+        settle(target.storage)
     r = <Recipe>Recipe.__new__(Recipe)
-    r.op, r.variant, r.compute, r.code, r.nd, r.count, r.raw = op, variant, compute, code, out.nd, out.count, out.raw
-    r.contiguous = out.contiguous
+    r.op, r.variant, r.compute, r.code, r.nd, r.count, r.data = op, variant, compute, code, out.nd, out.count, out.raw
+    r.contiguous, r.inplace, r.nsources = out.contiguous, target is not None, nin
     memcpy(r.sizes, out.sizes, out.nd * sizeof(int64_t))
     memcpy(r.strides, out.strides, out.nd * sizeof(int64_t))
     for i in range(nin):  # before anything is kept: a number may be refused
         s = &r.sources[i]
         if isinstance(<object>inputs[i], Tensor):
             t = <Tensor>inputs[i]
-            s.code, s.raw = t.code, t.raw
-            if t.storage.recipe is not None:
-                s.same = same_form(<Recipe>t.storage.recipe, t, out)
-                if not s.same:
-                    settle(t.storage)
+            s.code, s.data = t.code, t.raw
+            if t.storage.recipe is not None and not same_form(<Recipe>t.storage.recipe, t, out):
+                settle(t.storage)
         else:
             s.code = PARAM
             number_slots(op, <object>inputs[i], compute, s.slots)
-    count_parts(r, inputs, nin)
+    count_parts(r, inputs)
     if too_large(r):
-        measure(r, inputs, nin)
+        measure(r, inputs)
         if too_large(r):
             for i in range(nin):
-                if r.sources[i].same:
-                    settle((<Tensor>inputs[i]).storage)
-            count_parts(r, inputs, nin)
-    keep(r, inputs, nin, out, flat)
+                if r.sources[i].code != PARAM:
+                    compute_own((<Tensor>inputs[i]).storage)
+            count_parts(r, inputs)
+    keep(r, inputs, out, flat)
     return out
 
 
@@ -228,20 +245,19 @@ cdef inline bint too_large(Recipe r) noexcept:
     return r.nodes > MOST_NODES or r.reads > MOST_READ or r.numbers > MOST_NUMBERS
 
 
-cdef int count_parts(Recipe r, PyObject** inputs, int nin) except -1:
+cdef int count_parts(Recipe r, PyObject** inputs) except -1:
     """An upper bound of what a kernel for ``r`` holds: what two operands share is counted twice."""
     cdef int i
     cdef Recipe part
-    r.nodes, r.reads, r.numbers, r.own, r.own_numbers = 1, 0, 0, 0, 0
-    for i in range(nin):  # its own first
+    r.nodes, r.own, r.own_numbers = 1, 0, 0
+    for i in range(r.nsources):  # its own first
         if r.sources[i].code == PARAM:
             r.own_numbers += 1
         else:
-            r.sources[i].same = r.sources[i].same and (<Tensor>inputs[i]).storage.recipe is not None
-            r.own += not r.sources[i].same
+            r.own += (<Tensor>inputs[i]).storage.recipe is None
     r.reads, r.numbers = r.own, r.own_numbers
-    for i in range(nin):
-        if r.sources[i].same:
+    for i in range(r.nsources):
+        if r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.recipe is not None:
             part = <Recipe>(<Tensor>inputs[i]).storage.recipe
             r.nodes += part.nodes
             r.reads += part.reads
@@ -249,29 +265,41 @@ cdef int count_parts(Recipe r, PyObject** inputs, int nin) except -1:
     return 0
 
 
-cdef void keep(Recipe r, PyObject** inputs, int nin, Tensor out, bint flat) noexcept:
+cdef void keep(Recipe r, PyObject** inputs, Tensor out, bint flat) noexcept:
     """Make ``r`` the recipe of the memory of ``out``."""
-    global oldest, newest
+    global oldest, newest, written
     cdef Source* s
     cdef Tensor t
     cdef int i, d, at, item
-    r.nsources = nin
-    for i in range(nin):
+    for i in range(r.nsources):
         s = &r.sources[i]
         if s.code == PARAM:
             continue
         t = <Tensor>inputs[i]
-        s.storage = <PyObject*>t.storage
-        Py_INCREF(t.storage)
-        t.storage.waits += 1
+        if t.storage.recipe is not None:
+            s.recipe = <PyObject*>t.storage.recipe
+            Py_INCREF(<object>s.recipe)
+            (<Recipe>s.recipe).readers += 1
+        if t.storage is not out.storage and (s.recipe == NULL or (<Recipe>s.recipe).inplace):
+            s.storage = <PyObject*>t.storage
+            Py_INCREF(t.storage)
+            t.storage.waits += 1
         item = ITEMSIZE[t.code]
         for d in range(out.nd):
             at = d - (out.nd - t.nd)
-            s.strides[d] = out.strides[d] * item if flat else 0 if at < 0 or t.sizes[at] == 1 and out.sizes[d] != 1 else t.strides[at] * item
+            if flat:
+                s.strides[d] = out.strides[d] * item
+            else:
+                s.strides[d] = 0 if at < 0 or t.sizes[at] == 1 and out.sizes[d] != 1 else t.strides[at] * item
     r.storage = <PyObject*>out.storage
+    if out.storage.recipe is not None:  # it is written to: what it should have held, `r` computes along
+        (<Recipe>out.storage.recipe).superseded = True
+    else:
+        out.storage.waits += 1
     out.storage.recipe = r
-    out.storage.waits += 1
     memory.unsettled += 1
+    r.listed = True
+    written += r.inplace
     r.before, r.after = newest, NULL
     if newest != NULL:
         (<Recipe>newest).after = <PyObject*>r
@@ -283,7 +311,7 @@ cdef void keep(Recipe r, PyObject** inputs, int nin, Tensor out, bint flat) noex
 # ---- computing -------------------------------------------------------------------------------------------------------
 
 cdef bint same_place(const Source* a, const Source* b, int nd) noexcept:
-    return a.raw == b.raw and a.code == b.code and memcmp(a.strides, b.strides, nd * sizeof(int64_t)) == 0
+    return a.data == b.data and a.code == b.code and memcmp(a.strides, b.strides, nd * sizeof(int64_t)) == 0
 
 
 cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
@@ -310,8 +338,8 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
         s = &r.sources[i]
         if s.code == PARAM:
             k.nnumbers += 1
-        elif s.same and (<Storage>s.storage).recipe is not None:
-            if not gather(k, <Recipe>(<Storage>s.storage).recipe):
+        elif pending(s) != NULL:
+            if not gather(k, <Recipe>s.recipe):
                 return False
         elif leaf_of(k, s, r.nd) < 0:
             return False
@@ -330,33 +358,18 @@ cdef int start(Kernel* k) noexcept:
     return 0
 
 
-cdef int measure(Recipe r, PyObject** inputs, int nin) except -1:
+cdef int measure(Recipe r, PyObject** inputs) except -1:
     """Count what a kernel for ``r``, which is not kept yet, holds exactly."""
     cdef Kernel k
     cdef int i
     cdef bint fits = True
     start(&k)
-    for i in range(nin):
-        if r.sources[i].same:
+    for i in range(r.nsources):
+        if r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.recipe is not None:
             fits = fits and gather(&k, <Recipe>(<Tensor>inputs[i]).storage.recipe)
     if fits:
-        i = count_parts(r, inputs, nin)
         r.nodes, r.reads, r.numbers = k.nnodes + 1, r.own + k.nleaves, r.own_numbers + k.nnumbers
     return 0
-
-
-cdef void count_references(Kernel* k, int* found) noexcept:
-    """How many operands of the kernel's nodes each node is."""
-    cdef int i, j
-    cdef Recipe r
-    cdef Source* s
-    memset(found, 0, k.nnodes * sizeof(int))
-    for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
-        for j in range(r.nsources):
-            s = &r.sources[j]
-            if s.same and (<Storage>s.storage).recipe is not None:
-                found[(<Recipe>(<Storage>s.storage).recipe).place] += 1
 
 
 cdef int compute(Recipe root) except -1:
@@ -379,42 +392,66 @@ cdef int settle_all(list storages) except -1:
     """Compute what all of these should hold, those of one form by one kernel as far as it has room."""
     if len(storages) == 1:
         return settle(<Storage>storages[0])
-    return settle_together(storages)
+    return settle_together(storages) if storages else 0
 
 
 cdef int settle_together(list storages) except -1:
-    cdef Kernel k
+    cdef Kernel k, before
     cdef Recipe first, r
-    cdef list left
-    cdef int i
+    cdef Storage other
     begin()
     try:
-        while True:
-            left = [s for s in storages if (<Storage>s).recipe is not None]
-            if not left:
-                return 0
-            first = <Recipe>(<Storage>left[0]).recipe
-            taken = [first]
-            for s in left[1:]:
-                r = <Recipe>(<Storage>s).recipe
-                if same_shape(first, r):
-                    taken.append(r)
-            while not gather_all(&k, taken):
-                taken = taken[:(len(taken) + 1) // 2]
+        for one in storages:
+            if (<Storage>one).recipe is None:
+                continue
+            first = <Recipe>(<Storage>one).recipe
+            start(&k)
+            join(&k, first)
+            for two in storages:
+                other = <Storage>two
+                r = <Recipe>other.recipe if other.recipe is not None else None
+                if r is None or r.mark == generation or not same_shape(first, r) or not shares(&k, r):
+                    continue
+                before = k
+                if not join(&k, r):
+                    k = before
+                    break
             run(&k)
     finally:
         end()
+    return 0
 
 
-cdef bint gather_all(Kernel* k, list roots) except -1:
-    """Whether there is room for all of ``roots`` in one kernel, which then writes them."""
-    start(k)
-    for root in roots:
-        if k.nouts + 1 > MOST_FUSED // 2 or not gather(k, <Recipe>root):
-            break
-        k.outs[k.nouts] = <PyObject*>root
-        k.nouts += 1
-    return k.nouts == len(roots) and k.nouts + k.nleaves <= MOST_FUSED and k.nnumbers <= MOST_NUMBERS
+cdef bint join(Kernel* k, Recipe r) except -1:
+    """Have a kernel compute ``r`` too; whether there was room. Where there was none, the kernel is spoiled."""
+    if k.nouts + 1 > MOST_FUSED // 2 or not gather(k, r):
+        return False
+    k.outs[k.nouts] = <PyObject*>r
+    k.nouts += 1
+    return k.nouts + k.nleaves <= MOST_FUSED and k.nnumbers <= MOST_NUMBERS
+
+
+cdef bint shares(Kernel* k, Recipe r) noexcept:
+    """Whether ``r`` reads something that the kernel reads or computes."""
+    cdef int i, j
+    cdef Source* s
+    for i in range(r.nsources):
+        s = &r.sources[i]
+        if s.code == PARAM:
+            continue
+        if pending(s) != NULL:
+            if (<Recipe>s.recipe).mark == generation or shares(k, <Recipe>s.recipe):
+                return True
+            continue
+        for j in range(k.nleaves):
+            if same_place(k.leaves[j], s, r.nd):
+                return True
+    return False
+
+
+cdef inline bint is_held(Recipe r) noexcept:
+    """Whether anything but recipes holds the memory that ``r`` describes: these have a reference for each reading."""
+    return Py_REFCNT(r.storage) > (<Storage>r.storage).waits - 1
 
 
 cdef void write_along(Kernel* k) noexcept:
@@ -425,21 +462,21 @@ cdef void write_along(Kernel* k) noexcept:
     cdef Recipe r
     cdef Source* s
     cdef bint chosen
-    cdef int[MOST_NODES] references
-    count_references(k, references)
     for i in range(k.nnodes):
         r = <Recipe>k.nodes[i]
         cost[i] = 1
         for j in range(r.nsources):
             s = &r.sources[j]
-            if s.same and (<Storage>s.storage).recipe is not None:
-                cost[i] += cost[(<Recipe>(<Storage>s.storage).recipe).place]
+            if pending(s) != NULL:
+                cost[i] += cost[(<Recipe>s.recipe).place]
         chosen = False
+        if r.superseded or r.storage == NULL:
+            continue
         for j in range(k.nouts):
             chosen = chosen or k.outs[j] == k.nodes[i]
         if (not chosen and k.nouts + k.nleaves < MOST_FUSED
                 and (cost[i] > AGAIN or r.count * ITEMSIZE[r.code] <= CACHED)
-                and Py_REFCNT(r.storage) > references[i]):
+                and is_held(r)):
             k.outs[k.nouts] = k.nodes[i]
             k.nouts += 1
             chosen = True
@@ -455,22 +492,26 @@ cdef int run(Kernel* kernel) except -1:
     write_along(kernel)
     k = kernel[0]
     for i in range(k.nnodes):  # what follows may let go of them
-        Py_INCREF(<object>(<Recipe>k.nodes[i]).storage)
-        k.storages[i] = (<Recipe>k.nodes[i]).storage
+        Py_INCREF(<object>k.nodes[i])
+    for i in range(k.nouts):
+        k.storages[i] = (<Recipe>k.outs[i]).storage
+        Py_INCREF(<object>k.storages[i])
     try:
-        launch(&k)
+        launch(&k, None)
         for i in range(k.nouts):
             r = <Recipe>k.outs[i]
-            if (<Storage>k.storages[r.place]).recipe is r:
-                finish(r)
+            if (<Storage>k.storages[i]).recipe is r:
+                finish(r, <Storage>k.storages[i])
     finally:
-        for i in range(k.nnodes):
+        for i in range(k.nouts):
             Py_DECREF(<object>k.storages[i])
+        for i in range(k.nnodes):
+            Py_DECREF(<object>k.nodes[i])
     return 0
 
 
-cdef int launch(Kernel* k) except -1:
-    """Run the kernel of these nodes; the first time, make it."""
+cdef int launch(Kernel* k, Tensor target) except -1:
+    """Run the kernel of these nodes; the first time, make it. A ``target`` is where the only output goes."""
     cdef Launch L
     cdef char classes[MOST_FUSED + 1]
     cdef int64_t words[MOST_WORDS]
@@ -483,11 +524,15 @@ cdef int launch(Kernel* k) except -1:
     memcpy(L.sizes, root.sizes, root.nd * sizeof(int64_t))
     for i in range(k.nouts):
         r = <Recipe>k.outs[i]
-        L.ptr[i] = r.raw
+        L.ptr[i] = r.data
         for d in range(root.nd):
             L.strides[i][d] = r.strides[d] * ITEMSIZE[r.code]
+    if target is not None:
+        L.ptr[0] = target.raw
+        for d in range(root.nd):
+            L.strides[0][d] = target.strides[d] * ITEMSIZE[root.code]
     for i in range(k.nleaves):
-        L.ptr[k.nouts + i] = k.leaves[i].raw
+        L.ptr[k.nouts + i] = k.leaves[i].data
         memcpy(L.strides[k.nouts + i], k.leaves[i].strides, root.nd * sizeof(int64_t))
     coalesce(&L)
     for i in range(L.nmem):
@@ -523,13 +568,76 @@ cdef int launch(Kernel* k) except -1:
     return 0
 
 
-cdef int finish(Recipe r) except -1:
-    """The memory holds what the recipe says."""
-    cdef Storage storage = <Storage>r.storage
+cdef bint compute_into(Tensor target, Tensor source) except -1:
+    """Compute the elements of ``source``, which has a recipe, into ``target``; whether that could be done.
+
+    ``source`` keeps its recipe: mostly it is a part of what is joined, and nobody will ask for it again.
+    """
+    cdef Recipe r = <Recipe>source.storage.recipe
+    cdef Kernel k
+    cdef int i, j, d
+    if (target.holds != VALUES or target.code != source.code or not same_sizes(target, source)
+            or not same_form(r, source, source) or target.storage is source.storage
+            or r.nodes > AGAIN and Py_REFCNT(r.storage) > (<Storage>r.storage).waits):
+        return False
+    for d in range(r.nd):  # in the order of memory on both sides, or it is a matter of copying
+        if r.sizes[d] > 1 and (r.strides[d] == 1) != (target.strides[d] == 1) and r.count >= LEAST_ELEMENTS:
+            return False
+    begin()
+    try:
+        start(&k)
+        if not gather(&k, r):
+            return False
+        for i in range(k.nnodes):
+            for j in range((<Recipe>k.nodes[i]).nsources):
+                if (<Recipe>k.nodes[i]).sources[j].storage == <PyObject*>target.storage:
+                    return False
+        k.outs[0] = <PyObject*>r
+        k.nouts = 1
+        launch(&k, target)
+    finally:
+        end()
+    return True
+
+
+cdef int finish(Recipe r, Storage storage) except -1:
+    """The memory holds what the recipe says: whatever reads it, reads there from now on."""
+    cdef PyObject* at = r.after
+    cdef Source* s
+    cdef int i
+    r.done = True
+    while r.readers:  # they are younger
+        for i in range((<Recipe>at).nsources):
+            s = &(<Recipe>at).sources[i]
+            if s.recipe != <PyObject*>r:
+                continue
+            if s.storage == NULL:
+                s.storage = <PyObject*>storage
+                Py_INCREF(storage)
+                storage.waits += 1
+            s.recipe = NULL
+            r.readers -= 1
+            Py_DECREF(r)
+        at = (<Recipe>at).after
     forget(r)
     storage.waits -= 1
     storage.recipe = None
     return 0
+
+
+cdef Recipe with_memory(Recipe r):
+    """``r``, or where nobody holds its own memory or what superseded it, one that is computed from it."""
+    cdef PyObject* at
+    cdef int i
+    if r.storage != NULL:
+        return <Recipe>(<Storage>r.storage).recipe
+    at = r.after
+    while at != NULL:
+        for i in range((<Recipe>at).nsources):
+            if (<Recipe>at).sources[i].recipe == <PyObject*>r:
+                return with_memory(<Recipe>at)
+        at = (<Recipe>at).after
+    raise RuntimeError("a recipe is there that nobody needs")
 
 
 cdef void begin() noexcept:
@@ -548,10 +656,20 @@ cdef void end() noexcept:
     depth -= 1
 
 
+cdef int compute_own(Storage storage) except -1:
+    """Compute what ``storage`` should hold."""
+    if storage.recipe is not None:
+        begin()
+        try:
+            compute(<Recipe>storage.recipe)
+        finally:
+            end()
+    return 0
+
+
 cdef int settle_storage(Storage storage) except -1:
     """Compute what ``storage`` should hold, and whatever waits to read it."""
     cdef PyObject* at
-    cdef Recipe r
     begin()
     try:
         if storage.recipe is not None:
@@ -562,8 +680,7 @@ cdef int settle_storage(Storage storage) except -1:
                 at = (<Recipe>at).before
             if at == NULL:
                 raise RuntimeError("a storage waits for a recipe that is not there")
-            r = <Recipe>at
-            compute(r)
+            compute(with_memory(<Recipe>at))  # no name for it: nothing here may keep it
     finally:
         end()
     return 0
@@ -669,8 +786,8 @@ cdef int describe(Kernel* k, int64_t* words) noexcept:
             s = &r.sources[j]
             if s.code == PARAM:
                 words[n] = NUMBER
-            elif s.same and (<Storage>s.storage).recipe is not None:
-                words[n] = NODE | (<Recipe>(<Storage>s.storage).recipe).place
+            elif pending(s) != NULL:
+                words[n] = NODE | (<Recipe>s.recipe).place
             else:
                 words[n] = LEAF | leaf_of(k, s, r.nd)
             n += 1
@@ -706,8 +823,8 @@ cdef list nodes_of(Kernel* k):
             s = &r.sources[j]
             if s.code == PARAM:
                 sources.append(None)
-            elif s.same and (<Storage>s.storage).recipe is not None:
-                sources.append(("node", (<Recipe>(<Storage>s.storage).recipe).place))
+            elif pending(s) != NULL:
+                sources.append(("node", (<Recipe>s.recipe).place))
             else:
                 sources.append(("leaf", leaf_of(k, s, r.nd)))
         nodes.append((r.op, tuple(statics), ALL_DTYPES[r.compute].name, ALL_DTYPES[r.code].name, tuple(sources)))
@@ -750,7 +867,7 @@ cdef object prologue_of(Tensor x, Prologue* p):
         p.along[full], p.along[0] = p.along[0], True
     p.nleaves = k.nleaves
     for i in range(k.nleaves):
-        p.pointers[i] = k.leaves[i].raw
+        p.pointers[i] = k.leaves[i].data
         words[i] = k.leaves[i].code << 1 | p.along[i]
     p.nnumbers = numbers_of(&k, p.numbers)
     i = k.nleaves + describe(&k, words + k.nleaves)
@@ -804,6 +921,19 @@ def compute_now(x):
     return x
 
 
+def compute_written():
+    """Compute what in-place ops have put off."""
+    cdef PyObject* at = oldest
+    cdef Recipe r
+    cdef list found = []
+    while at != NULL and written:
+        r = <Recipe>at
+        if r.inplace and not r.superseded and r.storage != NULL and is_held(r):
+            found.append(<Storage>(<Recipe>at).storage)
+        at = (<Recipe>at).after
+    settle_all(found)
+
+
 def is_computed(Tensor t):
     """Whether the elements of ``t`` lie in memory."""
     return t.storage.recipe is None
@@ -828,4 +958,4 @@ def count_kernels():
 
 
 set_settler(settle_storage)
-set_recorder(put_off, settle_all)
+set_recorder(put_off, settle_all, compute_into)

@@ -22,7 +22,7 @@ cdef int refresh(Tensor t) except -1:
     return 0
 
 
-cdef inline bint same_sizes(Tensor a, Tensor b) noexcept:
+cdef bint same_sizes(Tensor a, Tensor b) noexcept:
     return a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
 
 

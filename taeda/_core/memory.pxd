@@ -1,5 +1,6 @@
 """The caching CPU allocator and Storage, the memory that views share."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 # 64-byte aligned; NULL only when the system has no more even after the cache was emptied. `nbytes` may be 0.
@@ -10,15 +11,20 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil
 cdef void* take_scratch(int64_t nbytes) noexcept nogil
 cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil
 # Whether this thread plans: what it makes is on device meta, and what it launches is not run. `planners` says without a
-# call whether any thread does.
+# call whether any thread does, or is observed.
 cdef bint is_planning() noexcept nogil
-# The same, for work that is no launch: a recorder is told that it cannot be repeated, and why.
+# Whether it plans, asked by work that is no launch: a recorder is told that this cannot be repeated, and why.
 cdef bint only_plans(const char* why) noexcept nogil
 cdef int planners
+# Count a thread that is observed, as one that plans is counted.
+cdef void count_observer(int change) noexcept
 # `memory.plan_only`
 cdef bint swap_planning(bint now) noexcept
 # Bytes in use now, rounded up to size classes.
 cdef int64_t bytes_in_use() noexcept nogil
+
+cdef class Pending:
+    cdef PyObject* storage      # the one whose contents it describes, not a reference; NULL once that is gone
 
 cdef class Storage:
     cdef char* data
@@ -29,7 +35,7 @@ cdef class Storage:
     cdef bint may_resize        # False where the memory belongs to somebody else
     cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
     cdef int exports           # Python buffers on it: it must not move while there are any
-    cdef object recipe         # of contents that have not been computed, see fusion.pyx; else None
+    cdef Pending recipe        # of contents that have not been computed, see fusion.pyx; else None
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
     cdef bint shown            # whether somebody else may have its address: then nothing is put off that reads it
     cdef object __weakref__

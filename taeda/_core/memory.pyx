@@ -27,7 +27,7 @@ from libc.stdlib cimport free
 from libc.string cimport memchr, memcpy, memset
 
 from . cimport atomics
-from .recorder cimport allocate_planned, refuse_recording, release_planned
+from .recorder cimport allocate_planned, note_allocated, note_released, refuse_recording, release_planned
 
 cdef extern from *:
     """
@@ -165,6 +165,11 @@ cdef void set_settler(settler_t settler) noexcept:
 
 cdef int settle(Storage storage) except -1:
     return SETTLER(storage) if storage.waits else 0
+
+
+@cython.no_gc
+cdef class Pending:
+    """What is to be computed into a storage."""
 
 
 cdef int show(Storage storage) except -1:
@@ -564,9 +569,13 @@ cdef bint is_planning() noexcept nogil:
 
 
 cdef bint only_plans(const char* why) noexcept nogil:
-    if planning:
-        refuse_recording(why)
+    refuse_recording(why)
     return planning
+
+
+cdef void count_observer(int change) noexcept:
+    global planners
+    planners += change
 
 
 cdef bint swap_planning(bint now) noexcept:
@@ -626,11 +635,19 @@ if hasattr(_os, "register_at_fork"):
 
 
 cdef void* take_scratch(int64_t nbytes) noexcept nogil:
-    return allocate_planned(nbytes) if planning else allocate(nbytes)
+    cdef void* data
+    if planning:
+        return allocate_planned(nbytes)
+    data = allocate(nbytes)
+    if planners:
+        note_allocated(data, nbytes)
+    return data
 
 
 cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil:
     if planning:
         release_planned(data, nbytes)
     else:
+        if planners:
+            note_released(data)
         release(data, nbytes)

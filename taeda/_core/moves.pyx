@@ -7,9 +7,11 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from .memory cimport unsettled
 from .pool cimport kernel_t, launch
 from .tensor cimport (
-    ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
+    ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor,
+    wrap_dim,
 )
 
 include "formats.pxi"
@@ -200,8 +202,10 @@ cdef void put_block(char* target, char* source, int64_t rows, int64_t nbytes, in
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:
-    """Whether `put_block` can copy ``t``, and should: many rows of one item each go faster through registers."""
-    return t.code == code and t.contiguous and (nbytes > ITEMSIZE[code] or rows * nbytes < PARALLEL_BYTES)
+    """Whether `put_block` can copy ``t``, and should: many rows of one item each go faster through registers. What is
+    not computed yet is computed to where it goes."""
+    return (t.code == code and t.contiguous and (nbytes > ITEMSIZE[code] or rows * nbytes < PARALLEL_BYTES)
+            and (not unsettled or t.holds == VALUES and t.storage.recipe is None))
 
 
 cdef inline Tensor item_of(object tensors, Py_ssize_t i, str name):

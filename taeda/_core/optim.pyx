@@ -7,15 +7,18 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
+from libc.math cimport sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
-from .memory cimport is_planning, swap_planning
+from .memory cimport is_planning, release_scratch, swap_planning, take_scratch
 from .pool cimport kernel_t, launch
-from .tensor cimport F32, F64, ITEMSIZE, KIND, VALUES, Tensor, address_of, contiguous_tensor
+from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend
+from .tensor cimport F32, F64, ITEMSIZE, KIND, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
 
 cdef enum:
+    SUM, ROOT, LARGEST   # what a norm is of the numbers of its chunks: their sum, the root of that, the largest
     MAXCOUNTERS = 8
     MAXSCALARS = 16
     SERIAL = 32768  # elements below which one thread is faster than two
@@ -49,6 +52,7 @@ cdef class Plan:
 
     cdef list params, states
     cdef list held               # gradients that were copied for the launch
+    cdef list counted            # for each parameter its counters, as `has_state` met them
     cdef tuple names, counters
     cdef int64_t* table
     cdef int64_t* chunks
@@ -70,6 +74,7 @@ cdef class Plan:
         self.n, self.nstates, self.nscalars, self.ncounters = len(params), len(names), nscalars, len(counters)
         self.width = 2 + self.nstates + nscalars
         self.code, self.on_meta = (<Tensor>params[0]).code, (<Tensor>params[0]).device_type != 0
+        self.counted = [None] * (self.n * self.ncounters)
         self.table = <int64_t*>calloc(self.n * self.width, 8)
         for p in params:
             c += (self.elements(p) + chunk - 1) // chunk
@@ -116,10 +121,7 @@ cdef class Plan:
     cdef bint look_up(self, object state) except -1:
         cdef Py_ssize_t i, j
         cdef Tensor p, g, s
-        cdef PyObject* entry
-        cdef PyObject* found
         cdef int64_t* row = self.table
-        cdef tuple own
         self.held = None
         for i in range(self.n):
             p = <Tensor>self.params[i]
@@ -138,67 +140,61 @@ cdef class Plan:
                 self.held.append(g)
             row[0] = <int64_t>address_of(p)
             row[1] = <int64_t>address_of(g)
-            if self.nstates or self.ncounters:
-                entry = PyDict_GetItem(state, p)
-                if entry == NULL or not isinstance(<object>entry, dict):
-                    return False
-                own = <tuple>self.states[i]
-                for j in range(self.nstates):
-                    found = PyDict_GetItem(<dict>entry, self.names[j])
-                    if found == NULL or found != <PyObject*>own[j]:
-                        return False
-                    s = <Tensor>own[j]
-                    if s.code != p.code or not self.takes(s) or not same_layout(s, p):
-                        return False
-                    row[2 + j] = <int64_t>address_of(s)
-                for j in range(self.ncounters):
-                    found = PyDict_GetItem(<dict>entry, self.counters[j])
-                    if found == NULL or not isinstance(<object>found, Tensor):
-                        return False
-                    s = <Tensor>found
-                    if s.count != 1 or (s.code != F32 and s.code != F64) or s.holds != VALUES:
-                        return False
+            if not self.has_state(state, i):
+                return False
+            for j in range(self.nstates):
+                row[2 + j] = <int64_t>address_of(<Tensor>(<tuple>self.states[i])[j])
             row += self.width
         return True
 
-    def run(self, state, scalars, group):
-        """Update everything. ``scalars(group, counters)`` gives the new counters and the rule's scalars.
+    cdef bint has_state(self, object state, Py_ssize_t i) except -1:
+        """Whether the state of a parameter is what it was when the plan was made."""
+        cdef Py_ssize_t j
+        cdef Tensor s, p = <Tensor>self.params[i]
+        cdef PyObject* entry
+        cdef PyObject* found
+        cdef tuple own = <tuple>self.states[i]
+        if not self.nstates and not self.ncounters:
+            return True
+        entry = PyDict_GetItem(state, p)
+        if entry == NULL or not isinstance(<object>entry, dict):
+            return False
+        for j in range(self.nstates):
+            found = PyDict_GetItem(<dict>entry, self.names[j])
+            if found == NULL or found != <PyObject*>own[j]:
+                return False
+            s = <Tensor>own[j]
+            if s.code != p.code or not self.takes(s) or not same_layout(s, p):
+                return False
+        for j in range(self.ncounters):
+            found = PyDict_GetItem(<dict>entry, self.counters[j])
+            if found == NULL or not isinstance(<object>found, Tensor):
+                return False
+            s = <Tensor>found
+            if s.count != 1 or (s.code != F32 and s.code != F64) or s.holds != VALUES:
+                return False
+            self.counted[i * self.ncounters + j] = s
+        return True
+
+    def run(self, optimizer, group):
+        """Update everything; ``optimizer._scalars(group, counters)`` gives the new counters and the rule's scalars.
 
         Call it only after :meth:`ready` said yes.
         """
-        cdef double now[MAXCOUNTERS]
-        cdef double last[MAXCOUNTERS]
-        cdef double after[MAXCOUNTERS]
-        cdef double values[MAXSCALARS]
         cdef Py_ssize_t i, j
-        cdef Tensor t
-        cdef dict entry = None
-        cdef bint known = False
-        cdef int64_t* row = self.table
         cdef char* pointers[2]
-        for i in range(self.n):
-            if self.ncounters:
-                entry = <dict>PyDict_GetItem(state, self.params[i])
-                for j in range(self.ncounters):
-                    t = <Tensor>PyDict_GetItem(entry, self.counters[j])
-                    now[j] = (<float*>address_of(t))[0] if t.code == F32 else (<double*>address_of(t))[0]
-            if not known or memcmp(now, last, self.ncounters * sizeof(double)) != 0:
-                known = True
-                memcpy(last, now, self.ncounters * sizeof(double))
-                new, numbers = scalars(group, tuple([now[j] for j in range(self.ncounters)]))
-                for j in range(self.ncounters):
-                    after[j] = new[j]
-                for j in range(self.nscalars):
-                    values[j] = numbers[j]
-            for j in range(self.ncounters):
-                t = <Tensor>PyDict_GetItem(entry, self.counters[j])
-                if t.code == F32:
-                    (<float*>address_of(t))[0] = <float>after[j]
-                else:
-                    (<double*>address_of(t))[0] = after[j]
-                t.storage.version += 1
-            memcpy(row + 2 + self.nstates, values, self.nscalars * sizeof(double))
-            row += self.width
+        cdef Recorder* recorder
+        if is_observing():
+            note_call(Update(self, optimizer, group))
+            recorder = suspend()   # a replay counts anew
+            try:
+                self.count(optimizer, group, self.table)
+            finally:
+                resume(recorder)
+            note_table(self.table, self.n, self.width, 2 + self.nstates)
+            note_table(self.chunks, self.nchunks, 3, 0)
+        else:
+            self.count(optimizer, group, self.table)
         pointers[0] = <char*>self.table
         pointers[1] = <char*>self.chunks
         if not self.on_meta:
@@ -209,6 +205,40 @@ cdef class Plan:
                 (<Tensor>(<tuple>self.states[i])[j]).storage.version += 1
         self.held = None
 
+    cdef int count(self, object optimizer, object group, int64_t* table) except -1:
+        """Count the step, and put its scalars into the rows of ``table``; after `has_state` for every parameter."""
+        cdef double now[MAXCOUNTERS]
+        cdef double last[MAXCOUNTERS]
+        cdef double after[MAXCOUNTERS]
+        cdef double values[MAXSCALARS]
+        cdef Py_ssize_t i, j
+        cdef Tensor t
+        cdef bint known = False
+        cdef int64_t* row = table
+        scalars = optimizer._scalars
+        for i in range(self.n):
+            if self.ncounters:
+                for j in range(self.ncounters):
+                    t = <Tensor>self.counted[i * self.ncounters + j]
+                    now[j] = (<float*>address_of(t))[0] if t.code == F32 else (<double*>address_of(t))[0]
+            if not known or memcmp(now, last, self.ncounters * sizeof(double)) != 0:
+                known = True
+                memcpy(last, now, self.ncounters * sizeof(double))
+                new, numbers = scalars(group, tuple([now[j] for j in range(self.ncounters)]))
+                for j in range(self.ncounters):
+                    after[j] = new[j]
+                for j in range(self.nscalars):
+                    values[j] = numbers[j]
+            for j in range(self.ncounters):
+                t = <Tensor>self.counted[i * self.ncounters + j]
+                if t.code == F32:
+                    (<float*>address_of(t))[0] = <float>after[j]
+                else:
+                    (<double*>address_of(t))[0] = after[j]
+                t.storage.version += 1
+            memcpy(row + 2 + self.nstates, values, self.nscalars * sizeof(double))
+            row += self.width
+        return 0
 
     def once(self, list grads, list scalars):
         """Update everything, with these gradients and for each parameter these scalars; no counters.
@@ -250,6 +280,44 @@ cdef class Plan:
         return True
 
 
+cdef class Update:
+    """The part of an optimiser's step that no launch does: to count it, and to compute the numbers of its launch."""
+
+    cdef readonly Plan plan
+    cdef readonly object optimizer, group
+    cdef list idle               # parameters of the group without a gradient
+
+    def __cinit__(self, Plan plan, optimizer, group):
+        self.plan, self.optimizer, self.group = plan, optimizer, group
+        self.idle = [p for p in group["params"] if (<Tensor>p).grad_ is None]
+
+    def __eq__(self, other):
+        return isinstance(other, Update) and self.plan is (<Update>other).plan and self.group is (<Update>other).group
+
+    def fits(self):
+        """Whether the optimiser would do this step by the same launch."""
+        cdef Py_ssize_t i
+        optimizer = self.optimizer
+        for p in self.idle:
+            if (<Tensor>p).grad_ is not None:
+                return False
+        for group in optimizer.param_groups:
+            if group is self.group:
+                break
+        else:
+            return False
+        if (<object>self.plan).flags != optimizer._flags(self.group):
+            return False
+        for i in range(self.plan.n):
+            if not self.plan.has_state(optimizer.state, i):
+                return False
+        return True
+
+    def replay(self, size_t table):
+        """Count the step; its scalars go into the rows at that address."""
+        self.plan.count(self.optimizer, self.group, <int64_t*>table)
+
+
 def covered(list params, list known, bytes has_grad):
     """Whether ``params`` are still the tensors ``known``, with gradients where ``has_grad`` is 1 and nowhere else."""
     cdef Py_ssize_t i, n = PyList_GET_SIZE(params)
@@ -276,8 +344,8 @@ cdef class _Chunks:
 
     cdef int64_t* addresses
     cdef int64_t* chunks
-    cdef double* partial
-    cdef int64_t n, total, grain
+    cdef double* partial         # a number for each chunk
+    cdef int64_t n, ntensors, total, grain
 
     def __cinit__(self, list tensors, int64_t chunk):
         cdef Py_ssize_t i, count = len(tensors)
@@ -288,10 +356,10 @@ cdef class _Chunks:
             self.total += t.count
         self.addresses = <int64_t*>malloc((count + 1) * 8)
         self.chunks = <int64_t*>malloc(c * 24 + 24)
-        self.partial = <double*>malloc(c * 8 + 8)
+        self.partial = <double*>take_scratch(c * 8 + 8)
         if self.addresses == NULL or self.chunks == NULL or self.partial == NULL:
             raise MemoryError()
-        self.n = c
+        self.n, self.ntensors = c, count
         c = 0
         for i in range(count):
             t = <Tensor>tensors[i]
@@ -308,7 +376,8 @@ cdef class _Chunks:
     def __dealloc__(self):
         free(self.addresses)
         free(self.chunks)
-        free(self.partial)
+        if self.partial != NULL:
+            release_scratch(self.partial, self.n * 8 + 8)
 
     cdef int launch(self, kernel_t kernel, list others=None) except -1:
         cdef char* pointers[4]
@@ -319,9 +388,12 @@ cdef class _Chunks:
             pointers[3] = PyByteArray_AS_STRING(places)
             for i in range(len(others)):
                 (<int64_t*>pointers[3])[i] = <int64_t>address_of(<Tensor>others[i])
+            note_table(pointers[3], len(others), 1, 1)
         pointers[0] = <char*>self.partial
         pointers[1] = <char*>self.addresses
         pointers[2] = <char*>self.chunks
+        note_table(self.addresses, self.ntensors, 1, 1)
+        note_table(self.chunks, self.n, 3, 0)
         launch(kernel, pointers, 4, NULL, 0, self.n, self.grain, False)
         return 0
 
@@ -342,27 +414,53 @@ def alike(list tensors):
     return True
 
 
-def partial_norms(size_t kernel, list tensors, int64_t chunk, bint largest):
-    """The sum (or the largest) of the kernel's partial norms; chunks are added in order, so threads do not matter."""
-    cdef _Chunks work = _Chunks(tensors, chunk)
+cdef void join_norms(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    """The norm of all from that of each chunk, added in order, so that threads do not matter."""
+    cdef const double* partial = <const double*>ptr[1]
     cdef double total = 0
     cdef int64_t i
-    work.launch(<kernel_t>kernel)
-    for i in range(work.n):
-        if not largest:
-            total += work.partial[i]
-        elif not (work.partial[i] <= total):  # a NaN stays
-            total = work.partial[i]
+    for i in range(arg[0]):
+        if arg[1] != LARGEST:
+            total += partial[i]
+        elif not (partial[i] <= total):  # a NaN stays
+            total = partial[i]
             if total != total:
                 break
-    return total
+    (<double*>ptr[0])[0] = sqrt(total) if arg[1] == ROOT else total
 
 
-def change_all(size_t kernel, list tensors, int64_t chunk, double number, list others=None):
-    """Change every tensor in place, by ``number`` and by what has its place in ``others``."""
+def norm(size_t kernel, list tensors, int64_t chunk, str order):
+    """The norm of order "1", "2" or "inf" of all tensors, of which ``kernel`` finds the part of a chunk: a float64
+    tensor without dimensions."""
+    cdef _Chunks work = _Chunks(tensors, chunk)
+    cdef Tensor made = empty_tensor(F64, 0, NULL)
+    cdef char* pointers[2]
+    cdef int64_t* arg = [work.n, LARGEST if order == "inf" else ROOT if order == "2" else SUM]
+    work.launch(<kernel_t>kernel)
+    pointers[0], pointers[1] = address_of(made), <char*>work.partial
+    launch(join_norms, pointers, 2, arg, 2, 1, 1, True)
+    return made
+
+
+cdef void give_number(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
+    (<int64_t*>ptr[0])[0] = arg[0] if ptr[1] == NULL else (<int64_t*>ptr[1])[0]
+
+
+def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
+    """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by what has its
+    place in ``others``."""
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor t
-    work.partial[0] = number
+    cdef double value = 0
+    cdef char* pointers[2]
+    if isinstance(number, Tensor):
+        if (<Tensor>number).code != F64 or (<Tensor>number).count != 1:
+            raise TypeError("change_all: expected a number or a float64 tensor of one element")
+        pointers[1] = address_of(<Tensor>number)
+    else:
+        value, pointers[1] = number, NULL
+    pointers[0] = <char*>work.partial
+    launch(give_number, pointers, 2, <int64_t*>&value, 1, 1, 1, True)
     work.launch(<kernel_t>kernel, others)
     for t in tensors:
         t.storage.version += 1

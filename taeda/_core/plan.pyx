@@ -20,7 +20,7 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int8_t, int64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memset
 
 from .memory cimport Storage, is_planning, new_storage, release_scratch, settle, swap_planning, take_scratch
@@ -40,17 +40,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST_POINTERS = 512      # of a launch
-    MOST_STORAGES = 64       # of the arguments
-    LINE = 64                # bytes: what addresses are aligned to
-    MOST_WORDS = 512         # of a key
     MOST_KEPT = 512          # plans of an op
-
-cdef enum Place:             # where a block of a plan is
-    FIXED                    # an address that does not change: a kernel, NULL, a table of the plan's own
-    GIVEN                    # in the storage of an argument
-    MADE                     # in the storage of a result
-    SCRATCH                  # in the memory of the run
-
 
 cdef struct Pointer:
     Place place
@@ -68,18 +58,9 @@ class NoPlan(RuntimeError):
 cdef class Form:
     """A tensor of a plan: which storage, from which byte on, and the form."""
 
-    cdef Place place
-    cdef int64_t index, offset
-    cdef int code, nd
-    cdef bytes dims          # sizes, then strides
-    cdef readonly object argument   # the argument that is given back itself, its number; or None
-
 
 cdef class Fields:
     """The tuple with names, of class ``kind``, that a call gives."""
-
-    cdef object kind
-    cdef tuple items
 
     def __init__(self, kind, items):
         self.kind, self.items = kind, items
@@ -198,21 +179,18 @@ cdef class Plan:
     cdef object give(self, object x, list tensors, list storages):
         """``x`` with tensors for its forms."""
         cdef Form form
-        cdef Tensor like, t
-        cdef const int64_t* dims
+        cdef Tensor given
+        cdef Storage storage
         if type(x) is Form:
             form = <Form>x
             if form.argument is not None:
                 return tensors[form.argument]
-            dims = <const int64_t*>PyBytes_AS_STRING(form.dims)
             if form.place == GIVEN:
-                like = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
-                t = alias_tensor(like, form.nd, dims, dims + form.nd, 0)
-                t.raw = like.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset
-            else:
-                t = over_storage(<Storage>storages[form.index], form.code, form.nd, dims, form.offset)
-            t.code = form.code
-            return t
+                given = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
+                return placed(form.like, given.storage,
+                              given.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset)
+            storage = <Storage>storages[form.index]
+            return placed(form.like, storage, storage.data + form.offset)
         if type(x) is tuple:
             return tuple([self.give(y, tensors, storages) for y in <tuple>x])
         if type(x) is list:
@@ -230,24 +208,20 @@ cdef bint any_word(const char* data, int64_t nbytes) noexcept nogil:
     return False
 
 
-cdef Tensor over_storage(Storage storage, int code, int nd, const int64_t* dims, int64_t offset):
-    """A tensor in ``storage``, from byte ``offset`` on."""
-    cdef Tensor t
-    cdef Tensor base = <Tensor>Tensor.__new__(Tensor)
-    base.storage, base.raw, base.code, base.holds = storage, storage.data, code, VALUES
-    t = alias_tensor(base, nd, dims, dims + nd, 0)
-    t.raw = storage.data + offset
+cdef Tensor prototype(Tensor t):
+    cdef Tensor made, base = <Tensor>Tensor.__new__(Tensor)
+    base.code, base.holds = t.code, VALUES
+    made = alias_tensor(base, t.nd, t.sizes, t.strides, 0)
+    return made
+
+
+cdef Tensor placed(Tensor like, Storage storage, char* first):
+    cdef Tensor t = alias_tensor(like, like.nd, like.sizes, like.strides, 0)
+    t.storage, t.raw = storage, first
     return t
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
-
-cdef struct Key:
-    int64_t* words
-    int64_t n
-    int64_t ntensors
-    PyObject** tensors       # in order
-
 
 cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept:
     if key.n + 2 > MOST_WORDS:
@@ -473,55 +447,46 @@ cdef Plan record(object function, list args, list tensors):
         free_recorder(recorder)
 
 
-cdef int64_t find_block(Recorder* r, const char* address, int64_t step) noexcept:
-    """The number of the block that an address of that launch is in; -1 for none.
-
-    A flag is on the stack of who launches: it is the caller's for the first launch that is given it.
-    """
-    cdef int64_t i
-    cdef Block* block
-    for i in range(r.nblocks - 1, -1, -1):
-        block = &r.blocks[i]
-        if block.made > step:
-            continue
-        if block.purpose == FLAG:
-            if block.data == address and (block.gone < 0 or block.gone == step):
-                block.gone = step
-                return i
-        elif block.data <= address < block.data + max(block.nbytes, <int64_t>1):
-            return i
-    return -1
+cdef int by_size(const void* a, const void* b) noexcept nogil:
+    """The larger first, and of equals that which is used first."""
+    cdef const Room* x = <const Room*>a
+    cdef const Room* y = <const Room*>b
+    if x.nbytes != y.nbytes:
+        return 1 if x.nbytes < y.nbytes else -1
+    return 1 if x.block > y.block else -1
 
 
-cdef struct Room:            # of a block that a run has memory for
-    int64_t block, first, last   # the launches that it is given to
-    int64_t nbytes, offset
+cdef int by_offset(const void* a, const void* b) noexcept nogil:
+    cdef int64_t x = (<const int64_t*>a)[0], y = (<const int64_t*>b)[0]
+    return (x > y) - (x < y)
 
 
-cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) noexcept:
+cdef int64_t arrange(Room* rooms, int64_t n, int64_t begin) except -1:
     """Offsets for blocks, from ``begin`` on: those that are in use together do not overlap. The bytes in all.
 
     The largest first, each at the first place that is free for its time.
     """
-    cdef int64_t i, k, at, top = begin
-    cdef Room room
-    cdef bint moved
-    for i in range(1, n):    # by size
-        room, k = rooms[i], i
-        while k and rooms[k - 1].nbytes < room.nbytes:
-            rooms[k] = rooms[k - 1]
-            k -= 1
-        rooms[k] = room
+    cdef int64_t i, k, at, found, top = begin
+    # from where to where, of those that are in use together with it
+    cdef int64_t* taken = <int64_t*>malloc(n * 16 + 1)
+    if taken == NULL:
+        raise MemoryError()
+    qsort(rooms, n, sizeof(Room), by_size)
     for i in range(n):
-        at, moved = begin, True
-        while moved:
-            moved = False
-            for k in range(i):
-                if (rooms[k].first <= rooms[i].last and rooms[i].first <= rooms[k].last
-                        and rooms[k].offset < at + rooms[i].nbytes and at < rooms[k].offset + rooms[k].nbytes):
-                    at, moved = rooms[k].offset + rooms[k].nbytes, True
+        found = 0
+        for k in range(i):
+            if rooms[k].first <= rooms[i].last and rooms[i].first <= rooms[k].last:
+                taken[2 * found], taken[2 * found + 1] = rooms[k].offset, rooms[k].offset + rooms[k].nbytes
+                found += 1
+        qsort(taken, found, 16, by_offset)
+        at = begin
+        for k in range(found):
+            if taken[2 * k] >= at + rooms[i].nbytes:
+                break
+            at = max(at, taken[2 * k + 1])
         rooms[i].offset = at
         top = max(top, at + rooms[i].nbytes)
+    free(taken)
     return top
 
 
@@ -529,22 +494,17 @@ cdef object describe(object x, Maker maker, dict made):
     """What the function gave, with Forms for tensors."""
     cdef Tensor t
     cdef Form form
-    cdef int64_t* dims
     if isinstance(x, Tensor):
         t = <Tensor>x
         form = Form()
         form.argument = None
-        form.code, form.nd = t.code, t.nd
         if t.holds == CONJUGATES:
             raise NoPlan("a conjugate view is given back")
         for i in range(len(maker.twins)):
             if maker.twins[i] is t:
                 form.argument = i
                 return form
-        form.dims = PyBytes_FromStringAndSize(NULL, 16 * t.nd)
-        dims = <int64_t*>PyBytes_AS_STRING(form.dims)
-        memcpy(dims, t.sizes, t.nd * 8)
-        memcpy(dims + t.nd, t.strides, t.nd * 8)
+        form.like = prototype(t)
         form.offset = t.raw - t.storage.data
         for i in range(len(maker.storages)):
             if maker.storages[i] is t.storage:
@@ -623,7 +583,7 @@ cdef int place_blocks(Plan plan, Recorder* r, Maker maker, dict made) except -1:
                 raise NoPlan("a launch has too many operands")
             for k in range(r.steps[i].pointers, r.steps[i].pointers + r.steps[i].npointers):
                 p = &plan.pointers[k]
-                found = find_block(r, r.pointers[k], i) if r.pointers[k] != NULL else -1
+                found = r.found[k]
                 if found < 0:
                     if r.pointers[k] != NULL and not is_kernel(<uintptr_t>r.pointers[k]):
                         raise NoPlan("a kernel is given an address of the body's own")

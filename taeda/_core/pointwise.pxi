@@ -90,6 +90,7 @@ cdef void run_elements(Launch* L, int64_t count, int64_t grain) noexcept:
         L.arg[1] = L.sizes[0] if L.nd == 2 else 1
         run_kernel(L.kernel, L.ptr, L.nmem, L.arg, L.narg, L.arg[1], 1, True)
         return
+    L.arg[1] = 0   # each piece sets its own
     arg[0], arg[1], arg[2], arg[3] = <int64_t>L.kernel, L.nmem, L.nd, L.narg
     memcpy(to, L.sizes, L.nd * sizeof(int64_t))
     for k in range(L.nmem):
@@ -223,7 +224,6 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams) ex
     for i in range(op.noperands, op.nparams):
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
-            refuse_recording(b"a number is read from a tensor")
             x = read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
             bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)
@@ -378,6 +378,10 @@ cdef object pointwise_call(Op op, PyObject** bound, Tensor target):
     if op.body_check is not None:
         run_check(op, bound)
     variant = 0 if op.nparams == n else variant_of(op, bound, inputs, &nparams)
+    if recorders:
+        result = RECORDER(op, inputs, nparams, compute, variant, target)
+        if result is not None:
+            return result
     return launch_pointwise(op, inputs, nparams, compute, variant, target, None)
 
 
@@ -416,12 +420,13 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
 
 cdef recorder_t RECORDER = NULL
 cdef settle_all_t SETTLE_ALL = NULL
+cdef compute_into_t COMPUTE_INTO = NULL
 cdef int recorders = 0
 
 
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept:
-    global RECORDER, SETTLE_ALL
-    RECORDER, SETTLE_ALL = recorder, settle_all
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept:
+    global RECORDER, SETTLE_ALL, COMPUTE_INTO
+    RECORDER, SETTLE_ALL, COMPUTE_INTO = recorder, settle_all, compute_into
 
 
 cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int variant, Tensor target, list targets):
@@ -436,10 +441,6 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef bint flat = True
     cdef int64_t shape[MAXDIM]
     cdef int64_t count, grain = 16384
-    if recorders and target is None and targets is None:
-        put_off = RECORDER(op, inputs, nin, compute, variant)
-        if put_off is not None:
-            return put_off
     # 1. shapes: the common case is that all are alike and laid out alike
     for i in range(nin):
         if isinstance(<object>inputs[i], Tensor):

@@ -21,10 +21,14 @@ cdef inline void launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, i
     The GIL is given up while the kernel runs, unless the work is ``small`` or one piece: then giving it up would cost
     more. A thread that plans runs nothing. A recorder keeps the launch: ``nptr`` addresses and ``narg`` numbers.
     """
-    if planners and is_planning():
+    cdef bint planned = False
+    if planners:
+        planned = is_planning()
         if total > 0:
-            note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small)
-    elif small or total <= grain:
+            note_launch(<void*>fn, ptr, nptr, arg, narg, total, grain, small, planned)
+        if planned:
+            return
+    if small or total <= grain:
         if total > 0:
             fn(ptr, arg, 0, total)
     else:

@@ -11,9 +11,9 @@ from libc.math cimport cos, exp, log1p, sin, sqrt
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .memory cimport allocate, is_planning, release
+from .memory cimport allocate, is_planning, planners, release
 from .pool cimport kernel_t, launch, parallel_for
-from .recorder cimport refuse_recording
+from .recorder cimport Recorder, is_observing, note_launch, refuse_recording, resume, suspend
 from .tensor cimport F64, ITEMSIZE, NDTYPES, U8, Tensor, address_of, empty_tensor
 
 from .pool import get_num_threads
@@ -680,11 +680,19 @@ cdef double next_normal(Generator g) noexcept nogil:
 # A draw is a launch as well: of a function that takes numbers from the default generator whenever it is run.
 
 cdef bint is_draw_planned(Generator g, kernel_t draw, char** ptr, int nptr, const int64_t* arg, int narg) except -1:
-    """On a thread that plans: keep the draw for a plan. Whether this thread plans."""
-    if not is_planning():
+    """On a thread that plans or is observed: keep the draw, as a launch. Whether it is done with then."""
+    cdef Recorder* r
+    if not planners or not is_planning() and not is_observing():
         return False
     if g is not _default:
         refuse_recording(b"numbers are drawn from a generator of its own")
+        return is_planning()
+    if not is_planning():
+        note_launch(<void*>draw, ptr, nptr, arg, narg, 1, 1, True, False)
+        r = suspend()
+        draw(ptr, arg, 0, 1)
+        resume(r)
+        return True
     launch(draw, ptr, nptr, arg, narg, 1, 1, True)
     return True
 

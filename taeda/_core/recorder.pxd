@@ -1,4 +1,4 @@
-"""What a thread that plans would have run: its launches, in order, and the memory that they read and write."""
+"""What a thread that plans would have run, or one that is observed runs: its launches, and the memory of these."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -9,6 +9,7 @@ cdef enum Purpose:
     HELD        # of a tensor on the CPU that is not among the arguments: a table that is kept, a parameter
     CONSTANT    # a table that the body has filled, from sizes and strides, and that is only read
     NUMBERS     # a block that the body has filled with numbers that it was given, and that may be written to
+    TABLE       # the caller's own, for the next launch that is given it: rows of addresses and then numbers
 
 
 cdef struct Block:
@@ -18,10 +19,14 @@ cdef struct Block:
     int64_t gone         # launches before it was given up; -1 while it is in use
     Purpose purpose
     PyObject* owner      # the storage of what is HELD; a reference
+    bint used            # whether a launch was given it
+    char* content        # of an observed thread: what was in it then, where something was
+    int64_t width, naddresses   # of a TABLE: words of a row, and how many of them are addresses
+    int64_t* found       # and the blocks that those are in
 
 
 cdef struct Step:        # a launch
-    void* kernel
+    void* kernel         # NULL: a call of Python, see note_call
     int64_t pointers, npointers   # the first of its pointers, and how many there are
     int64_t numbers, nnumbers     # likewise its arguments
     int64_t total, grain
@@ -32,25 +37,44 @@ cdef struct Recorder:
     Block* blocks
     Step* steps
     char** pointers
+    int64_t* found       # for each pointer the number of the block that it is in; -1 for none
     int64_t* numbers
+    int64_t* live        # numbers of the blocks in use, by address
+    int64_t* own         # numbers of the FLAGs and TABLEs that no launch was given yet
+    int64_t nlive, nown, room_found, room_live, room_own
     int64_t nblocks, nsteps, npointers, nnumbers
     int64_t room_blocks, room_steps, room_pointers, room_numbers
     const char* refused  # why what this thread does cannot be repeated from what was kept; NULL while it can
+    bint observing       # what this thread does is done, and kept as well
+    PyObject* calls      # what note_call was given, a list; a reference
+    PyObject* place      # where the refusal came from, as `on_refusal` has told; a reference, or NULL
 
 # This thread's, NULL where it keeps nothing.
 cdef Recorder* current() noexcept nogil
-# Keep what this thread plans from now on. Raises where it does already.
-cdef Recorder* begin_recording() except NULL
+# Keep what this thread plans from now on, or with `observing` what it does. Raises where it does already.
+cdef Recorder* begin_recording(bint observing=*) except NULL
 cdef void end_recording() noexcept
+# Do something that is kept otherwise, or that is no part of what is observed; give back what was current.
+cdef Recorder* suspend() noexcept nogil
+cdef void resume(Recorder* recorder) noexcept nogil
+cdef bint is_observing() noexcept nogil
 cdef void free_recorder(Recorder* recorder) noexcept
 
 cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const int64_t* numbers, int64_t nnumbers,
-                      int64_t total, int64_t grain, bint small) noexcept nogil
+                      int64_t total, int64_t grain, bint small, bint planned) noexcept nogil
+# Memory that an observed thread has allocated, or released.
+cdef void note_allocated(void* data, int64_t nbytes) noexcept nogil
+cdef void note_released(void* data) noexcept nogil
+# The caller's own memory that the next launch is given: rows of `width` words, of which the first are addresses.
+cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t naddresses) noexcept nogil
+# What an observed thread does with numbers of its own before the next launch: `thing.replay(address of its table)`.
+# With an address: a question about what is there, as `replay.Skip`.
+cdef int note_call(object thing, char* address=*) except -1
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil
 # Say that the body has filled a block, and with what.
 cdef void note_filled(const void* data, Purpose purpose) noexcept nogil
 cdef void note_held(object storage, char* data, int64_t nbytes) noexcept
-# Say that a thread that plans does something that is no launch. Nothing happens where nothing is kept.
+# Say that this thread does something that is no launch. Nothing happens where nothing is kept.
 cdef void refuse_recording(const char* why) noexcept nogil
 
 # Memory of device meta: addresses that nothing writes to. Small blocks are aligned as real ones are.
@@ -59,3 +83,5 @@ cdef void release_planned(void* data, int64_t nbytes) noexcept nogil
 # Whether something was written to a block since it was allocated, which no launch does; only of blocks that a recorder
 # keeps.
 cdef bint is_touched(const Block* block) noexcept nogil
+# The number of the block in use that an address is in; -1 for none.
+cdef int64_t find_block(const Recorder* r, const char* address) noexcept nogil

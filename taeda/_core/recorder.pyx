@@ -1,4 +1,4 @@
-"""What a thread that plans would have run: its launches, in order, and the memory that they read and write.
+"""What a thread that plans would have run, or one that is observed runs: its launches, and the memory of these.
 
 A thread that plans (`memory.plan_only`) runs the body of an op on device meta: storages are addresses without
 contents, and `pool.launch` runs nothing. With a recorder it keeps each launch as it was meant: kernel, pointers,
@@ -7,13 +7,17 @@ arguments, range.
 
 A block is kept until the recording ends, so that an address belongs to one block. It is filled with a pattern. Where
 that was disturbed, the body wrote to memory outside of a launch, and cannot be repeated.
+
+A thread that is observed computes as always, and each launch is kept as well. Its blocks are real ones, whose addresses
+come again: a block is known by its address and the launches between which it was in use. It is filled with a pattern
+too. What is in it when a launch is first given it, the body has written, and the recorder keeps a copy.
 """
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 cdef extern from *:
     """
@@ -81,13 +85,18 @@ cdef Recorder* current() noexcept nogil:
     return <Recorder*>mine
 
 
-cdef Recorder* begin_recording() except NULL:
+cdef Recorder* begin_recording(bint observing=False) except NULL:
     global mine
     cdef Recorder* recorder = <Recorder*>malloc(sizeof(Recorder))
     if mine != NULL or recorder == NULL:
         free(recorder)
         raise RuntimeError("a recording is under way on this thread") if mine != NULL else MemoryError()
     memset(recorder, 0, sizeof(Recorder))
+    recorder.observing = observing
+    if observing:
+        calls = []
+        Py_INCREF(calls)
+        recorder.calls = <PyObject*>calls
     mine = recorder
     return recorder
 
@@ -97,10 +106,34 @@ cdef void end_recording() noexcept:
     mine = NULL
 
 
+cdef Recorder* suspend() noexcept nogil:
+    global mine
+    cdef Recorder* recorder = <Recorder*>mine
+    mine = NULL
+    return recorder
+
+
+cdef void resume(Recorder* recorder) noexcept nogil:
+    global mine
+    mine = recorder
+
+
+cdef bint is_observing() noexcept nogil:
+    return mine != NULL and (<Recorder*>mine).observing
+
+
 cdef void free_recorder(Recorder* recorder) noexcept:
     """Blocks that were given up meanwhile go now; the others belong to their storages."""
     cdef int64_t i
+    if recorder.calls != NULL:
+        Py_DECREF(<object>recorder.calls)
+    if recorder.place != NULL:
+        Py_DECREF(<object>recorder.place)
     for i in range(recorder.nblocks):
+        free(recorder.blocks[i].content)
+        free(recorder.blocks[i].found)
+        if recorder.observing and recorder.blocks[i].purpose != HELD:
+            continue
         if recorder.blocks[i].purpose == HELD:
             Py_DECREF(<object>recorder.blocks[i].owner)
         elif recorder.blocks[i].purpose != FLAG and recorder.blocks[i].gone >= 0:
@@ -108,7 +141,10 @@ cdef void free_recorder(Recorder* recorder) noexcept:
     free(recorder.blocks)
     free(recorder.steps)
     free(recorder.pointers)
+    free(recorder.found)
     free(recorder.numbers)
+    free(recorder.live)
+    free(recorder.own)
     free(recorder)
 
 
@@ -130,15 +166,50 @@ cdef void refuse_recording(const char* why) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
     if r != NULL and r.refused == NULL:
         r.refused = why
+        if r.observing:
+            tell_place(r)
+
+
+cdef object PLACE = None
+
+
+def on_refusal(function):
+    """Have ``function()`` say where it was, whenever what an observed thread does cannot be repeated."""
+    global PLACE
+    PLACE = function
+
+
+cdef void tell_place(Recorder* r) noexcept with gil:
+    cdef Recorder* here = suspend()
+    try:
+        if PLACE is not None:
+            place = PLACE()
+            Py_INCREF(place)
+            r.place = <PyObject*>place
+    finally:
+        resume(here)
+
+
+cdef int note_call(object thing, char* address=NULL) except -1:
+    cdef Recorder* r = <Recorder*>mine
+    cdef int64_t number
+    if r == NULL or r.refused != NULL:
+        return 0
+    number = len(<list>r.calls)
+    (<list>r.calls).append(thing)
+    note_launch(NULL, &address, address != NULL, &number, 1, 1, 1, True, False)
+    return 0
 
 
 cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const int64_t* numbers, int64_t nnumbers,
-                      int64_t total, int64_t grain, bint small) noexcept nogil:
+                      int64_t total, int64_t grain, bint small, bint planned) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
     cdef Step* step
-    if r == NULL or r.refused != NULL:
+    cdef int64_t i
+    if r == NULL or r.refused != NULL or r.observing == planned:
         return
-    if not (grow(<void**>&r.steps, &r.room_steps, r.nsteps + 1, sizeof(Step))
+    if not (grow(<void**>&r.found, &r.room_found, r.npointers + npointers, sizeof(int64_t))
+            and grow(<void**>&r.steps, &r.room_steps, r.nsteps + 1, sizeof(Step))
             and grow(<void**>&r.pointers, &r.room_pointers, r.npointers + npointers, sizeof(char*))
             and grow(<void**>&r.numbers, &r.room_numbers, r.nnumbers + nnumbers, sizeof(int64_t))):
         r.refused = b"out of memory"
@@ -146,8 +217,9 @@ cdef void note_launch(void* kernel, char** pointers, int64_t npointers, const in
     step = &r.steps[r.nsteps]
     step.kernel, step.total, step.grain, step.small = kernel, total, grain, small
     step.pointers, step.npointers, step.numbers, step.nnumbers = r.npointers, npointers, r.nnumbers, nnumbers
-    if npointers:
-        memcpy(r.pointers + r.npointers, pointers, npointers * sizeof(char*))
+    for i in range(npointers):
+        r.pointers[r.npointers + i] = pointers[i]
+        r.found[r.npointers + i] = use_block(r, pointers[i]) if pointers[i] != NULL else -1
     if nnumbers:
         memcpy(r.numbers + r.nnumbers, numbers, nnumbers * sizeof(int64_t))
     r.nsteps += 1
@@ -163,7 +235,129 @@ cdef void note_block(Recorder* r, void* data, int64_t nbytes, Purpose purpose) n
     block = &r.blocks[r.nblocks]
     block.data, block.nbytes, block.made, block.gone, block.purpose = <char*>data, nbytes, r.nsteps, -1, purpose
     block.owner = NULL
+    block.used, block.content, block.found, block.width = False, NULL, NULL, 0
     r.nblocks += 1
+    if purpose == FLAG or purpose == TABLE:
+        if grow(<void**>&r.own, &r.room_own, r.nown + 1, sizeof(int64_t)):
+            r.own[r.nown] = r.nblocks - 1
+            r.nown += 1
+        else:
+            r.refused = b"out of memory"
+    else:
+        add_live(r, r.nblocks - 1)
+
+
+cdef int64_t last_live(const Recorder* r, const char* address) noexcept nogil:
+    """The place among the blocks in use of the last one that begins at ``address`` or before; -1 for none."""
+    cdef int64_t low = 0, high = r.nlive, middle
+    while low < high:
+        middle = (low + high) // 2
+        if r.blocks[r.live[middle]].data <= address:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+cdef void add_live(Recorder* r, int64_t number) noexcept nogil:
+    cdef int64_t place = last_live(r, r.blocks[number].data)
+    if place >= 0 and r.blocks[r.live[place]].data == r.blocks[number].data:
+        r.blocks[r.live[place]].gone = r.nsteps   # another thread has released it
+        r.live[place] = number
+        return
+    if not grow(<void**>&r.live, &r.room_live, r.nlive + 1, sizeof(int64_t)):
+        r.refused = b"out of memory"
+        return
+    place += 1
+    memmove(r.live + place + 1, r.live + place, <size_t>(r.nlive - place) * sizeof(int64_t))
+    r.live[place] = number
+    r.nlive += 1
+
+
+cdef bint end_live(Recorder* r, const char* data) noexcept nogil:
+    """Say that the block at ``data`` is given up; whether there was one."""
+    cdef int64_t place = last_live(r, data)
+    if place < 0 or r.blocks[r.live[place]].data != data:
+        return False
+    r.blocks[r.live[place]].gone = r.nsteps
+    r.nlive -= 1
+    memmove(r.live + place, r.live + place + 1, <size_t>(r.nlive - place) * sizeof(int64_t))
+    return True
+
+
+cdef int64_t find_block(const Recorder* r, const char* address) noexcept nogil:
+    cdef int64_t place = last_live(r, address)
+    if place >= 0:
+        if address < r.blocks[r.live[place]].data + max(r.blocks[r.live[place]].nbytes, <int64_t>1):
+            return r.live[place]
+    return -1
+
+
+cdef void note_allocated(void* data, int64_t nbytes) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    if r != NULL and r.observing and r.refused == NULL and data != NULL:
+        memset(data, PATTERN, <size_t>nbytes)
+        note_block(r, data, nbytes, MEMORY)
+
+
+cdef void note_released(void* data) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    if r != NULL and r.observing:
+        end_live(r, <char*>data)
+
+
+cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t naddresses) noexcept nogil:
+    cdef Recorder* r = <Recorder*>mine
+    if r == NULL:
+        return
+    if not r.observing:
+        refuse_recording(b"a table of addresses is filled")
+    elif r.refused == NULL:
+        note_block(r, <void*>data, rows * width * 8, TABLE)
+        if r.refused == NULL:
+            r.blocks[r.nblocks - 1].width, r.blocks[r.nblocks - 1].naddresses = width, naddresses
+
+
+cdef int64_t use_block(Recorder* r, char* address) noexcept nogil:
+    """The number of the block that the next launch is given by ``address``; -1 for none.
+
+    A flag is on the stack of who launches, a table in memory of its own: for one launch. Of an observed thread's block
+    that no launch was given yet, what is in it is kept.
+    """
+    cdef int64_t found = -1, i, row, k
+    cdef Block* block
+    for i in range(r.nown - 1, -1, -1):
+        if r.blocks[r.own[i]].data == address:
+            found = r.own[i]
+            r.nown -= 1
+            memmove(r.own + i, r.own + i + 1, <size_t>(r.nown - i) * sizeof(int64_t))
+            break
+    if found < 0:
+        found = find_block(r, address)
+    if found < 0 or r.blocks[found].used:
+        return found
+    block = &r.blocks[found]
+    block.used = True
+    if not r.observing or block.purpose == HELD or block.purpose == FLAG:
+        return found
+    if block.purpose == MEMORY and is_pattern(block.data, block.nbytes):
+        return found
+    block.content = <char*>malloc(<size_t>block.nbytes + 1)
+    if block.purpose == TABLE:
+        block.found = <int64_t*>malloc(<size_t>block.nbytes + 1)
+    if block.content == NULL or block.purpose == TABLE and block.found == NULL:
+        r.refused = b"out of memory"
+        return found
+    memcpy(block.content, block.data, <size_t>block.nbytes)
+    if block.purpose == MEMORY:
+        block.purpose = NUMBERS
+        return found
+    for row in range(block.nbytes // 8 // block.width):
+        for k in range(block.naddresses):
+            i = row * block.width + k
+            address = (<char**>block.content)[i]
+            block.found[i] = use_block(r, address) if address != NULL else -1
+    return found
 
 
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil:
@@ -174,7 +368,7 @@ cdef void note_flag(void* data, int64_t nbytes) noexcept nogil:
 cdef void note_held(object storage, char* data, int64_t nbytes) noexcept:
     cdef Recorder* r = <Recorder*>mine
     cdef int64_t i
-    if r == NULL or nbytes == 0:
+    if r == NULL or nbytes == 0 or r.observing and type(storage) is not bytes:
         return
     for i in range(r.nblocks):
         if r.blocks[i].purpose == HELD and r.blocks[i].owner == <PyObject*>storage:
@@ -189,7 +383,7 @@ cdef void note_held(object storage, char* data, int64_t nbytes) noexcept:
 cdef void note_filled(const void* data, Purpose purpose) noexcept nogil:
     cdef Recorder* r = <Recorder*>mine
     cdef int64_t i
-    if r != NULL:
+    if r != NULL and not r.observing:   # an observed thread keeps what the block holds
         for i in range(r.nblocks):
             if r.blocks[i].data == data and r.blocks[i].purpose == MEMORY and r.blocks[i].gone < 0:
                 r.blocks[i].purpose = purpose
@@ -204,8 +398,13 @@ cdef void give_back(void* data, int64_t nbytes) noexcept nogil:
         taeda_free_lines(data)
 
 
+cdef Recorder* keeper_of_plans() noexcept nogil:
+    """This thread's recorder, where it keeps what is planned."""
+    return NULL if is_observing() else <Recorder*>mine
+
+
 cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
-    cdef Recorder* r = <Recorder*>mine
+    cdef Recorder* r = keeper_of_plans()
     cdef void* data
     if nbytes < 0 or nbytes > <int64_t>1 << 60:
         return NULL
@@ -221,23 +420,23 @@ cdef void* allocate_planned(int64_t nbytes) noexcept nogil:
 
 
 cdef void release_planned(void* data, int64_t nbytes) noexcept nogil:
-    cdef Recorder* r = <Recorder*>mine
-    cdef int64_t i
-    if r != NULL:
-        for i in range(r.nblocks - 1, -1, -1):
-            if r.blocks[i].data == data:
-                r.blocks[i].gone = r.nsteps
-                return
+    cdef Recorder* r = keeper_of_plans()
+    if r != NULL and end_live(r, <char*>data):
+        return
     give_back(data, nbytes)
 
 
 cdef bint is_touched(const Block* block) noexcept nogil:
-    cdef int64_t i
     if block.purpose != MEMORY:
         return False
     if block.nbytes >= RESERVED:
         return taeda_resident(block.data, block.nbytes)
-    for i in range((block.nbytes + 64) & -64):
-        if <unsigned char>block.data[i] != PATTERN:
-            return True
-    return False
+    return not is_pattern(block.data, (block.nbytes + 64) & -64)
+
+
+cdef bint is_pattern(const char* data, int64_t nbytes) noexcept nogil:
+    cdef int64_t i
+    for i in range(nbytes):
+        if <unsigned char>data[i] != PATTERN:
+            return False
+    return True

@@ -355,7 +355,8 @@ cdef class Reducer:
         return self.joins[key]
 
     # ---- launching ---------------------------------------------------------------------------------------------------
-    cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second, int variant) except NULL:
+    cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
+                             int variant) except NULL:
         """The kernel that computes what it reduces."""
         full = (self.op, first.code, variant, key)
         address = FUSED.get(full)
@@ -453,8 +454,8 @@ cdef class Reducer:
                 args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
                 args[n + 7], args[n + 8] = params[0], params[1]
                 memcpy(args + n + 9, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
-                go(kernel, pointers, self.nstates + prologue.nleaves, args, n + 9 + prologue.nnumbers, 1 if rest else whole, l.b, args[0] * args[1],
-                   l.columns, True)
+                go(kernel, pointers, self.nstates + prologue.nleaves, args, n + 9 + prologue.nnumbers,
+                   1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
         pointers[0] = address_of(first)
         if second is not None:

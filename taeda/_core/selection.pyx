@@ -34,6 +34,8 @@ from .tensor cimport (
     wrap_dim,
 )
 
+from .tensor import HELPERS
+
 #: Functions that raise, by what went wrong.
 EXPLAIN = {}
 #: Ops and functions that indexing comes down to: index, index_put_, masked_select, masked_fill_, assign, tensor.
@@ -559,6 +561,9 @@ def getitem(Tensor t, item):
     cdef Tensor view, mask
     if isinstance(item, Tensor) and (<Tensor>item).code == I64 and (<Tensor>item).nd and t.nd:
         return OPS["index"](t, (item,))
+    for x in item if type(item) is tuple else (item,):
+        if not isinstance(x, Tensor) and hasattr(type(x), "__torch_function__"):  # its class is asked
+            return HELPERS["overrides"]((<object>Tensor).__getitem__, (t, item), {})
     places = []
     view = split_index(t, item, places)
     mask = only_mask(places, view)

@@ -12,7 +12,6 @@ cdef class Storage:
     """
 
     def __init__(self, content=0, *, device=None):
-        cdef void* data
         cdef int64_t n
         if self.data != NULL:
             return
@@ -22,23 +21,20 @@ cdef class Storage:
             require_device(device)
         given = None if isinstance(content, int) else bytes(bytearray(content))
         n = content if given is None else len(given)
-        data = allocate(n) if n >= 0 else NULL
-        if data == NULL:
-            raise refuse(n)
-        self.data = <char*>data
-        self.capacity = self.block = n
-        self.may_resize = True
+        give_block(self, n, False)
         if n:
-            memcpy(data, <const char*>given, n) if given is not None else memset(data, 0, n)
+            memcpy(self.data, <const char*>given, n) if given is not None else memset(self.data, 0, n)
 
     def __dealloc__(self):
+        if self.recipe is not None:
+            self.recipe.storage = NULL
         if self.owner is None and self.data != NULL:
             release_block(self, self.data, self.block)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """The bytes, writable."""
         self.need_bytes()
-        settle(self)
+        show(self)  # NumPy gives the buffer back and keeps the address
         PyBuffer_FillInfo(buffer, self, self.data, self.capacity, 0, flags)
         self.exports += 1
 
@@ -47,6 +43,7 @@ cdef class Storage:
 
     def data_ptr(self):
         """The address of the first byte; 0 on device meta."""
+        refuse_recording(b"an address is read")
         show(self)
         return 0 if self.device else <uintptr_t>self.data
 
@@ -73,6 +70,7 @@ cdef class Storage:
     cdef int need_bytes(self) except -1:
         if self.device:
             raise NotImplementedError("Not available for 'meta' device type: a storage there has a size and no bytes")
+        refuse_recording(b"the bytes of a storage are read or written")
         return 0
 
     def resize_(self, size):
@@ -259,6 +257,7 @@ cdef class Storage:
         give_block(made, self.capacity, self.device != 0)
         settle(self)
         if not self.device:
+            self.need_bytes()
             memcpy(made.data, self.data, self.capacity)
         memo[id(self)] = made
         return made
@@ -318,6 +317,8 @@ cdef int give_block(Storage storage, int64_t nbytes, bint on_meta) except -1:
     cdef char* data = <char*>(allocate_planned(nbytes) if on_meta else allocate(nbytes))
     if data == NULL:
         raise refuse(nbytes)
+    if planners and not on_meta:
+        note_allocated(data, nbytes)
     storage.data = data
     storage.capacity = storage.block = nbytes
     storage.may_resize = True
@@ -332,6 +333,8 @@ cdef void release_block(Storage storage, char* data, int64_t nbytes) noexcept:
         count_planned(-nbytes)
         release_planned(data, nbytes)
     else:
+        if planners:
+            note_released(data)
         release(data, nbytes)
 
 
@@ -361,6 +364,7 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
         storage.block = max(storage.block, nbytes)
         storage.capacity = nbytes
         return 0
+    refuse_recording(b"a storage is resized")
     cdef char* old = storage.data
     cdef int64_t old_block = storage.block, kept = min(nbytes, storage.capacity)
     give_block(storage, nbytes, storage.device != 0)

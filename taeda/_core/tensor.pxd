@@ -4,8 +4,9 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from .memory cimport Storage, unsettled
+from .memory cimport Storage, planners, unsettled
 from .pool cimport kernel_t
+from .recorder cimport refuse_recording
 
 cdef enum:
     INLINE = 6       # dimensions kept inside the Tensor object
@@ -203,12 +204,14 @@ cdef int broadcast_shape(Op op, PyObject** inputs, int nin, int64_t* shape) exce
 cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape)
 cdef Tensor empty_strided_like(int dtype, Tensor like)
 cdef bint is_dense(Tensor t) noexcept
+cdef bint same_sizes(Tensor a, Tensor b) noexcept
 
-# What may put a pointwise op off: gives its result, or None where it must be computed at once. And what computes storages
-# together.
-ctypedef object (*recorder_t)(Op, PyObject**, int, int, int)
+# What may put a pointwise op off, into a new tensor or one that is given: gives its result, or None where it must be
+# computed at once. And what computes storages together.
+ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
 ctypedef int (*settle_all_t)(list) except -1
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all) noexcept
+ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
+cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into) noexcept
 cdef int recorders           # threads that put ops off
 
 # What an op that keeps plans calls for its body.
@@ -239,6 +242,8 @@ cdef inline char* address_of(Tensor t) except? NULL nogil:
 
 cdef inline char* elements_of(Tensor t) except? NULL:
     """`address_of` for the processor to read at once: a thread that plans has no elements either."""
+    if planners:
+        refuse_recording(b"elements are read")
     return address_of(t) if t.device_type == 0 else refuse_elements(t)
 
 

@@ -175,8 +175,7 @@ cdef class Tensor:
 
     def data_ptr(self):
         """The address of the first element."""
-        if self.device_type:
-            refuse_recording(b"an address is read")
+        refuse_recording(b"an address is read")
         show(self.storage)
         return <size_t>stored_at(self) if self.count and not self.device_type else 0
 
@@ -717,6 +716,8 @@ cdef bint _channels_last(Tensor t):
 
 cdef object read_scalar(const char* p, int code):
     """The element at ``p`` as a Python number."""
+    if planners:
+        refuse_recording(b"a number is read from a tensor")
     if code == F32:
         return <double>(<const float*>p)[0]
     if code == F64:

@@ -33,7 +33,7 @@ from .memory cimport (
 from .machine import stream_bytes
 from .memory import on_move
 from .pool cimport kernel_t, launch as run_kernel
-from .recorder cimport note_held, refuse_recording
+from .recorder cimport is_observing, note_held, refuse_recording
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1

@@ -14,6 +14,7 @@ from typing import Any
 import taeda
 from taeda import Tensor
 from taeda._core.optim import alike
+from taeda._core.replay import call_unless
 from taeda.ops.updates import change_all, total_norm
 
 __all__ = ["GradScaler", "OptState"]
@@ -118,11 +119,11 @@ class GradScaler:
                 raise ValueError("Attempting to unscale FP16 gradients.")
             values = [grad._values() if grad.is_sparse else grad for grad in grads]
             if values and alike(values) and values[0].dtype in _NARROW:
-                finite = bool(total_norm(values, math.inf).isfinite())
+                finite = total_norm(values, math.inf).isfinite()
             else:
-                finite = all(bool(value.isfinite().all()) for value in values)
+                finite = taeda.stack([value.isfinite().all() for value in values] or [taeda.tensor(True)]).all()
             change_all(values, "scale", inverse)
-        return taeda.full((), 0.0 if finite else 1.0, dtype=taeda.float32)
+            return finite.logical_not().float()
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """``optimizer.step(*args, **kwargs)``, unless a gradient is infinite or NaN; unscales first where that was not done.
@@ -144,9 +145,7 @@ class GradScaler:
             self.unscale_(optimizer)
         if state["found_inf"] is None:
             raise RuntimeError("No inf checks were recorded for this optimizer.")
-        result = None
-        if not state["found_inf"].item():
-            result = optimizer.step(*args, **kwargs)
+        result = call_unless(state["found_inf"], lambda: optimizer.step(*args, **kwargs))
         state["stage"] = OptState.STEPPED
         return result
 
@@ -163,17 +162,13 @@ class GradScaler:
                 found = [s["found_inf"] for s in self._per_optimizer_states.values() if s["found_inf"] is not None]
                 if not found:
                     raise RuntimeError("No inf checks were recorded prior to update.")
-                if any(flag.item() for flag in found):
-                    scale.mul_(self._backoff_factor)
-                    self._growth_tracker.zero_()
-                elif self._growth_tracker.item() + 1 == self._growth_interval:
-                    grown = scale * self._growth_factor
-                    if grown.isfinite().item():
-                        scale.copy_(grown)
-                    self._growth_tracker.zero_()
-                else:
-                    self._growth_tracker.add_(1)
-        self._per_optimizer_states = {}
+                lower = taeda.stack(found).any()
+                higher = self._growth_tracker == self._growth_interval - 1
+                grown = scale * self._growth_factor
+                kept = taeda.where(higher & grown.isfinite(), grown, scale)
+                scale.copy_(taeda.where(lower, scale * self._backoff_factor, kept))
+                self._growth_tracker.add_(1).mul_((lower | higher).logical_not())
+        self._per_optimizer_states.clear()
 
     def get_scale(self) -> float:
         """The scale; 1.0 where disabled."""

@@ -18,6 +18,7 @@ from taeda._core import Tensor, device
 from taeda.utils import _pytree as pytree
 
 from . import _names
+from ._readable import annotation, write_comments
 from .node import Node, _type_repr
 
 #: Operators as code writes them, by the name of their function in ``operator``.
@@ -235,7 +236,9 @@ class _Writer:
         getattr(self, f"_emit_{node.op}")(node, f"{node!r}{self._annotation(node)}")
 
     def _annotation(self, node: Node) -> str:
-        return "" if node.type is None else f" : {self.type_repr(node.type)}"
+        if node.type is not None:
+            return f" : {self.type_repr(node.type)}"
+        return annotation(node, self.include_stride, self.include_device) if self.verbose else ""
 
     def _emit_placeholder(self, node: Node, left: str) -> None:
         if not isinstance(node.target, str):
@@ -324,16 +327,15 @@ class CodeGen:
     def _gen_python_code(self, nodes: Any, root_module: str, namespace: _Namespace, **options: Any) -> PythonCode:
         nodes = list(nodes)
         comments = options.pop("verbose", False)
-        writer = _Writer(root_module, namespace, comments)
+        shown = {name: options.get(name, False) for name in ("include_stride", "include_device")}
+        writer = _Writer(root_module, namespace, comments, **shown)
         for name, value in (*((k, v.obj) for k, v in custom_builtins().items()), *self.additional_globals()):
             writer.add_global(name, value) if name == "device" else writer.globals.setdefault(name, value)
         last_uses = _last_uses(nodes)
         lines: list[tuple[int, Node]] = []
         for node in nodes:
             if comments:
-                from ._readable import write_comments
-
-                write_comments(writer, node, **options)
+                write_comments(writer, node)
             lines.append((len(writer.body), node))
             if node.op == "output":
                 if node.type is not None:
@@ -426,17 +428,3 @@ class _PyTreeCodeGen(CodeGen):
             return super().generate_output(output_args, repr_fn=repr_fn)
         values = output_args if isinstance(output_args, (list, tuple)) else [output_args]
         return f"return pytree.tree_unflatten([{', '.join(map(repr_fn, values))}], self._out_spec)"
-
-
-PyTreeCodeGen = _PyTreeCodeGen
-
-
-class _BoxedCodeGen(CodeGen):
-    """Code that takes its arguments in one list, which it empties."""
-
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, **options: Any) -> str:
-        head = f"def {self._func_name}(self, args_list){maybe_return_annotation}:"
-        if not free_vars:
-            return f"{head}\n    args_list.clear()"
-        names = ", ".join(re.split(r"[:=]", var)[0].strip() for var in free_vars)
-        return f"{head}\n    {names}, = args_list\n    args_list.clear()"

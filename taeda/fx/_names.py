@@ -10,6 +10,7 @@ import functools
 import importlib
 import inspect
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -88,6 +89,14 @@ def space_of(function: Any) -> tuple[str, str] | None:
         return _functions().get(function)
     except TypeError:  # not hashable
         return None
+
+
+def function_of(target: Any) -> Any:
+    """The function at the place that :func:`space_of` gave; any other target as it is."""
+    if not isinstance(target, tuple):
+        return target
+    space, name = target
+    return getattr(importlib.import_module(f"taeda.{space}".rstrip(".")), name)
 
 
 def qualified_name(function: Any) -> str:
@@ -183,6 +192,8 @@ def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     for p in parameters:
         if p.default is p.empty or p.name in required:
             positional += bound.arguments[p.name] if p.kind == p.VAR_POSITIONAL else [bound.arguments[p.name]]
+    if function.__name__ == "einsum" and len(positional) == 2 and isinstance(positional[1], (list, tuple)):
+        positional[1:] = positional[1]  # operands in one list
     left_out = {*_NOT_PASSED.get(function.__name__, ()), *required}
     named = {p.name: bound.arguments[p.name] for p in parameters if p.default is not p.empty and p.name not in left_out}
     return tuple(positional), named
@@ -206,10 +217,28 @@ def is_method_call(frame: Any, count: int) -> bool:
     return False
 
 
+#: Modules whose functions are not the program's.
+_MACHINERY = ("taeda.fx._", "taeda.fx.proxy", "taeda.overrides", "contextlib", "torch.fx", "torch.overrides")
+
+
+def _is_machinery(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_MACHINERY)
+
+
 def user_frame(depth: int = 1) -> Any:
     """The nearest frame that is not of the machinery of overrides."""
     frame: Any = sys._getframe(depth)
-    inside = ("taeda.fx._", "taeda.fx.proxy", "taeda.overrides", "contextlib", "torch.fx", "torch.overrides")
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(inside):
+    while frame is not None and _is_machinery(frame):
         frame = frame.f_back
     return frame
+
+
+def user_stack() -> str:
+    """The lines of the program that is traced, the outermost first, as tracebacks show them."""
+    frame: Any = sys._getframe(1)
+    found = []
+    while frame is not None and not (_is_machinery(frame) and frame.f_code.co_name == "trace"):
+        if not _is_machinery(frame):
+            found.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return "".join(traceback.StackSummary.extract(reversed(found)).format()).strip()

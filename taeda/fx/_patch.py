@@ -1,12 +1,16 @@
-"""What is replaced while a program is traced: calls and attributes of modules, and functions that are to be calls."""
+"""What is replaced while a program is traced: calls and attributes of modules, and functions that are to be calls.
+
+The replaced functions are the process's, and so are the replacements. They act on the thread that
+traces alone. A replacement stays while any trace needs it. Then everything is as it was, whatever trace ends first.
+"""
 
 from __future__ import annotations
 
 import builtins
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 from taeda._core.module import ModuleBase, quicken
@@ -23,62 +27,21 @@ wrapped_functions: dict[tuple[int, str], dict[str, Any]] = {}
 wrapped_methods: list[tuple[type, str]] = []
 
 
-class Patcher:
-    """Replaces entries of dicts and attributes of classes, and puts them back."""
+# ---- calls and attributes of modules ---------------------------------------------------------------------------------
 
+
+class _Thread(threading.local):
     def __init__(self) -> None:
-        self.done: list[Callable[[], None]] = []
-        self.seen: set[int] = set()
-
-    def patch(self, names: dict[str, Any], name: str, value: Any) -> None:
-        """Let ``names[name]`` be ``value``."""
-        old = names.get(name, _MISSING)
-        names[name] = value
-        self.done.append(lambda: names.pop(name, None) if old is _MISSING else names.__setitem__(name, old))
-
-    def patch_method(self, cls: type, name: str, value: Any) -> None:
-        """Let ``cls.name`` be ``value``."""
-        old = vars(cls).get(name, _MISSING)
-        setattr(cls, name, value)
-        self.done.append(lambda: delattr(cls, name) if old is _MISSING else setattr(cls, name, old))
-
-    def visit_once(self, thing: Any) -> bool:
-        """Whether ``thing`` was not seen before."""
-        if id(thing) in self.seen:
-            return False
-        self.seen.add(id(thing))
-        return True
-
-    def revert(self) -> None:
-        """Put everything back, the last first."""
-        while self.done:
-            self.done.pop()()
+        #: What the traces of this thread, the innermost last, do with calls of modules and with their attributes.
+        self.traces: list[tuple[Callable, Callable]] = []
 
 
-@contextmanager
-def patched_modules(patcher: Patcher, call: Callable, getattribute: Callable) -> Iterator[None]:
-    """Within it, ``call(module, args, kwargs)`` is the call of a module, and ``getattribute(module, name)`` looks up its
-    parameters, buffers and children."""
-
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return call(self, args, kwargs)
-
-    patcher.patch_method(Module, "__call__", __call__)
-    # Python's own lookup, so that what is no plain attribute comes to __getattr__
-    patcher.patch_method(Module, "__getattribute__", object.__getattribute__)
-    patcher.patch_method(Module, "__getattr__", getattribute)
-    try:
-        yield
-    finally:
-        patcher.revert()
-        _quicken_again(Module)
+_thread = _Thread()
 
 
-def _quicken_again(cls: Any) -> None:
-    """Give a class and those below it their fast access to attributes again."""
-    quicken(cls)
-    for sub in cls.__subclasses__():
-        _quicken_again(sub)
+def is_tracing() -> bool:
+    """Whether a Tracer is at work on this thread."""
+    return bool(_thread.traces)
 
 
 def plain_call(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +54,22 @@ def plain_getattr(module: Any, name: str) -> Any:
     return ModuleBase.__getattr__(module, name)
 
 
-# ---- functions that become calls -----------------------------------------------------------------------------------------
+def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return _thread.traces[-1][0](self, args, kwargs) if _thread.traces else plain_call(self, *args, **kwargs)
+
+
+def _getattr(self: Any, name: str) -> Any:
+    return _thread.traces[-1][1](self, name) if _thread.traces else plain_getattr(self, name)
+
+
+def _quicken_again(cls: Any) -> None:
+    """Give a class and those below it their fast access to attributes again."""
+    quicken(cls)
+    for sub in cls.__subclasses__():
+        _quicken_again(sub)
+
+
+# ---- functions that become calls -------------------------------------------------------------------------------------
 
 
 def find_proxy(*objects: Any) -> Proxy | None:
@@ -107,14 +85,16 @@ def find_proxy(*objects: Any) -> Proxy | None:
     return found[0] if found else None
 
 
-def recorded(function: Callable) -> Callable:
-    """``function``, but a call with a Proxy among its arguments becomes a Node."""
+def recorded(function: Callable, method: str | None = None) -> Callable:
+    """``function``, but a call with a Proxy becomes a Node, which calls ``method`` if that is given."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         proxy = find_proxy(args, kwargs)
         if proxy is None:
             return function(*args, **kwargs)
+        if method is not None:
+            return proxy.tracer.create_proxy("call_method", method, args, kwargs)
         made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
         made.node.meta["is_wrapped"] = True
         return made
@@ -122,40 +102,103 @@ def recorded(function: Callable) -> Callable:
     return wrapped
 
 
-def _recorded_method(cls: type, name: str) -> Callable:
-    function = getattr(cls, name)
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        proxy = find_proxy(args, kwargs)
-        if proxy is None:
-            return function(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
-
-    return wrapped
+# ---- replacing and putting back --------------------------------------------------------------------------------------
 
 
-def patch_wrapped(patcher: Patcher) -> None:
-    """Let the functions that programs wrapped become calls."""
-    for (_, name), names in list(wrapped_functions.items()):
-        if name not in names and hasattr(builtins, name):
-            function = getattr(builtins, name)
+class _Replaced:
+    """One replacement: what was there, and how many traces need it."""
+
+    def __init__(self, owner: Any, name: str, before: Any) -> None:
+        self.owner, self.name, self.before, self.users = owner, name, before, 0
+
+    def put(self, value: Any) -> None:
+        """Let ``owner`` have ``value`` under the name, or nothing."""
+        if isinstance(self.owner, dict):
+            if value is _MISSING:
+                self.owner.pop(self.name, None)
+            else:
+                self.owner[self.name] = value
+        elif value is _MISSING:
+            delattr(self.owner, self.name)
         else:
-            function = names[name]
-        patcher.patch(names, name, recorded(function))
-    for cls, name in wrapped_methods:
-        patcher.patch_method(cls, name, _recorded_method(cls, name))
+            setattr(self.owner, self.name, value)
 
 
-def autowrap(patcher: Patcher, names: dict[str, Any], functions: set[int]) -> None:
-    """Let those of ``functions`` (by id) that a module has among its names become calls."""
-    if not patcher.visit_once(names):
-        return
-    for name, value in list(names.items()):
-        if not name.startswith("_") and callable(value) and id(value) in functions:
-            patcher.patch(names, name, recorded(value))
+_lock = threading.RLock()
+_replaced: dict[tuple[int, str], _Replaced] = {}
 
 
-def functions_of(modules: tuple[ModuleType, ...]) -> list[Callable]:
-    """The public functions of ``modules``."""
-    return [v for module in modules for name, v in vars(module).items() if not name.startswith("_") and callable(v)]
+def functions_in(names: dict[str, Any]) -> list[tuple[str, Callable]]:
+    """The public functions of a module, as they are outside of traces, with their names."""
+    with _lock:
+        found = [(name, _replaced.get((id(names), name)), value) for name, value in list(names.items())]
+    functions = [(name, value if held is None else held.before) for name, held, value in found]
+    return [(name, value) for name, value in functions if not name.startswith("_") and callable(value)]
+
+
+class Patches:
+    """The replacements that one trace needs."""
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[int, str]] = []
+        self._seen: set[int] = set()
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Let ``owner``, a dict or a class, have ``value`` under ``name``, unless a trace has replaced it already."""
+        key = id(owner), name
+        with _lock:
+            names = owner if isinstance(owner, dict) else vars(owner)
+            held = _replaced.setdefault(key, _Replaced(owner, name, names.get(name, _MISSING)))
+            held.users += 1
+            self._keys.append(key)
+            if held.users == 1:
+                held.put(value)
+
+    def take_back(self) -> None:
+        """Put back what no other trace needs."""
+        with _lock:
+            while self._keys:
+                key = self._keys.pop()
+                _replaced[key].users -= 1
+                if not _replaced[key].users:
+                    done = _replaced.pop(key)
+                    done.put(done.before)
+                    if done.owner is Module and done.name == "__getattribute__":
+                        _quicken_again(Module)
+
+    def replace_wrapped(self) -> None:
+        """Let the functions that programs wrapped become calls."""
+        for (_, name), names in list(wrapped_functions.items()):
+            function = names.get(name, getattr(builtins, name, None))
+            if function is not None:
+                self.replace(names, name, recorded(function))
+        for cls, name in wrapped_methods:
+            self.replace(cls, name, recorded(getattr(cls, name), name))
+
+    def autowrap(self, names: dict[str, Any], functions: set[int]) -> None:
+        """Let those of ``functions`` (by id) that a module has among its names become calls."""
+        if id(names) in self._seen:
+            return
+        self._seen.add(id(names))
+        for name, function in functions_in(names):
+            if id(function) in functions:
+                self.replace(names, name, recorded(function))
+
+
+@contextmanager
+def tracing(call: Callable, look_up: Callable) -> Iterator[Patches]:
+    """Within it, on this thread, ``call(module, args, kwargs)`` is the call of a module, and ``look_up(module, name)``
+    finds its parameters, buffers and children."""
+    patches = Patches()
+    depth = len(_thread.traces)
+    try:
+        _thread.traces.append((call, look_up))
+        patches.replace(Module, "__call__", _call)
+        # Python's own lookup, so that what is no plain attribute comes to __getattr__
+        patches.replace(Module, "__getattribute__", object.__getattribute__)
+        patches.replace(Module, "__getattr__", _getattr)
+        patches.replace_wrapped()
+        yield patches
+    finally:
+        del _thread.traces[depth:]
+        patches.take_back()

@@ -7,7 +7,6 @@ from typing import Any
 
 from taeda._core import Tensor
 
-from . import _names
 from .node import Node
 
 _SHORT = {
@@ -17,17 +16,23 @@ _SHORT = {
 }  # fmt: skip
 
 
-def _annotation(value: Any, stride: bool = False, device: bool = False) -> str:
-    """A tensor as a comment shows it: ``"f32[2, 3]"``."""
-    sizes = f"[{', '.join(map(str, value.shape))}]"
-    strides = f"[{', '.join(map(str, value.stride() if callable(value.stride) else value.stride))}]" if stride else ""
-    where = str(value.device) if device and hasattr(value, "device") else ""
-    return f"{_SHORT[str(value.dtype).rpartition('.')[2]]}{sizes}{strides}{where}"
+def annotation(node: Node, stride: bool = False, device: bool = False) -> str:
+    """What is known of a Node's value as an annotation: ``: "f32[2, 3]"``, or ``""``.
+
+    Args:
+        stride: with its strides, if the value itself is known.
+        device: with its device, if the value itself is known.
+    """
+    value: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+    if not hasattr(value, "shape"):
+        return ""
+    text = f"{_SHORT[str(value.dtype).rpartition('.')[2]]}{list(value.shape)}"
+    if isinstance(value, Tensor):
+        text += (str(list(value.stride())) if stride else "") + (str(value.device) if device else "")
+    return f': "{text}"'
 
 
-def write_comments(
-    writer: Any, node: Node, include_stride: bool = False, include_device: bool = False, **_: Any
-) -> None:
+def write_comments(writer: Any, node: Node) -> None:
     """Append the comment in front of a Node's line: where it comes from."""
     if node.op == "placeholder":
         return
@@ -43,25 +48,3 @@ def write_comments(
     writer.stack = trace
     file, line, name, code = found[-1]
     writer.body.append(f"\n# File: {file}:{line} in {name}, code: {code}\n")
-
-
-def readable(module: Any, name: str, **options: Any) -> str:
-    """The code of a module as a class, GraphModules inside it after it."""
-    from .graph_module import GraphModule
-
-    code = module._graph.python_code("self", verbose=True, **options).src.lstrip("\n")
-    code = code.rstrip("\n").rstrip(" ").rstrip("\n")
-    inner = [
-        readable(child, label, **options) for label, child in module.named_children() if isinstance(child, GraphModule)
-    ]
-    text = f"class {name}({_names.namespace()}.nn.Module):\n"
-    text += "\n".join(f"    {line}" if line.strip() else "" for line in code.split("\n")) + "\n"
-    for part in inner:
-        text += "\n" + "\n".join(f"    {line}" if line else "" for line in part.split("\n"))
-    return text
-
-
-def shape_of(node: Node) -> str:
-    """The comment about a Node's value, or ``""``."""
-    value = node.meta.get("val", node.meta.get("tensor_meta"))
-    return f'"{_annotation(value)}"' if isinstance(value, Tensor) or hasattr(value, "shape") else ""

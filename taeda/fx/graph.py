@@ -8,17 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _names
-from ._codegen import (
-    CodeGen,
-    PythonCode,
-    _is_magic,
-    _Namespace,
-    _snake_case,
-)
-from .node import Node, map_arg
+from ._codegen import CodeGen, PythonCode, _is_magic, _Namespace, _snake_case
+from .node import Node, map_aggregate, map_arg
 
 if TYPE_CHECKING:
-    from ._symbolic_trace import Tracer
+    from ._tracer import Tracer
     from .graph_module import GraphModule
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
@@ -369,11 +363,6 @@ class Graph:
 
         return restore()
 
-    def _clear_nodes(self) -> None:
-        for node in reversed(self.nodes):
-            node.meta.clear()
-            self.erase_node(node)
-
     # ---- looking and mending ----
 
     def __str__(self) -> str:
@@ -421,8 +410,6 @@ class Graph:
         Returns:
             Whether anything was taken out.
         """
-        from .graph_module import GraphModule
-
         self.lint()
         keep = is_impure_node or Node.is_impure
         changed = False
@@ -432,8 +419,9 @@ class Graph:
                 changed = True
         if self.owning_module is not None:
             for module in self.owning_module.children():
-                if isinstance(module, GraphModule):
-                    changed |= module.graph.eliminate_dead_code(is_impure_node)
+                inner = getattr(module, "graph", None)
+                if isinstance(inner, Graph):
+                    changed |= inner.eliminate_dead_code(is_impure_node)
         return changed
 
     # ---- pickling: as records, since a linked list would recurse ----
@@ -441,8 +429,8 @@ class Graph:
     def __getstate__(self) -> dict[str, Any]:
         place = {node: _Reference(i) for i, node in enumerate(self.nodes)}
         records = [
-            (n.op, n.target, map_arg(n.args, place.__getitem__), map_arg(n.kwargs, place.__getitem__), n.name, n.type,
-             {k: v for k, v in n.meta.items() if k in _KEPT})
+            (n.op, _names.space_of(n.target) or n.target, map_arg(n.args, place.__getitem__),
+             map_arg(n.kwargs, place.__getitem__), n.name, n.type, {k: v for k, v in n.meta.items() if k in _KEPT})
             for n in self.nodes
         ]  # fmt: skip
         return {"records": records, "tracer": (self._tracer_cls, self._tracer_extras), "codegen": self._codegen}
@@ -455,11 +443,14 @@ class Graph:
         def resolve(x: Any) -> Any:
             return made[x.place] if isinstance(x, _Reference) else x
 
-        from .node import map_aggregate
-
         for op, target, args, kwargs, name, kind, meta in state["records"]:
             node = self.create_node(
-                op, target, tuple(map_aggregate(args, resolve)), dict(map_aggregate(kwargs, resolve)), name, kind
+                op,
+                _names.function_of(target),
+                tuple(map_aggregate(args, resolve)),
+                dict(map_aggregate(kwargs, resolve)),
+                name,
+                kind,
             )
             node.meta.update(meta)
             made.append(node)

@@ -16,8 +16,9 @@ from typing import Any
 from taeda._core import Tensor
 from taeda.nn import Module, Parameter
 
-from . import _names
-from ._codegen import PythonCode, _PyTreeCodeGen, custom_builtins
+from . import _folder, _names
+from ._codegen import PythonCode, _PyTreeCodeGen
+from ._tracer import KeepModules
 from .graph import Graph
 
 __all__ = ["GraphModule", "reduce_graph_module"]
@@ -44,23 +45,6 @@ def _method_from_src(name: str, src: str, globals: dict[str, Any], co_fields: di
     return scope[name]
 
 
-def _copy_attr(source: Module, target: Module, path: str) -> None:
-    """Give ``target`` what ``source`` has at ``path``, with empty modules on the way."""
-    *prefix, name = path.split(".")
-    for part in prefix:
-        held = getattr(source, part)
-        if getattr(target, part, None) is held:  # a parent that is there already has it
-            return
-        if not hasattr(target, part):
-            setattr(target, part, Module())
-        source, target = held, getattr(target, part)
-    value = getattr(source, name)
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
-        target.register_buffer(name, value)
-    else:
-        setattr(target, name, value)
-
-
 def _assign_attr(value: Any, target: Module, path: str) -> None:
     """Put ``value`` at ``path``, with empty modules on the way."""
     *prefix, name = path.split(".")
@@ -72,6 +56,18 @@ def _assign_attr(value: Any, target: Module, path: str) -> None:
         target.register_buffer(name, value)
     else:
         setattr(target, name, value)
+
+
+def _copy_attr(source: Module, target: Module, path: str) -> None:
+    """Give ``target`` what ``source`` has at ``path``, with empty modules on the way."""
+    *prefix, name = path.split(".")
+    held: Any = source
+    there: Any = target
+    for part in prefix:
+        held, there = getattr(held, part), getattr(there, part, None)
+        if there is held:  # a parent that is there already has it
+            return
+    _assign_attr(getattr(held, name), target, path)
 
 
 def _get_attr(model: Module, path: str) -> Any:
@@ -201,9 +197,6 @@ class GraphModule(Module):
             cls.__call__ = lambda self, *args, **kwargs: _call(cls, self, args, kwargs)
         return code
 
-    def _recompile_submodules(self) -> list[tuple[str, PythonCode]]:
-        return [(name, mod.recompile()) for name, mod in self.named_modules() if isinstance(mod, GraphModule)]
-
     def to_folder(self, folder: str | os.PathLike, module_name: str = "FxModule") -> None:
         """Write the module as a Python package, with its parameters.
 
@@ -211,9 +204,7 @@ class GraphModule(Module):
             folder: where; made if it is not there.
             module_name: the name of the class.
         """
-        from ._folder import write
-
-        write(self, Path(folder), module_name)
+        _folder.write(self, Path(folder), module_name)
 
     def print_readable(
         self,
@@ -224,9 +215,7 @@ class GraphModule(Module):
         **options: Any,
     ) -> str:
         """Print the code, and that of GraphModules inside, with shapes and origins as comments; gives the text."""
-        from ._readable import readable
-
-        text = readable(self, self._get_name(), include_stride=include_stride, include_device=include_device)
+        text = _readable(self, self._get_name(), include_stride=include_stride, include_device=include_device)
         if print_output:
             print(text)
         return text
@@ -277,9 +266,6 @@ class GraphModule(Module):
 
     # ---- copies ----
 
-    def _deepcopy_init(self) -> Callable[..., None]:
-        return GraphModule.__init__
-
     def __deepcopy__(self, memo: dict) -> Any:
         made = type(self).__new__(type(self))
         memo[id(self)] = made
@@ -289,20 +275,21 @@ class GraphModule(Module):
         type(made).__name__ = type(self).__name__
         for hooks in _HOOKS:
             made.__dict__[hooks] = list(getattr(self, hooks, ()))
-        made.graph = copy.deepcopy(self._graph)
-        made.meta = {**self.meta}
-        for hook in self._deepcopy_hooks:
+        made.graph = copy.deepcopy(self._graph, memo)
+        made.meta = {**getattr(self, "meta", {})}  # subclasses may have an __init__ of their own
+        for hook in made._deepcopy_hooks:
             hook(made)
         return made
 
     def __copy__(self) -> Any:
-        made = GraphModule(self, self.graph, type(self).__name__)
+        made = GraphModule(self, self.graph)
         made.meta = dict(self.meta)
         return made
 
     def __reduce__(self) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in _HOOKS}
-        state["_tracer_cls"] = None if _is_local(self._tracer_cls) else self._tracer_cls
+        tracer = state.get("_tracer_cls")
+        state["_tracer_cls"] = None if _is_local(tracer) else tracer
         base = next(c for c in type(self).__mro__ if "GraphModuleImpl" not in c.__qualname__)
         return _rebuild, (base, type(self).__name__, state)
 
@@ -346,6 +333,20 @@ for _kind, _name in zip(_HOOKS, ("replace_node", "create_node", "erase_node", "d
     _add_hooks(_kind, _name)
 
 
+def _readable(module: Any, name: str, **options: Any) -> str:
+    """The code of a module as a class, GraphModules inside it after it."""
+    code = module._graph.python_code("self", verbose=True, **options).src.lstrip("\n")
+    code = code.rstrip("\n").rstrip(" ").rstrip("\n")
+    inner = [
+        _readable(child, label, **options) for label, child in module.named_children() if isinstance(child, GraphModule)
+    ]
+    text = f"class {name}({_names.namespace()}.nn.Module):\n"
+    text += "\n".join(f"    {line}" if line.strip() else "" for line in code.split("\n")) + "\n"
+    for part in inner:
+        text += "\n" + "\n".join(f"    {line}" if line else "" for line in part.split("\n"))
+    return text
+
+
 def _is_local(cls: Any) -> bool:
     return cls is not None and "<locals>" in cls.__qualname__
 
@@ -362,21 +363,8 @@ def _rebuild(base: Any, name: str, state: dict[str, Any]) -> Any:
     return made
 
 
-def _format_import_block(globals: dict[str, Any], importer: Any = None) -> str:
-    known = custom_builtins()
-    lines = set()
-    for name, value in globals.items():
-        if name in known:
-            lines.add(known[name].import_str)
-        else:
-            path = _names.qualified_name(value)
-            module, _, attribute = path.rpartition(".")
-            lines.add(f"from {module} import {attribute} as {name}" if module else f"{name} = {path}")
-    return "\n".join(sorted(lines))
-
-
 class _CodeOnlyModule(Module):
-    """A module that has the attributes of ``body``, and the code that is put into it."""
+    """A module that has the attributes of ``body`` alone: torchvision copies its feature extractors by it."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()
@@ -390,8 +378,6 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
         body: the attributes of the module, and its code as ``_code``.
         import_block: the imports that the code needs.
     """
-    from ._symbolic_trace import Tracer
-
     code = body.get("_code") or body["code"]
     forward = _forward_from_src(import_block + code, {})
     holder = Module()
@@ -402,10 +388,6 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
 
     Forward.forward = forward
     holder.__class__ = Forward
-
-    class KeepModules(Tracer):
-        def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-            return True
 
     made = GraphModule(holder, KeepModules().trace(holder), body.get("_graphmodule_cls_name", "GraphModule"))
     for name, value in body.items():

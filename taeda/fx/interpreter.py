@@ -9,7 +9,8 @@ from typing import Any
 from taeda.nn import Module
 
 from . import traceback as fx_traceback
-from ._symbolic_trace import Tracer
+from ._codegen import _last_uses
+from ._tracer import KeepModules
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_aggregate, map_arg
@@ -36,8 +37,6 @@ class Interpreter:
         self.garbage_collect_values = garbage_collect_values
         self.extra_traceback = True
         if garbage_collect_values:
-            from ._codegen import _last_uses
-
             self.user_to_last_uses = _last_uses(list(self.graph.nodes))
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
@@ -177,18 +176,8 @@ class Transformer(Interpreter):
         super().__init__(module)
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
-
-        class TransformerTracer(Tracer):
-            def __init__(self, graph: Graph) -> None:
-                super().__init__()
-                self.graph = graph
-                self.tensor_attrs = {}
-
-            def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-                return True
-
-        self.tracer = TransformerTracer(self.new_graph)
-        self.tracer.root = module
+        self.tracer = KeepModules()
+        self.tracer.graph, self.tracer.root = self.new_graph, module
 
     def placeholder(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Proxy:
         """A placeholder of the new Graph."""

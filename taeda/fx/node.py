@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from taeda._asserts import _assert
-from taeda._core import Composite, Op, Tensor, device, dtype, layout, memory_format
+from taeda._core import Tensor, device, dtype, layout, memory_format
 
 from . import _names
 from .immutable_collections import immutable_dict, immutable_list
+from .operator_schemas import draws, normalize_function, normalize_module, writes
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -30,11 +31,6 @@ KINDS = ("placeholder", "call_method", "call_module", "call_function", "get_attr
 #: Functions whose calls are kept although nobody uses their results.
 _impure: set[Any] = {operator.setitem, _assert}
 
-#: Functions that draw random numbers and are made of others.
-_RANDOM = frozenset(
-    "rand randn randint rand_like randn_like randint_like randperm bernoulli multinomial normal".split()
-)
-
 
 def has_side_effect(fn: Callable) -> Callable:
     """Mark ``fn``: dead-code elimination keeps its calls. Gives ``fn`` back."""
@@ -42,7 +38,7 @@ def has_side_effect(fn: Callable) -> Callable:
     return fn
 
 
-# ---- walking arguments --------------------------------------------------------------------------------------------------
+# ---- walking arguments -----------------------------------------------------------------------------------------------
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
@@ -70,7 +66,7 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
-# ---- writing targets and arguments -----------------------------------------------------------------------------------------
+# ---- writing targets and arguments -----------------------------------------------------------------------------------
 
 
 def _get_qualified_name(func: Any) -> str:
@@ -99,7 +95,7 @@ def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
     return f"%{arg}" if isinstance(arg, Node) else str(arg)
 
 
-# ---- the node ----------------------------------------------------------------------------------------------------------
+# ---- the node --------------------------------------------------------------------------------------------------------
 
 
 class Node:
@@ -334,7 +330,7 @@ class Node:
         if self.op == "call_function":
             if self.target in _impure:
                 return True
-            return _writes(self.target) or (impure_random and _draws(self.target))
+            return writes(self.target) or (impure_random and draws(self.target))
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
         if self.op == "call_module":
@@ -355,8 +351,6 @@ class Node:
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
         """The arguments by name, as far as the signature of the target tells; None where it does not."""
-        from .operator_schemas import normalize_function, normalize_module
-
         if self.op == "call_function":
             return normalize_function(
                 self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
@@ -409,16 +403,3 @@ class Node:
             return
         self.name = self.graph._graph_namespace.create_name(candidate, None)
         self.graph._graph_namespace._rename_object(self, self.name)
-
-
-def _writes(target: Any) -> bool:
-    """Whether a function changes its arguments."""
-    name = getattr(target, "__name__", "")
-    return isinstance(target, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
-
-
-def _draws(target: Any) -> bool:
-    """Whether a function draws random numbers."""
-    if not isinstance(target, (Op, Composite)):
-        return False
-    return target.__name__ in _RANDOM or (isinstance(target, Op) and bool(target.traits.get("random")))

@@ -6,12 +6,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from taeda._core import Composite, Op
 from taeda.nn import Module
 
 __all__ = [
     "ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
     "normalize_function", "normalize_module", "type_matches",
 ]  # fmt: skip
+
+
+#: Functions that draw random numbers and are made of others.
+_RANDOM = frozenset(
+    "rand randn randint rand_like randn_like randint_like randperm bernoulli multinomial normal".split()
+)
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -21,15 +28,29 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
+def writes(target: Any, kwargs: dict[str, Any] | None = None) -> bool:
+    """Whether a function, called with ``kwargs``, changes its arguments."""
+    name = getattr(target, "__name__", "")
+    kwargs = kwargs or {}
+    if kwargs.get("out") is not None or kwargs.get("inplace"):
+        return True
+    return isinstance(target, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
+
+
+def draws(target: Any) -> bool:
+    """Whether a function draws random numbers."""
+    if not isinstance(target, (Op, Composite)):
+        return False
+    return target.__name__ in _RANDOM or (isinstance(target, Op) and bool(target.traits.get("random")))
+
+
 def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
     """Refuse a function that changes its arguments.
 
     Raises:
         RuntimeError: it does.
     """
-    from .node import _writes
-
-    if _writes(target) or "out" in kwargs or kwargs.get("inplace"):
+    if writes(target, kwargs):
         raise RuntimeError(
             f"Tried to trace mutable operation {getattr(target, '__name__', target)}. FX only supports functional code, so "
             "operations that mutate operands in-place (e.g. via `out` arguments) are not supported"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from . import traceback as fx_traceback
 from ._codegen import magic_methods, reflectable_magic_methods
 from .graph import Graph
 from .node import BASE_TYPES, Node, map_aggregate
+from .operator_schemas import check_for_mutable_operation
 
 __all__ = [
     "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
@@ -78,8 +78,6 @@ class TracerBase:
     ) -> Node:
         """Put a Node into the graph. Arguments are Nodes, not Proxies."""
         if kind == "call_function" and self.check_mutable_operations:
-            from .operator_schemas import check_for_mutable_operation
-
             check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = getattr(self, "scope", None)
@@ -118,13 +116,10 @@ class TracerBase:
         node = self.create_node(kind, target, args, kwargs, name, type_expr)
         made = proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
         if self.record_stack_traces and not made.node.stack_trace:
-            frame = self._find_user_frame()
-            if frame is not None:
-                made.node.stack_trace = "".join(traceback.StackSummary.extract(traceback.walk_stack(frame)).format())
+            stack = _names.user_stack()
+            if stack:
+                made.node.stack_trace = stack
         return made
-
-    def _find_user_frame(self) -> Any:
-        return _names.user_frame(2)
 
     def create_arg(self, a: Any) -> Any:
         """``a`` as an argument of a Node: Proxies become Nodes, containers are walked.
@@ -361,7 +356,7 @@ class ParameterProxy(Proxy):
         return self.param.nelement()
 
 
-# ---- what the caller's bytecode tells -------------------------------------------------------------------------------------
+# ---- what the caller's bytecode tells --------------------------------------------------------------------------------
 
 
 def _steps_from(frame: Any) -> Iterator[Any]:
@@ -388,7 +383,7 @@ def _asserts(frame: Any) -> bool:
     return bool(names) and "JUMP" in names[0] and "LOAD_ASSERTION_ERROR" in names[1:]
 
 
-# ---- operators ---------------------------------------------------------------------------------------------------------
+# ---- operators -------------------------------------------------------------------------------------------------------
 
 
 def _define(name: str, reflected: bool) -> None:

@@ -11,7 +11,7 @@ from taeda.nn import Module
 
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
-from .graph_module import GraphModule
+from .graph_module import GraphModule, _assign_attr
 from .node import Node
 
 if TYPE_CHECKING:
@@ -165,13 +165,7 @@ def _replace_attributes(gm: GraphModule, replacement: Module) -> None:
             )
         if owners[0] is gm:
             continue
-        value = copy.deepcopy(_find(replacement, node.target))
-        if node.op == "call_module":
-            gm.add_submodule(node.target, value)
-        else:
-            from .graph_module import _assign_attr
-
-            _assign_attr(value, gm, node.target)
+        _assign_attr(copy.deepcopy(_find(replacement, node.target)), gm, node.target)
     gm.graph.lint()
 
 

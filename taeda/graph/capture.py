@@ -29,7 +29,7 @@ from taeda.autograd.modes import enable_grad
 from taeda.fx import _names
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
-from taeda.fx.node import _RANDOM, BASE_TYPES
+from taeda.fx.node import BASE_TYPES
 from taeda.nn import Module, Parameter
 from taeda.ops.creation import empty_strided
 from taeda.overrides import TorchFunctionMode, _modes
@@ -54,6 +54,7 @@ _VALUE = {
     "__repr__", "__str__", "__format__", "data_ptr", "__contains__",
 }  # fmt: skip
 _INDEXING = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
+_RANDOM = frozenset("rand randn randint randperm normal bernoulli".split())
 _VIEWS = frozenset("T H mT mH real imag".split())
 
 

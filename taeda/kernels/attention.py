@@ -14,7 +14,7 @@ from . import scalar as s
 from .build import kernel
 from .dot import fold, rows_at_once, sums_along
 from .gemm import Block, _pack_copy, _pack_transpose, panel, smaller
-from .ir import BOOL, I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import BOOL, I32, I64, PTR, TYPES, Function, Helper, Type, Value
 from .random import STATE, chosen_rows
 
 #: Queries and keys of a block: one panel of the product for float32 with AVX-512.
@@ -28,8 +28,8 @@ MAX_HEAD = 256
 
 #: Sizes (``l`` queries, ``s`` keys, ``e`` and ``ev`` numbers per head, ``heads`` of the queries, ``shared`` of them per head of
 #: keys), byte strides by batch, head and position of queries, keys, values, output, mask, and whether attention is causal.
-#: ``scale`` is a double. Dropout: ``position`` in the first state, the doubles ``chance`` of a weight to be kept and ``factor``
-#: of those that are; ``kept`` is where in the task's memory the marks of what is kept lie, behind packed keys (and
+#: ``scale`` is a double. Dropout: ``position``, the byte among the states where the position in the first one is, the doubles ``chance`` of a
+#: weight to be kept and ``factor`` of those that are; ``kept`` is where in the task's memory the marks of what is kept lie, behind packed keys (and
 #: values), ``pitch`` the distance of their rows.
 ATTENTION_ARGS = tuple(
     "l s e ev heads shared q_b q_h q_l k_b k_h k_s v_b v_h v_s o_b o_h o_l m_b m_h m_l causal scale "
@@ -137,12 +137,13 @@ class _Dropout:
     def __init__(self, f: Function, g: dict[str, Value], states: Value, room: Value):
         self.f, self.g, self.states, self.marks = f, g, states, f.offset(room, g["kept"])
         self.rows = chosen_rows(f)
+        self.position = f.load(f.offset(states, g["position"]), I32).to(I64)
 
     def draw(self, head: Value, start: Value, count: Value, row: Value) -> None:
         """Mark those of ``count`` queries of a head from ``start`` on; ``row`` is where their marks begin."""
         f, g = self.f, self.g
         block = head * ((g["l"] + (QUERIES - 1)) / QUERIES) + start / QUERIES
-        position = (g["position"] + (head * g["l"] + start) * g["s"] * 2) % STATE
+        position = (self.position + (head * g["l"] + start) * g["s"] * 2) % STATE
         causal = g["causal"] != 0
         f.call(
             self.rows, f.offset(self.marks, row * g["pitch"]), g["pitch"], f.offset(self.states, block * (4 * STATE)), position,

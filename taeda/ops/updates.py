@@ -37,8 +37,7 @@ def total_norm(tensors, order):
         return _norm_by_tensor(tensors, order)
     name = _ORDERS[order]
     address = kernels.norm(tensors[0].dtype.name, name)
-    total = core.partial_norms(address, tensors, kernels.CHUNK, name == "inf")
-    return tensors[0].new_tensor(math.sqrt(total) if name == "2" else total)
+    return core.norm(address, list(tensors), kernels.CHUNK, name).to(tensors[0].dtype)
 
 
 def _change_by_tensor(tensors, how, number, others):
@@ -63,8 +62,8 @@ def change_all(tensors, how, number, others=None):
     """
     if isinstance(number, Tensor) and number.is_meta:
         return _change_by_tensor(tensors, how, number, others)
-    number = float(number)
-    if (number < 0 and how == "bound") or not _at_once(tensors, others or ()):
+    number = number.to(_core.float64) if isinstance(number, Tensor) else float(number)
+    if (how == "bound" and number < 0) or not _at_once(tensors, others or ()):
         return _change_by_tensor(tensors, how, number, others)
     core.change_all(
         kernels.each(tensors[0].dtype.name, how), list(tensors), kernels.CHUNK, number, others and list(others)

@@ -184,7 +184,7 @@ class ElementwiseOptimizer(Optimizer):
             late = [plan for plan in launches if not plan.ready(self.state)]
             for plan in launches:
                 if plan not in late:
-                    plan.run(self.state, self._scalars, group)
+                    plan.run(self, group)
             for plan in late:  # a gradient with another dtype or layout than its parameter
                 stable = False
                 for p in plan.tensors:
@@ -311,7 +311,7 @@ class _GroupPlan:
             if not launch.ready(state):
                 return False
         for launch in self.launches:
-            launch.run(state, optimizer._scalars, group)
+            launch.run(optimizer, group)
         return True
 
 

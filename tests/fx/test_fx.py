@@ -2,9 +2,11 @@
 
 import copy
 import importlib
+import math
 import operator
 import pickle
 import sys
+import threading
 
 import pytest
 
@@ -85,22 +87,115 @@ def test_every_public_op_meets_a_proxy():
     assert left == []
 
 
+@pytest.mark.parametrize("function", [taeda.result_type, taeda.can_cast, taeda.promote_types])
+def test_functions_of_dtypes_refuse_a_proxy(function):
+    proxy = fx.Proxy(fx.Graph().placeholder("x"))
+    with pytest.raises(TypeError, match="got Proxy"):
+        function(proxy, proxy)
+
+
 def _closed(graph, proxy):
     graph.output(proxy.node)
     return graph
 
 
-def test_modules_are_as_they_were_after_a_trace(net):
-    before = type(net).__getattribute__, nn.Module.__call__, nn.Module.__getattr__, dict(vars(nn.Module))
-    slot = nn.Linear.__getattribute__
+def _state():
+    """All that a trace replaces."""
+    module = nn.Module
+    held = [module.__call__, module.__getattr__, type(Net()).__getattribute__, nn.Linear.__getattribute__]
+    return [*held, dict(vars(module)), helper, globals().get("len"), dict(vars(math)), fx._patch._replaced.copy()]
+
+
+class Rooted(nn.Module):
+    """A root of a number and a wrapped function, after which ``inside`` runs."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside, self.fc = inside, nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = math.sqrt(x.numel()) * helper(self.fc(x), 2)
+        self.inside()
+        return helper(self.fc(y), math.floor(y.numel()))
+
+
+ROOTED = ["x", "numel", "sqrt", "fc", "helper", "mul", "fc_1", "numel_1", "floor", "helper_1", "output"]
+
+
+def _names(graph):
+    return [n.name for n in graph.nodes]
+
+
+def test_everything_is_as_it_was_after_a_trace(net):
+    before = _state()
     fx.symbolic_trace(net)
+    assert _state() == before
     with pytest.raises(fx.proxy.TraceError):
         fx.symbolic_trace(lambda x: 1 if x else 2)
-    assert (type(net).__getattribute__, nn.Module.__call__, nn.Module.__getattr__, dict(vars(nn.Module))) == before
-    assert nn.Linear.__getattribute__ is slot
+    for error in (ValueError, KeyboardInterrupt, GeneratorExit):
+
+        def fail(error=error):
+            assert fx._symbolic_trace.is_fx_tracing() and _state() != before
+            raise error
+
+        with pytest.raises(error):
+            fx.symbolic_trace(Rooted(fail))
+        assert _state() == before and not fx._symbolic_trace.is_fx_tracing()
     assert isinstance(net.fc.weight, nn.Parameter)
     net(X).sum().backward()
     assert net.scale.grad is not None
+
+
+def test_a_trace_inside_a_trace(net):
+    before, inner = _state(), []
+
+    def inside():
+        inner.append(fx.symbolic_trace(Rooted(lambda: None)).graph)
+        with pytest.raises(fx.proxy.TraceError):
+            fx.symbolic_trace(lambda x: 1 if x else 2)
+
+    outer = fx.Tracer().trace(Rooted(inside))
+    assert _names(outer) == _names(inner[0]) == ROOTED
+    assert [n.target for n in inner[0].nodes] == [n.target for n in outer.nodes]
+    assert [n.target for n in outer.nodes if n.name in ("helper", "sqrt")] == [math.sqrt, helper]
+    assert _state() == before
+
+
+def test_other_threads_do_not_see_a_trace(net):
+    before, expected, found = _state(), net(X), []
+
+    def other():
+        found.append(same(net(X), expected) and isinstance(net.fc.weight, nn.Parameter) and helper(X, 1) is X)
+        found.append(not fx._symbolic_trace.is_fx_tracing())
+        found.append(_names(fx.symbolic_trace(net).graph) == _names(alone))
+
+    def inside():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+
+    alone = fx.symbolic_trace(net).graph
+    assert _names(fx.symbolic_trace(Rooted(inside)).graph) == ROOTED
+    assert found == [True, True, True]
+    assert _state() == before
+
+
+def test_traces_that_end_in_another_order_than_they_begin():
+    before, graphs = _state(), {}
+    began, ended = threading.Event(), threading.Event()
+
+    def first():
+        graphs[1] = fx.symbolic_trace(Rooted(lambda: (began.set(), second_is_in.wait(10)))).graph
+        ended.set()
+
+    second_is_in = threading.Event()
+    thread = threading.Thread(target=first)
+    thread.start()
+    began.wait(10)
+    graphs[2] = fx.symbolic_trace(Rooted(lambda: (second_is_in.set(), ended.wait(10)))).graph
+    thread.join()
+    assert _names(graphs[1]) == _names(graphs[2]) == ROOTED
+    assert ended.is_set() and _state() == before
 
 
 def test_a_trace_of_a_trace(net):
@@ -125,10 +220,60 @@ def test_copies(net, make):
     assert not same(other(X), traced(X))
 
 
+def test_every_public_function_is_copied_by_pickles():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    made = [graph.call_function(function, (x,)) for function in {f for _, f in _functions()}]
+    other = pickle.loads(pickle.dumps(graph))
+    assert len(made) > 650
+    assert [n.target for n in other.nodes] == [n.target for n in graph.nodes]
+
+
+class TwoGraphs(fx.GraphModule):
+    """As torchvision's feature extractors: two Graphs, and an ``__init__`` that does not call GraphModule's."""
+
+    def __init__(self, root, graphs):
+        super(fx.GraphModule, self).__init__()
+        for node in (node for graph in graphs for node in graph.nodes if node.op in ("get_attr", "call_module")):
+            fx.graph_module._copy_attr(root, self, node.target)
+        self.one, self.two = graphs
+        self.graph = self.one
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_of_a_class_with_two_graphs(net, make):
+    made = TwoGraphs(net, [fx.Tracer().trace(net), fx.symbolic_trace(Net.forward).graph])
+    other = make(made)
+    assert isinstance(other, TwoGraphs) and other.graph is other.one and same(other(X), net(X))
+    assert other.one is not made.one and _names(other.two) == _names(made.two)
+
+
 def test_a_module_is_saved_and_loaded(net, tmp_path):
     traced = fx.symbolic_trace(net)
     taeda.save(traced, tmp_path / "m.pt")
     assert same(taeda.load(tmp_path / "m.pt", weights_only=False)(X), net(X))
+
+
+def double(x):
+    return x + x
+
+
+def test_a_tracer_notes_the_lines_of_the_program():
+    class Noting(fx.Tracer):
+        record_stack_traces = True
+
+    class Outer(Net):
+        def forward(self, x):
+            return double(super().forward(x))
+
+    graph = Noting().trace(Outer())
+    lines = {n.name: [line.strip() for line in (n.stack_trace or "").split("\n")] for n in graph.nodes}
+    assert lines["x"] == lines["output"] == [""]
+    assert lines["add_1"][1::2] == ["return double(super().forward(x))", "return x + x"]
+    assert lines["fc"][3] == "return self.body(self.fc(x)) * self.scale + self.shift"
+    assert not any("/taeda/fx/" in line for found in lines.values() for line in found)
+    text = graph.python_code("self", verbose=True).src
+    assert ", code: return x + x" in text and "in double" in text
 
 
 def test_wrapped_functions_are_calls():
@@ -246,7 +391,7 @@ def test_code_can_be_changed():
     assert same(traced([X]), X + 1) and same(fx.Interpreter(traced).run([X]), X + 1)
 
 
-# ---- passes ------------------------------------------------------------------------------------------------------------
+# ---- passes ----------------------------------------------------------------------------------------------------------
 
 
 def test_parts_that_depend_on_each_other_are_refused():
@@ -291,6 +436,34 @@ def test_other_passes(net):
     assert same(lifted(X), net(X)) and paths["part.body.0"] == "body.0"
 
 
+WRITES = {
+    "method": lambda x: x.add_(1),
+    "function": lambda x: taeda.relu_(x),
+    "item": lambda x: x.__setitem__(0, 1.0),
+    "out": lambda x: taeda.add(x, 1, out=x),
+    "inplace": lambda x: nn.functional.relu(x, inplace=True),
+    "module": nn.Sequential(nn.ReLU(inplace=True)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_nothing_is_shared_where_something_is_written(write):
+    class Program(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.write = WRITES[write] if write == "module" else nn.Identity()
+
+        def forward(self, x):
+            a, b = taeda.sin(x), taeda.sin(x)
+            (self.write if write == "module" else WRITES[write])(a)
+            return a, b
+
+    program, x = Program(), taeda.tensor([-1.0, -2.0])
+    shared = CSEPass()(fx.symbolic_trace(program))
+    assert not shared.modified
+    assert all(same(a, b) for a, b in zip(shared.graph_module(x), program(x), strict=True))
+
+
 def test_nodes_are_put_in_order():
     traced = fx.symbolic_trace(lambda x: taeda.cos(taeda.sin(x)))
     sin, cos = (traced.graph.find_nodes(op="call_function", target=f)[0] for f in (taeda.sin, taeda.cos))
@@ -319,7 +492,7 @@ def test_pass_manager():
         PassManager([second, first], constraints)(traced)
 
 
-# ---- real calls ----------------------------------------------------------------------------------------------------------
+# ---- real calls ------------------------------------------------------------------------------------------------------
 
 
 def _mlp(x, w):

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import taeda
+from taeda._namespaces import NAMES
+
 PROGRAMS = Path(__file__).parent / "programs"
 
 
@@ -29,7 +32,9 @@ def _plain(line: str) -> str:
     return re.sub(r"<built-in (?:method|function) (\w+)[^>]*>|<op (\w+)>", r"<\1\2>", line)
 
 
-@pytest.mark.parametrize("name", ["operations", "arguments", "nodes", "passes", "examples"])
+@pytest.mark.parametrize(
+    "name", ["operations", "arguments", "nodes", "passes", "examples", "features", "tracers", "rewriting"]
+)
 def test_program(name, tmp_path, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
@@ -52,6 +57,8 @@ OTHERS = re.compile(
 
 def test_every_function_makes_the_node_that_it_makes_in_pytorch():
     pytest.importorskip("torch")
+    for name in NAMES:  # which are attributes once they were asked for
+        getattr(taeda, name)
     path = PROGRAMS / "functions.py"
     expected, got = (dict(line.split(" ", 1) for line in _run(path, name) if line) for name in ("torch", "taeda"))
     calls = [k for k, v in expected.items() if v.startswith("call_") and k in got]

@@ -34,19 +34,7 @@ def assert_same(got, want):
         assert bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-#: An array that shares memory with an operand is written after the op was put off: the op reads what is written.
-EXPORTED = pytest.mark.xfail(
-    strict=True, reason="writes through NumPy and buffers are not seen by ops that were put off"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=EXPORTED) if n in ("numpy_views_of_results_and_operands", "buffers_exported") else n
-        for n in PROGRAMS
-    ],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_hazard(name, everything):
     taeda.manual_seed(0)
     want = PROGRAMS[name]()

@@ -17,7 +17,7 @@ from taeda.utils import _pytree as pytree
 
 from .. import _names
 from .._codegen import _PyTreeCodeGen, _PyTreeInfo
-from .._symbolic_trace import Tracer
+from .._tracer import Tracer
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import map_aggregate

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from taeda._core import Tensor, channels_last, channels_last_3d, contiguous_format
-from taeda.utils import _pytree as pytree
 
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
@@ -80,8 +79,3 @@ class ShapeProp(Interpreter):
     def propagate(self, *args: Any) -> Any:
         """Run the module on ``args``; gives its result."""
         return super().run(*args)
-
-
-def tensors_of(value: Any) -> list[TensorMetadata]:
-    """The tensors' metadata in a Node's ``tensor_meta``."""
-    return pytree.tree_leaves(value, is_leaf=lambda x: isinstance(x, TensorMetadata))

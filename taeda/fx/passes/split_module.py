@@ -88,7 +88,7 @@ class _Split:
             raise RuntimeError("cycle exists between partitions!")
         return done
 
-    def fill(self, order: list[str]) -> None:
+    def fill(self, order: list[str], keep_names: bool) -> None:
         """Copy the Nodes into the Graphs of their parts."""
         named = {node.name: node for node in self.module.graph.nodes}
         for name in order:
@@ -107,12 +107,13 @@ class _Split:
                     part.targets[target] = _get_attr(self.module, node.target)
                 args = map_arg(node.args, part.environment.__getitem__)
                 kwargs = map_arg(node.kwargs, part.environment.__getitem__)
-                made = part.graph.create_node(node.op, target, args, kwargs, node.name, node.type)
+                own = node.name if keep_names else None
+                made = part.graph.create_node(node.op, target, args, kwargs, own, node.type)
                 made.meta = dict(node.meta)
                 part.environment[node] = made
 
-    def base(self, order: list[str], qualname_map: dict[str, str] | None) -> GraphModule:
-        """The module that calls the parts in order."""
+    def base(self, order: list[str], qualname_map: dict[str, str] | None, as_needed: bool) -> GraphModule:
+        """The module that calls the parts in order. It gets attributes first, or as they are needed."""
         graph = Graph()
         named = {node.name: node for node in self.module.graph.nodes}
         values: dict[Node, Node] = {}
@@ -122,12 +123,20 @@ class _Split:
                 default = node.args[0] if node.args else ...
                 values[node] = graph.placeholder(node.target, type_expr=node.type, default_value=default)
                 values[node].meta = dict(node.meta)
-            elif node.op == "get_attr":
+
+        def get(node: Node) -> None:
+            if node.op == "get_attr" and node not in values:
                 values[node] = graph.get_attr(node.target)
                 modules[node.target] = _get_attr(self.module, node.target)
+
+        for node in () if as_needed else self.module.graph.nodes:
+            get(node)
         for name in order:
+            for label in self.parts[name].inputs:
+                get(named[label])
             self._call(self.parts[name], graph, values, modules, named, qualname_map)
         for node in self.module.graph.nodes:
+            get(node)
             if node.op == "output":
                 made = graph.output(map_arg(node.args[0], values.__getitem__), node.type)
                 made.meta = dict(node.meta)
@@ -176,6 +185,7 @@ def split_module(
         split_callback: called with each Node that is a call; gives the name of its part.
         qualname_map: is filled with the old path of each submodule and attribute, by the new one.
         keep_original_order: call the parts in the order of their first Nodes.
+        keep_original_node_name: Nodes of the parts are called as in ``m``.
         partition_affix: goes into the names of the parts.
     Raises:
         RuntimeError: two parts depend on each other.
@@ -186,5 +196,5 @@ def split_module(
     order = work.order()
     if keep_original_order:
         order = list(work.parts)
-    work.fill(order)
-    return work.base(order, qualname_map)
+    work.fill(order, bool(keep_original_node_name))
+    return work.base(order, qualname_map, bool(keep_original_order))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import taeda
 from taeda import Tensor
-from taeda._core import is_mode_active
+from taeda._core import is_mode_active, is_observing
 from taeda.ops.updates import change_all
 from taeda.ops.updates import total_norm as norm_of_all
 
@@ -57,8 +57,8 @@ def clip_grads_with_norm_(
         grads = [p.grad for p in _list(parameters) if p.grad is not None]
         if not grads:
             return
-        if is_mode_active() or total_norm.is_meta:
-            change_all(grads, "scale", (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0))
+        if is_mode_active() or is_observing() or total_norm.is_meta:
+            change_all(grads, "scale", (float(max_norm) / (total_norm.double() + 1e-6)).clamp(max=1.0))
             return
         factor = float(max_norm) / (float(total_norm) + 1e-6)
         if not factor >= 1.0:  # a NaN reaches the gradients

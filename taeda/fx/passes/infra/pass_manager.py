@@ -140,15 +140,16 @@ class PassManager:
                 name = getattr(step, "__name__", type(step).__name__)
                 try:
                     result = step(module)
+                    if not isinstance(result, PassResult) and not hasattr(result, "graph_module"):
+                        raise TypeError(
+                            f"The result of the pass {name} should be type PassResult. Please wrap it with "
+                            "pass_result_wrapper()"
+                        )
                 except Exception as error:
                     before = [getattr(p, "__name__", type(p).__name__) for p in self.passes[:i]]
                     raise Exception(
                         f"An error occurred when running the '{name}' pass after the following passes: {before}"
                     ) from error
-                if not isinstance(result, PassResult) and not hasattr(result, "graph_module"):
-                    raise TypeError(
-                        f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()"
-                    )
                 module, modified = result.graph_module, modified or result.modified
                 if self.run_checks_after_each_pass:
                     self.check(module)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
@@ -173,9 +172,6 @@ class SubgraphMatcher:
             if taken.isdisjoint(inside):
                 taken |= inside
                 yield match
-
-    def _remove_overlapping_matches(self, matches: list[InternalMatch]) -> list[InternalMatch]:
-        return list(self._apart([copy.copy(match) for match in matches]))
 
 
 def _arguments(pn: Node, gn: Node) -> tuple[list, list]:

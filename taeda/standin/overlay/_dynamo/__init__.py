@@ -128,7 +128,7 @@ def explain(f: Callable, *extra_args: Any, **extra_kwargs: Any) -> Any:
         compiled(*args, **kwargs)
         ops = [[n.target for n in graph.graph.nodes if n.op.startswith("call")] for graph in graphs]
         return ExplainOutput(
-            graphs, len(graphs), max(len(graphs) - 1, 0), compiled.captured.breaks, sum(map(len, ops)), ops, []
+            graphs, len(graphs), max(len(graphs) - 1, 0), compiled.runner.breaks, sum(map(len, ops)), ops, []
         )
 
     return inner(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else inner

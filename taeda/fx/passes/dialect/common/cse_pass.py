@@ -6,9 +6,11 @@ from typing import Any
 
 from taeda.utils import _pytree as pytree
 
+from ...._codegen import inplace_methods
 from ....graph import Graph
-from ....graph_module import GraphModule
+from ....graph_module import GraphModule, _get_attr
 from ....node import Node
+from ....operator_schemas import writes
 from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
@@ -25,8 +27,21 @@ def get_CSE_banned_ops() -> set[Any]:
     return {getattr(root, name) for name in names}
 
 
+def _writes(node: Node) -> bool:
+    """Whether a Node may change values that others have."""
+    if node.op == "call_function":
+        return writes(node.target, node.kwargs) or getattr(node.target, "__name__", "") in inplace_methods
+    if node.op == "call_method":
+        name = node.target
+        return name.strip("_") in inplace_methods or (name.endswith("_") and not name.endswith("__"))
+    if node.op == "call_module" and node.graph.owning_module is not None:
+        modules = _get_attr(node.graph.owning_module, node.target).modules()
+        return any(getattr(module, "inplace", False) for module in modules)
+    return False
+
+
 class CSEPass(PassBase):
-    """Shares equal calls of functions. The result is a new module.
+    """Shares equal calls of functions. The result is a new module. If something is written in place, nothing is shared.
 
     Args:
         banned_ops: functions whose calls stay apart.
@@ -41,10 +56,10 @@ class CSEPass(PassBase):
         graph = Graph()
         values: dict[Node, Node] = {}
         known: dict[Any, Node] = {}
-        changed = False
+        changed, may_share = False, not any(map(_writes, graph_module.graph.nodes))
         for node in graph_module.graph.nodes:
             made = None
-            if node.op == "call_function" and node.target not in self.banned_ops and not node.is_impure():
+            if may_share and node.op == "call_function" and node.target not in self.banned_ops and not node.is_impure():
                 key = self._key(node, values)
                 if key is not None and key in known:
                     values[node] = known[key]

@@ -1,0 +1,1043 @@
+"""Traces: the launches of a whole call, observed while it runs and repeated without its Python code.
+
+A plan (`plan.pyx`) is made of one op, on device meta. A trace is made of a call as a user writes it, such as a training
+step, with tensors that it names, gradients and an optimiser. `observe` runs the function while a recorder keeps the
+launches, and turns addresses into places:
+
+- GIVEN: in the storage of an argument, or of the gradient that a parameter has when the call begins;
+- HELD: in another storage of before the call, which the trace holds;
+- MADE: in a storage that is alive at the end, of a result or a new gradient; each replay makes another;
+- SCRATCH: in memory for the time of the call, which blocks share as their lifetimes allow.
+
+A replay writes addresses where they differ from those of the replay before, and launches. What is no launch refuses the
+trace, with one exception: an object may be called between launches (`recorder.note_call`), to compute numbers of the
+next one that differ from call to call.
+
+What a trace is right for is for its user to find out: :class:`Guard` says whether the Python objects that a function
+reads are what they were, `Trace.attempt` asks whether gradients and state are, and two calls in a row that give one
+``signature`` do the same. See docs/notes/0016.
+"""
+
+import gc
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next, PyDict_Size
+from cpython.object cimport PyObject
+from libc.stdint cimport int8_t, int64_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from .memory cimport (
+    Storage, count_observer, is_planning, new_storage, release_scratch, settle, take_scratch, unsettled,
+)
+from .plan cimport (
+    GIVEN, LINE, MADE, MOST_STORAGES, MOST_WORDS, SCRATCH, Fields, Form, Key, Place, Room, add_argument, add_word,
+    arrange, extent, placed, prototype,
+)
+from .pool cimport kernel_t, launch
+from .recorder cimport (
+    FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, current, end_recording, find_block,
+    free_recorder, note_call,
+)
+from .recorder cimport is_observing as _is_observing
+from .tensor cimport F32, VALUES, Node, Tensor, address_of, default_code
+
+cdef extern from "Python.h":
+    PyObject* TYPE_OF "Py_TYPE"(object)
+
+from .fusion import put_off_ops
+from .plan import NoPlan
+from .recorder import on_refusal
+from .tensor import is_grad_enabled, is_inference_mode_enabled, is_mode_active, saved_hooks_active
+
+
+def is_observing():
+    """Whether what this thread does is observed."""
+    return bool(_is_observing())
+
+
+# ---- what was there before -------------------------------------------------------------------------------------------
+
+cdef class Before:
+    """The tensors of before a call: their storages with versions, and the gradients of leaves."""
+
+    cdef dict storages           # by id: (storage, version)
+    cdef list leaves             # (leaf, its gradient)
+    cdef dict known              # tensors by id
+    cdef list places             # (address, bytes, storage), sorted
+
+    def __cinit__(self):
+        cdef Tensor t
+        self.storages, self.leaves, self.known, self.places = {}, [], {}, []
+        for x in gc.get_objects():
+            if not isinstance(x, Tensor):
+                continue
+            t = <Tensor>x
+            if t.storage is None:    # one that is being made, or has no memory
+                continue
+            if unsettled:
+                settle(t.storage)
+            self.known[id(t)] = t
+            if t.leaf_grad or t.grad_ is not None:
+                self.leaves.append((t, t.grad_))
+            if t.device_type == 0 and id(t.storage) not in self.storages:
+                self.storages[id(t.storage)] = (t.storage, t.storage.version)
+                if t.storage.capacity:
+                    self.places.append((<uintptr_t>t.storage.data, t.storage.capacity, t.storage))
+        self.places.sort(key=_address)
+
+    cdef Storage at(self, uintptr_t address):
+        """The storage that an address is in; None for none."""
+        cdef Py_ssize_t low = 0, high = len(self.places), middle
+        while low < high:
+            middle = (low + high) // 2
+            if <uintptr_t>(<tuple>self.places[middle])[0] <= address:
+                low = middle + 1
+            else:
+                high = middle
+        for middle in range(low - 1, max(low - 9, -1), -1):   # foreign memory may overlap
+            data, nbytes, storage = <tuple>self.places[middle]
+            if <uintptr_t>data <= address < <uintptr_t>data + <uintptr_t>nbytes:
+                return <Storage>storage
+        return None
+
+
+def _address(place):
+    return place[0]
+
+
+# ---- what a call depends on ------------------------------------------------------------------------------------------
+
+cdef inline bint is_same(object now, object then) except -1:
+    """Whether an attribute is what it was: the same object, or an equal number or string."""
+    if now is then:
+        return True
+    return type(now) is type(then) and type(now) in (int, float, str, bool, bytes) and now == then
+
+
+cdef class KeptDict:
+    """Entries of a dict."""
+
+    cdef dict where
+    cdef list names, values
+    cdef PyObject** items        # names and values in turn, as they are met in the dict; of all that it has
+    cdef Py_ssize_t size         # -1 where the dict may have others
+
+    def __cinit__(self, dict where, list names, bint whole):
+        cdef Py_ssize_t i
+        self.where, self.names, self.size = where, names, len(where) if whole else -1
+        self.values = [where.get(name) for name in names]
+        if whole:
+            self.items = <PyObject**>malloc((2 * self.size + 1) * sizeof(PyObject*))
+            if self.items == NULL:
+                raise MemoryError()
+            for i in range(self.size):
+                self.items[2 * i], self.items[2 * i + 1] = <PyObject*>names[i], <PyObject*>self.values[i]
+
+    def __dealloc__(self):
+        free(self.items)
+
+    cdef inline bint is_untouched(self) noexcept:
+        """Whether the dict has the very same entries in the same order: a quick look."""
+        cdef Py_ssize_t at = 0, i = 0
+        cdef PyObject* name
+        cdef PyObject* value
+        if self.size < 0 or PyDict_Size(self.where) != self.size:
+            return False
+        while PyDict_Next(self.where, &at, &name, &value):
+            if self.items[i] != name or self.items[i + 1] != value:
+                return False
+            i += 2
+        return True
+
+    cdef object differs(self):
+        cdef Py_ssize_t i
+        cdef PyObject* found
+        if self.size >= 0 and PyDict_Size(self.where) != self.size:
+            return "the entries of a dict" if not self.names else f"the entries of a dict with {self.names[0]!r}"
+        for i in range(len(self.names)):
+            found = PyDict_GetItemWithError(self.where, self.names[i])
+            if found != <PyObject*>self.values[i] and (found == NULL or not is_same(<object>found, self.values[i])):
+                return repr(self.names[i])
+        return None
+
+
+cdef class KeptTensor:
+    """A tensor in its memory."""
+
+    cdef Tensor tensor
+    cdef Storage storage
+    cdef char* raw
+    cdef bytes form
+    cdef object hooks, post_hooks
+
+    def __cinit__(self, Tensor t):
+        self.tensor, self.storage, self.raw, self.form = t, t.storage, t.raw, form_of(t)
+        self.hooks, self.post_hooks = t.hooks, t.post_hooks
+
+    cdef inline bint is_untouched(self) noexcept:
+        return (self.tensor.storage is self.storage and self.tensor.raw == self.raw and self.tensor.hooks is self.hooks
+                and self.tensor.post_hooks is self.post_hooks and has_form(self.tensor, self.form))
+
+
+cdef class Guard:
+    """What Python objects held before a call."""
+
+    cdef list dicts, sequences, sets, classes, cells, tensors
+    cdef dict storages
+
+    def __cinit__(self):
+        self.dicts, self.sequences, self.sets, self.classes, self.cells = [], [], [], [], []
+        self.tensors, self.storages = [], {}
+
+    def keep_dict(self, dict where, list names, bint whole):
+        """Expect the values of ``names`` in ``where``; with ``whole``, where they are all names in order, no others."""
+        self.dicts.append(KeptDict(where, names, whole))
+
+    def keep_sequence(self, where):
+        """Expect the items of a list or tuple."""
+        self.sequences.append((where, list(where)))
+
+    def keep_set(self, set where):
+        """Expect the items of a set."""
+        self.sets.append((where, where.copy()))
+
+    def keep_class(self, cls, list names):
+        """Expect the attributes ``names`` of a class."""
+        self.classes.append((cls, [(name, cls.__dict__.get(name)) for name in names]))
+
+    def keep_cell(self, cell, str name):
+        """Expect what a closure's cell holds."""
+        self.cells.append((cell, cell.cell_contents, name))
+
+    def keep_tensor(self, Tensor t):
+        """Expect a tensor in the same memory, of the same form."""
+        self.storages[id(t.storage)] = t
+        self.tensors.append(KeptTensor(t))
+
+    def shares(self, tensors):
+        """Whether one of ``tensors`` shares memory with a tensor that is expected."""
+        for t in tensors:
+            if id((<Tensor>t).storage) in self.storages:
+                return True
+        return False
+
+    def differs(self):
+        """What is not as it was, in words; None where nothing is."""
+        cdef Py_ssize_t i
+        cdef list values
+        for x in self.dicts:
+            if not (<KeptDict>x).is_untouched():
+                why = (<KeptDict>x).differs()
+                if why is not None:
+                    return why
+        for x in self.tensors:
+            if not (<KeptTensor>x).is_untouched():
+                return f"the memory of a tensor of sizes {list((<KeptTensor>x).tensor.shape)}"
+        for where, values in self.sequences:
+            if len(where) != len(values):
+                return f"a list of {len(values)}"
+            for i in range(len(values)):
+                if not is_same(where[i], values[i]):
+                    return f"a list of {len(values)}"
+        for where, known in self.sets:
+            if (len(<set>where) or len(<set>known)) and <set>where != <set>known:
+                return f"a set of {len(<set>known)}"
+        for cls, values in self.classes:
+            for name, value in values:
+                if not is_same(cls.__dict__.get(name), value):
+                    return repr(name)
+        for cell, value, name in self.cells:
+            if not is_same(cell.cell_contents, value):
+                return repr(name)
+        return None
+
+
+cdef inline int64_t look_of(Tensor t) noexcept:
+    return (t.code | <int64_t>t.leaf_grad << 8 | <int64_t>t.holds << 16 | <int64_t>t.device_type << 24
+            | <int64_t>t.nd << 32)
+
+
+cdef bytes form_of(Tensor t):
+    """What `has_form` compares: dtype, kind of leaf, sizes, strides."""
+    cdef bytes form = PyBytes_FromStringAndSize(NULL, 16 + 16 * t.nd)
+    cdef int64_t* words = <int64_t*>PyBytes_AS_STRING(form)
+    words[0] = look_of(t)
+    words[1] = <int64_t>TYPE_OF(t)
+    memcpy(words + 2, t.sizes, t.nd * 8)
+    memcpy(words + 2 + t.nd, t.strides, t.nd * 8)
+    return form
+
+
+cdef inline bint has_form(Tensor t, bytes form) noexcept:
+    cdef const int64_t* words = <const int64_t*>PyBytes_AS_STRING(form)
+    return (words[0] == look_of(t)
+            and words[1] == <int64_t>TYPE_OF(t)
+            and memcmp(words + 2, t.sizes, t.nd * 8) == 0 and memcmp(words + 2 + t.nd, t.strides, t.nd * 8) == 0)
+
+
+cdef bint add_any(Key* key, object x, list others) except -1:
+    """Add an argument to the key; what is no tensor, number, string or container of such is one of ``others``."""
+    if type(x) is dict:
+        if not add_word(key, 8, len(x)):
+            return False
+        for name, value in (<dict>x).items():
+            if not add_any(key, name, others) or not add_any(key, value, others):
+                return False
+        return True
+    if type(x) is tuple or type(x) is list:
+        if not add_word(key, 6 if type(x) is tuple else 9, len(x)):
+            return False
+        for value in x:
+            if not add_any(key, value, others):
+                return False
+        return True
+    if isinstance(x, Tensor):
+        return can_be_given(<Tensor>x) and add_argument(key, <PyObject*>x)
+    if x is None or type(x) in (int, float, bool, str) and add_argument(key, <PyObject*>x):
+        return x is not None or add_word(key, 4, 0)
+    others.append(x)
+    return add_word(key, 10, <int64_t><PyObject*>x)
+
+
+cdef bint can_be_given(Tensor t) noexcept:
+    """Whether the graph knows nothing of a tensor but that it is a leaf."""
+    return (t.grad_fn_ is None and not t.overrides and t.hooks is None
+            and (t.base is None or t.base.grad_fn_ is None and not t.base.leaf_grad))
+
+
+def key_of(tuple args, dict kwargs):
+    """What a call depends on: forms of tensors, equal numbers and strings, the same other objects, the grad mode.
+
+    Returns:
+        ``(key, tensors, others)``; None where there are no traces for such a call.
+    """
+    cdef int64_t words[MOST_WORDS]
+    cdef PyObject* found[MOST_STORAGES]
+    cdef Key key
+    cdef Tensor t
+    cdef list others = [], tensors = []
+    cdef Py_ssize_t i
+    key.words, key.n, key.ntensors, key.tensors = words, 1, 0, found
+    words[0] = default_code() | is_grad_enabled() << 8 | is_inference_mode_enabled() << 9
+    if is_mode_active() or saved_hooks_active() or is_planning() or _is_observing():
+        return None
+    for x in args:
+        if not add_any(&key, x, others):
+            return None
+    if kwargs and not add_any(&key, kwargs, others):
+        return None
+    for i in range(key.ntensors):
+        t = <Tensor>key.tensors[i]
+        if not add_word(&key, t.leaf_grad | t.inference << 1, <int64_t>TYPE_OF(t)):
+            return None
+        tensors.append(t)
+    return PyBytes_FromStringAndSize(<char*>words, key.n * 8), tensors, others
+
+
+# ---- traces ----------------------------------------------------------------------------------------------------------
+
+#: What `Trace.attempt` gives where nothing was done.
+MISS = object()
+
+
+cdef struct Patch:           # an address that a replay writes where its base has moved
+    int64_t base
+    int64_t offset
+    char** slot
+
+
+cdef class Skip:
+    """Launches that are left out where a number in memory, a float32, is not 0."""
+
+    cdef int64_t length
+
+    def __eq__(self, other):
+        return isinstance(other, Skip) and self.length == (<Skip>other).length
+
+    def fits(self):
+        """Whether it stands: always."""
+        return True
+
+
+def call_unless(Tensor found, function):
+    """``function()``, unless ``found``, a float32 tensor of one element, holds a number other than 0; else None.
+
+    Replays of an observed call ask anew.
+    """
+    cdef Recorder* r = current()
+    cdef Skip skip = Skip()
+    cdef int64_t begin
+    if not _is_observing():
+        return None if found.item() else function()
+    if found.code != F32 or found.count != 1:
+        raise TypeError("call_unless: expected a float32 tensor of one element")
+    if (<float*>address_of(found))[0] != 0:
+        if r.refused == NULL:
+            r.refused = b"the gradients of an observed step are not finite"
+        return None
+    note_call(skip, address_of(found))
+    begin = r.nsteps
+    result = function()
+    skip.length = r.nsteps - begin
+    return result
+
+
+cdef class Kept(Form):
+    """A tensor that a replay makes: a result or a gradient. Or the argument that is given back."""
+
+    cdef int64_t number          # among those of the trace
+    cdef Node node               # what made it, in a graph that is done with
+    cdef int nr
+    cdef bint leaf_grad, inference
+
+
+cdef class Trace:
+    """The launches of one call, with what they are given."""
+
+    cdef Step* steps
+    cdef int64_t* numbers
+    cdef char** at               # the pointers of all launches
+    cdef list tables             # copies of tables and constants, as addresses
+    cdef int8_t* flags
+    cdef int64_t* flag_ends      # by step: where its flags end
+    cdef Patch* patches
+    cdef int64_t* first          # by base: the first of its patches
+    cdef char** bases            # where each base was at the last replay
+    cdef int64_t nsteps, npatches, nbases, ngiven, nheld, nmade, scratch
+    cdef list given              # numbers of tensors: arguments, then gradients
+    cdef list held, made         # storages; bytes
+    cdef list filled             # (base, offset, content)
+    cdef list calls              # (object, address of its table)
+    cdef list leaves             # (leaf or number of an argument, None or form of its gradient, its number if GIVEN)
+    cdef list grads              # (leaf or number of an argument, what its gradient is at the end)
+    cdef list writes             # (storage or number of a tensor, writes that its storage counts)
+    cdef list forms              # Kept
+    cdef object result
+    cdef readonly tuple signature
+    cdef readonly bytes start    # which gradients there are when it begins
+    cdef Py_ssize_t nargs
+    cdef bint busy
+    cdef public Guard guard
+
+    def __dealloc__(self):
+        free(self.steps)
+        free(self.numbers)
+        free(self.at)
+        free(self.flags)
+        free(self.flag_ends)
+        free(self.patches)
+        free(self.first)
+        free(self.bases)
+        if self.tables is not None:
+            for address in self.tables:
+                free(<void*><uintptr_t>address)
+
+    @property
+    def launches(self):
+        """How many launches a replay does."""
+        return self.nsteps - len(self.calls)
+
+    @property
+    def scratch_bytes(self):
+        """Memory that a replay takes beside its results."""
+        return self.scratch
+
+    @property
+    def updates(self):
+        """The objects that are called between launches."""
+        return [thing for thing, _ in self.calls if type(thing) is not Skip]
+
+    def attempt(self, list tensors):
+        """Repeat the call on ``tensors``, those among its arguments; its result.
+
+        MISS where gradients or state are not there as at the beginning of the call, Python objects are not what they
+        were, or another thread is at it; nothing is done then.
+
+        Raises:
+            IndexError: a kernel met a bad value, as an index out of range.
+        """
+        cdef list given
+        if self.busy:
+            return MISS
+        self.busy = True
+        try:
+            if self.guard.differs() is not None:
+                return MISS
+            given = list(tensors)
+            return self.run(given) if self.fits(given) else MISS
+        finally:
+            self.busy = False
+
+    cdef bint fits(self, list tensors) except -1:
+        """Whether gradients and state are there; the gradients that a replay needs are added to ``tensors``."""
+        cdef Tensor leaf, grad
+        for where, form, number in self.leaves:
+            leaf = <Tensor>(where if isinstance(where, Tensor) else tensors[where])
+            if (leaf.grad_ is None) != (form is None):
+                return False
+            if number is not None:
+                grad = <Tensor>leaf.grad_
+                if not has_form(grad, <bytes>form) or <uintptr_t>grad.raw % LINE:
+                    return False
+                tensors.append(grad)
+        for thing, _ in self.calls:
+            if not thing.fits():
+                return False
+        return True
+
+    cdef object run(self, list tensors):
+        cdef char* memory = NULL
+        cdef int64_t i = 0, k, b = 0, flag = 0
+        cdef Step* step
+        cdef bint good = True
+        cdef list storages = []
+        cdef Storage storage
+        for number in self.given:
+            if unsettled:
+                settle((<Tensor>tensors[number]).storage)
+            self.move(b, (<Tensor>tensors[number]).raw)
+            b += 1
+        for storage in self.held:
+            if unsettled:
+                settle(storage)
+            self.move(b, storage.data)
+            b += 1
+        for size in self.made:
+            storage = new_storage(size)
+            storages.append(storage)
+            self.move(b, storage.data)
+            b += 1
+        if self.scratch:
+            memory = <char*>take_scratch(self.scratch)
+            if memory == NULL:
+                raise MemoryError()
+            self.move(b, memory)
+        try:
+            for base, offset, content in self.filled:
+                memcpy(self.bases[<int64_t>base] + <int64_t>offset, PyBytes_AS_STRING(content), len(<bytes>content))
+            if self.nsteps:
+                memset(self.flags, 0, self.flag_ends[self.nsteps - 1])
+            while i < self.nsteps:
+                step = &self.steps[i]
+                i += 1
+                if step.kernel == NULL:
+                    thing, table = <tuple>self.calls[self.numbers[step.numbers]]
+                    if type(thing) is not Skip:
+                        thing.replay(table)
+                    elif (<float*>self.at[step.pointers])[0] != 0:
+                        i += (<Skip>thing).length
+                    continue
+                launch(<kernel_t>step.kernel, self.at + step.pointers, <int>step.npointers,
+                       self.numbers + step.numbers, <int>step.nnumbers, step.total, step.grain, step.small)
+                if self.flag_ends[i - 1] != flag:
+                    for k in range(flag, self.flag_ends[i - 1]):
+                        good = good and self.flags[k] == 0
+                    flag = self.flag_ends[i - 1]
+                    if not good:
+                        raise IndexError("a replayed call met a value out of range, such as an index or a class")
+        finally:
+            if memory != NULL:
+                release_scratch(memory, self.scratch)
+        for where, times in self.writes:
+            storage = <Storage>(where if isinstance(where, Storage) else (<Tensor>tensors[where]).storage)
+            storage.version += <int64_t>times
+        made = [self.form(<Kept>form, tensors, storages) for form in self.forms]
+        for where, value in self.grads:
+            (<Tensor>(where if isinstance(where, Tensor) else tensors[where])).grad_ = self.give(value, made)
+        return self.give(self.result, made)
+
+    cdef inline void move(self, int64_t b, char* address) noexcept:
+        """Write the addresses in a base where it is not where it was."""
+        cdef int64_t i
+        if self.bases[b] != address:
+            self.bases[b] = address
+            for i in range(self.first[b], self.first[b + 1]):
+                self.patches[i].slot[0] = address + self.patches[i].offset
+
+    cdef Tensor form(self, Kept form, list tensors, list storages):
+        cdef Tensor t, given
+        cdef Storage storage
+        if form.argument is not None:
+            return tensors[form.argument]
+        if form.place == GIVEN:
+            given = <Tensor>tensors[self.given[form.index]]
+            t = placed(form.like, given.storage, given.raw + form.offset)
+        else:
+            storage = <Storage>(storages if form.place == MADE else self.held)[form.index]
+            t = placed(form.like, storage, storage.data + form.offset)
+        t.grad_fn_, t.nr, t.leaf_grad, t.inference = form.node, form.nr, form.leaf_grad, form.inference
+        return t
+
+    cdef object give(self, object x, list made):
+        """``x`` with tensors for its forms."""
+        if type(x) is Kept:
+            return made[(<Kept>x).number]
+        if type(x) is tuple:
+            return tuple([self.give(y, made) for y in <tuple>x])
+        if type(x) is list:
+            return [self.give(y, made) for y in <list>x]
+        if type(x) is dict:
+            return {name: self.give(y, made) for name, y in (<dict>x).items()}
+        if type(x) is Fields:
+            return tuple.__new__((<Fields>x).kind, [self.give(y, made) for y in (<Fields>x).items])
+        return x
+
+
+# ---- observing -------------------------------------------------------------------------------------------------------
+
+def observe(function, tuple args, dict kwargs, list tensors):
+    """Call ``function(*args, **kwargs)`` and keep its launches.
+
+    Args:
+        tensors: those among the arguments, as `key_of` gives them.
+    Returns:
+        ``(result, trace)``, or ``(result, (why, place))`` where the call cannot be repeated; ``place`` is None where
+        it is the whole of the call.
+    """
+    cdef Before before = Before()
+    cdef Recorder* recorder = begin_recording(True)
+    cdef Maker maker = Maker(before, tensors)
+    cdef bint put_off = put_off_ops(False)
+    count_observer(1)
+    try:
+        try:
+            result = function(*args, **kwargs)
+            maker.describe_all(recorder, result)
+        except NoPlan as error:
+            return result, (str(error), None)
+        finally:
+            end_recording()
+            count_observer(-1)
+            put_off_ops(put_off)
+        if recorder.refused != NULL:
+            place = <object>recorder.place if recorder.place != NULL else None
+            return result, ((<bytes>recorder.refused).decode(), place)
+        try:
+            return result, maker.finish(recorder)
+        except NoPlan as error:
+            return result, (str(error), None)
+    finally:
+        free_recorder(recorder)
+
+
+cdef bint leads_on(Node node) except -1:
+    """Whether a backward pass from ``node`` may reach a leaf: not where every way there was gone and is closed."""
+    cdef list stack = [node]
+    cdef set seen = set()
+    while stack:
+        target = stack.pop()
+        if isinstance(target, Tensor):
+            return True
+        if target in seen or (<Node>target).released:
+            continue
+        seen.add(target)
+        if (<Node>target).custom is not None:
+            return True
+        stack.extend([x for x in (<Node>target).targets if x is not None])
+    return False
+
+
+cdef class Maker:
+    """Makes a trace of what a recorder kept."""
+
+    cdef Before before
+    cdef list tensors            # arguments, then gradients of before the call that it uses
+    cdef Trace trace
+    cdef dict given              # id of a storage -> its number among Trace.given
+    cdef dict held               # likewise
+    cdef dict made               # number of a block -> number of its storage
+    cdef dict forms              # Kept by the id of their tensor
+    cdef dict old_grads          # id of a storage -> the leaf whose gradient is in it
+    cdef list alive              # tensors that forms are of
+    cdef list patches            # (base, offset, address of the slot); bases as (place, index)
+    cdef list signature
+    cdef dict order              # number of a block -> in which order it was met
+
+    def __cinit__(self, Before before, list tensors):
+        cdef Tensor t
+        self.before, self.tensors = before, list(tensors)
+        self.trace = Trace.__new__(Trace)
+        self.given, self.held, self.made, self.forms, self.alive, self.patches = {}, {}, {}, {}, [], []
+        self.signature, self.order, self.old_grads = [], {}, {}
+        self.trace.given, self.trace.held, self.trace.made, self.trace.forms = [], [], [], []
+        self.trace.filled, self.trace.calls, self.trace.tables, self.trace.writes = [], [], [], []
+        self.trace.nargs = len(tensors)
+        for i, t in enumerate(tensors):
+            if id(t.storage) not in self.given:
+                self.given[id(t.storage)] = len(self.trace.given)
+                self.trace.given.append(i)
+        for leaf, grad in before.leaves:
+            if grad is not None and (<Tensor>grad).storage is not None:
+                self.old_grads[id((<Tensor>grad).storage)] = (leaf, grad)
+
+    # ---- what is alive at the end ----------------------------------------------------------------------------------
+    cdef int describe_all(self, Recorder* r, object result) except -1:
+        """Find what the call leaves behind: results and gradients; everything else that it made must be gone."""
+        cdef int64_t i
+        cdef Tensor leaf
+        cdef list grads = []
+        if r.refused != NULL:
+            return 0
+        self.trace.result = self.describe(r, result)
+        for x, before in self.before.leaves:
+            leaf = <Tensor>x
+            if leaf.grad_ is not before:
+                grads.append((leaf, None if leaf.grad_ is None else self.describe(r, leaf.grad_)))
+        for x in self.before.known.values():   # leaves that had no gradient and did not require one
+            leaf = <Tensor>x
+            if leaf.grad_ is not None and not leaf.leaf_grad and not any([leaf is y for y, _ in self.before.leaves]):
+                raise NoPlan("a tensor that is no leaf is given a gradient")
+        self.trace.grads = [(self.owner(leaf), value) for leaf, value in grads]
+        if self.left_alive(r) >= 0:
+            gc.collect()
+            i = self.left_alive(r)
+            if i >= 0:
+                raise NoPlan(f"a tensor of {r.blocks[i].nbytes} bytes that the call has made is kept")
+        for storage, version in self.before.storages.values():
+            if (<Storage>storage).version != <int64_t>version:
+                self.trace.writes.append((storage, (<Storage>storage).version - <int64_t>version))
+        return 0
+
+    cdef int64_t left_alive(self, Recorder* r) except -2:
+        cdef int64_t i
+        for i in range(r.nblocks):
+            if r.blocks[i].gone < 0 and r.blocks[i].purpose != HELD and r.blocks[i].purpose != FLAG \
+                    and r.blocks[i].purpose != TABLE and i not in self.made:
+                return i
+        return -1
+
+    cdef object owner(self, Tensor leaf):
+        """A leaf, or its number where it is an argument."""
+        for i in range(self.trace.nargs):
+            if self.tensors[i] is leaf:
+                return i
+        return leaf
+
+    cdef object describe(self, Recorder* r, object x):
+        """What the function gave, with forms for the tensors that it made."""
+        if isinstance(x, Tensor):
+            return self.describe_tensor(r, <Tensor>x)
+        if type(x) is tuple:
+            return tuple([self.describe(r, y) for y in <tuple>x])
+        if isinstance(x, tuple) and hasattr(type(x), "n_fields"):
+            return Fields(type(x), tuple([self.describe(r, y) for y in x]))
+        if type(x) is list:
+            return [self.describe(r, y) for y in <list>x]
+        if type(x) is dict:
+            return {name: self.describe(r, y) for name, y in (<dict>x).items()}
+        if x is None or type(x) in (int, float, bool, str, bytes, complex):
+            return x
+        raise NoPlan(f"{type(x).__name__} is given back")
+
+    cdef object describe_tensor(self, Recorder* r, Tensor t):
+        cdef Kept form
+        cdef int64_t block
+        if id(t) in self.forms:
+            return self.forms[id(t)]
+        form = Kept.__new__(Kept)
+        for i in range(self.trace.nargs):
+            if self.tensors[i] is t:
+                form.argument = i
+        if form.argument is None and id(t) in self.before.known:
+            if t.storage is not None and id(t.storage) in self.old_grads:
+                raise NoPlan("a gradient of before the call is given back")
+            return t
+        form.number = len(self.trace.forms)
+        self.forms[id(t)] = form
+        self.alive.append(t)
+        self.trace.forms.append(form)
+        if form.argument is not None:
+            return form
+        if type(t) is not Tensor or t.holds != VALUES or t.device_type or t.hooks is not None:
+            raise NoPlan(f"a {type(t).__name__} of a kind of its own is given back")
+        if t.grad_ is not None or t.base is not None and (t.base.leaf_grad or t.base.grad_fn_ is not None):
+            raise NoPlan("a view in the graph, or a tensor with a gradient, is given back")
+        if t.grad_fn_ is not None:
+            if leads_on(t.grad_fn_):
+                raise NoPlan("a tensor that requires grad is given back, with the graph that made it")
+            form.node, form.nr = t.grad_fn_, t.nr
+        form.leaf_grad, form.inference = t.leaf_grad, t.inference
+        form.like = prototype(t)
+        if id(t.storage) in self.given:
+            form.place, form.index = GIVEN, self.given[id(t.storage)]
+            form.offset = t.raw - (<Tensor>self.tensors[self.trace.given[form.index]]).raw
+        elif id(t.storage) in self.before.storages:
+            form.place, form.index, form.offset = Place.FIXED, self.hold(t.storage), t.raw - t.storage.data
+        else:
+            block = find_block(r, t.storage.data)
+            if block < 0 or r.blocks[block].data != t.storage.data:
+                raise NoPlan("a tensor in memory of its own is given back")
+            if block not in self.made:
+                self.made[block] = len(self.trace.made)
+                self.trace.made.append(r.blocks[block].nbytes)
+            form.place, form.index, form.offset = MADE, self.made[block], t.raw - t.storage.data
+        return form
+
+    cdef int64_t hold(self, Storage storage) except -1:
+        if id(storage) not in self.held:
+            self.held[id(storage)] = len(self.trace.held)
+            self.trace.held.append(storage)
+        return self.held[id(storage)]
+
+    # ---- launches ----------------------------------------------------------------------------------------------------
+    cdef Trace finish(self, Recorder* r):
+        cdef Trace trace = self.trace
+        cdef int64_t i, k, first, flags = 0
+        cdef Room* rooms = <Room*>calloc(r.nblocks + 1, sizeof(Room))
+        cdef int64_t* room_of = <int64_t*>calloc(r.nblocks + 1, 8)   # one more than its number
+        cdef char* place
+        try:
+            trace.steps = <Step*>malloc(r.nsteps * sizeof(Step) + 1)
+            trace.at = <char**>calloc(r.npointers + 1, sizeof(char*))
+            trace.numbers = <int64_t*>malloc(r.nnumbers * 8 + 8)
+            trace.flag_ends = <int64_t*>calloc(r.nsteps + 1, 8)
+            trace.nsteps = r.nsteps
+            for i in range(r.nblocks):
+                flags += r.blocks[i].nbytes if r.blocks[i].purpose == FLAG else 0
+            trace.flags = <int8_t*>calloc(flags + 1, 1)
+            if rooms == NULL or room_of == NULL or trace.steps == NULL or trace.at == NULL or trace.numbers == NULL \
+                    or trace.flag_ends == NULL or trace.flags == NULL:
+                raise MemoryError()
+            if r.nsteps:
+                memcpy(trace.steps, r.steps, r.nsteps * sizeof(Step))
+            if r.nnumbers:
+                memcpy(trace.numbers, r.numbers, r.nnumbers * 8)
+            flags = 0
+            for i in range(r.nsteps):
+                self.add_step(r, i, rooms, room_of, &flags)
+                trace.flag_ends[i] = flags
+            self.fill(r, rooms, room_of)
+            self.link()
+        finally:
+            free(rooms)
+            free(room_of)
+        trace.nheld = len(trace.held)
+        self.find_leaves()
+        trace.writes = [(self.number_of(storage), times) for storage, times in trace.writes
+                        if id(storage) in self.given or id(storage) in self.held]
+        trace.signature = tuple(self.signature)
+        return trace
+
+    cdef object number_of(self, Storage storage):
+        """A storage, or the number of the tensor among those given that it is the storage of."""
+        number = self.given.get(id(storage))
+        return storage if number is None else self.trace.given[number]
+
+    cdef int add_step(self, Recorder* r, int64_t i, Room* rooms, int64_t* room_of, int64_t* flags) except -1:
+        """The places of the pointers of a launch."""
+        cdef Step* step = &r.steps[i]
+        cdef int64_t k, found
+        cdef char* address
+        cdef char** slot
+        self.signature.append((<uintptr_t>step.kernel, step.total, step.grain, PyBytes_FromStringAndSize(
+            <char*>(r.numbers + step.numbers), step.nnumbers * 8)))
+        if step.kernel == NULL:
+            self.trace.calls.append(((<list>r.calls)[r.numbers[step.numbers]], 0))
+            self.signature.append(((<list>r.calls)[r.numbers[step.numbers]]))
+        for k in range(step.pointers, step.pointers + step.npointers):
+            address, slot = r.pointers[k], self.trace.at + k
+            if address == NULL:
+                self.signature.append(None)
+                continue
+            found = r.found[k]
+            if found >= 0 and r.blocks[found].purpose == FLAG:
+                slot[0] = <char*>self.trace.flags + flags[0]
+                flags[0] += r.blocks[found].nbytes
+            elif found >= 0 and r.blocks[found].purpose == HELD:      # a bytes object
+                slot[0] = self.copy(r.blocks[found].data, r.blocks[found].nbytes) + (address - r.blocks[found].data)
+                self.signature.append((PyBytes_FromStringAndSize(r.blocks[found].data, r.blocks[found].nbytes),
+                                       address - r.blocks[found].data))
+            elif found >= 0 and r.blocks[found].purpose == TABLE:
+                slot[0] = self.add_table(r, i, found, rooms, room_of)
+                if k == step.pointers and self.is_counted(r, i):
+                    thing, _ = self.trace.calls.pop()
+                    self.trace.calls.append((thing, <uintptr_t>slot[0]))
+            else:
+                self.add_place(r, i, found, address, slot, rooms, room_of)
+        return 0
+
+    cdef bint is_counted(self, Recorder* r, int64_t i) noexcept:
+        """Whether the numbers of a launch are computed at each replay: an object for that was noted before it."""
+        return i > 0 and r.steps[i - 1].kernel == NULL and r.steps[i - 1].npointers == 0
+
+    cdef char* copy(self, const char* data, int64_t nbytes) except NULL:
+        """A copy that lives as long as the trace."""
+        cdef char* made = <char*>malloc(nbytes + 1)
+        if made == NULL:
+            raise MemoryError()
+        memcpy(made, data, nbytes)
+        self.trace.tables.append(<uintptr_t>made)
+        return made
+
+    cdef char* add_table(self, Recorder* r, int64_t i, int64_t found, Room* rooms, int64_t* room_of) except NULL:
+        """A copy of a table, with the places of its addresses."""
+        cdef Block* block = &r.blocks[found]
+        cdef char** words = <char**>self.copy(block.content, block.nbytes)
+        cdef int64_t row, k, at
+        cdef bint counted = self.is_counted(r, i)
+        for row in range(block.nbytes // 8 // block.width):
+            for k in range(block.width):
+                at = row * block.width + k
+                if k < block.naddresses:
+                    self.add_place(r, i, block.found[at], words[at], &words[at], rooms, room_of)
+                elif not counted or not block.naddresses:
+                    self.signature.append(<int64_t>words[at])
+        return <char*>words
+
+    cdef int add_place(self, Recorder* r, int64_t i, int64_t found, char* address, char** slot, Room* rooms,
+                       int64_t* room_of) except -1:
+        """Say what a slot is to be written with before a replay."""
+        from ..kernels.build import is_kernel
+
+        cdef Storage storage
+        cdef int64_t at, number
+        cdef Room* room
+        cdef Tensor t
+        if found >= 0:
+            at = address - r.blocks[found].data
+            self.signature.append((self.order.setdefault(found, len(self.order)), at, r.blocks[found].nbytes))
+            if found in self.made:
+                self.patches.append((MADE, self.made[found], at, <uintptr_t>slot))
+                return 0
+            if not room_of[found]:
+                number = room_of[r.nblocks]          # how many there are
+                room = &rooms[number]
+                room.block, room.first, room.nbytes = found, i, (r.blocks[found].nbytes + LINE) // LINE * LINE
+                if r.blocks[found].purpose == NUMBERS:
+                    room.first = 0
+                room_of[r.nblocks] = number + 1
+                room_of[found] = number + 1
+            rooms[room_of[found] - 1].last = i
+            self.patches.append((SCRATCH, room_of[found] - 1, at, <uintptr_t>slot))
+            return 0
+        storage = self.before.at(<uintptr_t>address)
+        if storage is None:
+            if not is_kernel(<uintptr_t>address):
+                raise NoPlan("a kernel is given an address that is in no tensor")
+            slot[0] = address
+            self.signature.append(<uintptr_t>address)
+            return 0
+        if id(storage) not in self.given and id(storage) in self.old_grads:
+            self.given[id(storage)] = len(self.trace.given)
+            self.trace.given.append(len(self.tensors))
+            self.tensors.append((<tuple>self.old_grads[id(storage)])[1])
+        if id(storage) in self.given:
+            number = self.given[id(storage)]
+            t = <Tensor>self.tensors[self.trace.given[number]]
+            self.check_given(storage, address)
+            self.patches.append((GIVEN, number, address - t.raw, <uintptr_t>slot))
+            self.signature.append((number, address - t.raw))
+        else:
+            number = self.hold(storage)
+            self.patches.append((Place.FIXED, number, address - storage.data, <uintptr_t>slot))
+            self.signature.append((id(storage), address - storage.data))
+        return 0
+
+    cdef int check_given(self, Storage storage, char* address) except -1:
+        """Refuse an address in the storage of an argument, but outside of the arguments themselves."""
+        cdef int64_t low, high
+        cdef Tensor t
+        for t in self.tensors:
+            if t.storage is storage:
+                extent(t, &low, &high)
+                if low <= address - t.raw <= high:
+                    return 0
+        raise NoPlan("what lies beside an argument in its memory is read or written")
+
+    cdef int fill(self, Recorder* r, Room* rooms, int64_t* room_of) except -1:
+        """Give blocks room in the memory of a replay; what some hold before the launches."""
+        cdef int64_t i, k, n = room_of[r.nblocks]
+        cdef int64_t* offsets = <int64_t*>calloc(r.nblocks + 1, 8)
+        cdef list blocks = [rooms[i].block for i in range(n)]
+        if offsets == NULL:
+            raise MemoryError()
+        try:
+            self.trace.scratch = arrange(rooms, n, 0)
+            for i in range(n):
+                offsets[rooms[i].block] = rooms[i].offset
+            self.patches = [(place, index, offset + (offsets[<int64_t>blocks[index]] if place == SCRATCH else 0), slot)
+                            for place, index, offset, slot in self.patches]
+            for i in range(r.nblocks):
+                if r.blocks[i].purpose != NUMBERS:
+                    continue
+                content = PyBytes_FromStringAndSize(r.blocks[i].content, r.blocks[i].nbytes)
+                self.signature.append(content)
+                if i in self.made:
+                    self.trace.filled.append((MADE, self.made[i], 0, content))
+                elif room_of[i]:
+                    self.trace.filled.append((SCRATCH, 0, offsets[i], content))
+        finally:
+            free(offsets)
+        return 0
+
+    cdef int64_t base(self, Place place, int64_t index) noexcept:
+        cdef Trace trace = self.trace
+        if place == GIVEN:
+            return index
+        if place == Place.FIXED:
+            return trace.ngiven + index
+        return trace.ngiven + trace.nheld + (index if place == MADE else trace.nmade)
+
+    cdef int link(self) except -1:
+        """Sort what is to be written by the base that it depends on."""
+        cdef Trace trace = self.trace
+        cdef list sorted_
+        cdef int64_t i, b = 0
+        trace.ngiven, trace.nheld, trace.nmade = len(trace.given), len(trace.held), len(trace.made)
+        trace.nbases = trace.ngiven + trace.nheld + trace.nmade + 1
+        sorted_ = sorted([(self.base(place, index), offset, slot) for place, index, offset, slot in self.patches])
+        trace.npatches = len(sorted_)
+        trace.patches = <Patch*>malloc(trace.npatches * sizeof(Patch) + 1)
+        trace.first = <int64_t*>calloc(trace.nbases + 1, 8)
+        trace.bases = <char**>calloc(trace.nbases + 1, sizeof(char*))
+        if trace.patches == NULL or trace.first == NULL or trace.bases == NULL:
+            raise MemoryError()
+        for i in range(trace.npatches):
+            base, offset, slot = <tuple>sorted_[i]
+            while b <= <int64_t>base:
+                trace.first[b] = i
+                b += 1
+            trace.patches[i].base, trace.patches[i].offset = base, offset
+            trace.patches[i].slot = <char**><uintptr_t>slot
+        while b <= trace.nbases:
+            trace.first[b] = trace.npatches
+            b += 1
+        trace.filled = [(self.base(place, index), offset, content) for place, index, offset, content in trace.filled]
+        for thing, table in trace.calls:
+            if table == 0 and type(thing) is not Skip:
+                raise NoPlan("an optimiser's step launches nothing")
+        return 0
+
+    cdef int find_leaves(self) except -1:
+        """Which gradients there were at the beginning, of all leaves that the call may have given one."""
+        cdef Tensor leaf, grad
+        cdef set changed = {id(owner if isinstance(owner, Tensor) else self.tensors[owner])
+                            for owner, _ in self.trace.grads}
+        cdef list leaves = []
+        cdef object number
+        for x, before in self.before.leaves:
+            leaf = <Tensor>x
+            number = None
+            if before is not None:
+                for i in range(self.trace.nargs, len(self.tensors)):
+                    if self.tensors[i] is before:
+                        number = i
+            if number is None and id(leaf) not in changed and id(leaf.storage) not in self.held \
+                    and id(leaf.storage) not in self.given:
+                continue
+            grad = <Tensor>before if before is not None else None
+            if grad is not None and number is not None and <uintptr_t>grad.raw % LINE:
+                raise NoPlan("a gradient is not aligned")
+            leaves.append((self.owner(leaf), None if grad is None else form_of(grad), number))
+        leaves.sort(key=_number)
+        self.trace.leaves = leaves
+        self.trace.start = bytes([form is not None for _, form, _ in leaves])
+        self.signature.append(tuple(sorted([(owner if isinstance(owner, int) else id(owner), form is not None)
+                                            for owner, form, number in leaves])))
+        return 0
+
+
+def _number(leaf):
+    """Gradients that are given, in the order of their numbers, and then the others."""
+    return leaf[2] if leaf[2] is not None else 1 << 60

@@ -1,0 +1,54 @@
+"""Traces: an observed call of an entry, repeated from its launches on other memory, gives what the call gives, bit for bit.
+
+python -m tests.conformance.opdb.replays [REGEX [SAMPLES]]     (0: all samples)
+"""
+
+from __future__ import annotations
+
+import taeda
+from taeda._core.replay import MISS, Trace, key_of, observe
+from taeda.graph.replay import guard
+
+from .checks import tensors
+from .plans import copies, main, rebuilt, same
+
+
+def attempt(function, args, kwargs) -> str:
+    """What differs; ``""`` if nothing does, ``"-"`` and why if the call is not repeated."""
+    found = [t.detach() for t in tensors([list(args), kwargs])]
+
+    def call(*given):
+        at = iter(given)
+        return function(*rebuilt(list(args), at), **rebuilt(kwargs, at))
+
+    key = key_of(tuple(copies(found)), {})
+    if key is None:
+        return "- an argument is of a kind of its own"
+    given, traces = [copies(found) for _ in range(5)], []
+    call(*given[0])
+    for mine in given[1:3]:
+        taeda.manual_seed(1)
+        result, trace = observe(call, tuple(mine), {}, mine)
+        if not isinstance(trace, Trace):
+            return f"- {trace[0]}"
+        traces.append(trace)
+    if traces[0].signature != traces[1].signature:
+        return "- no two calls do the same"
+    trace.guard = guard([]).guard
+    taeda.manual_seed(1)
+    got = trace.attempt(given[3])
+    taeda.manual_seed(1)
+    want = tensors(call(*given[4]))
+    for name, tried in (("observed", result), ("replayed", got)):
+        if tried is MISS or len(want) != len(tensors(tried)):
+            return f"{name} results"
+        if not all(same(a, b) for a, b in zip(want, tensors(tried), strict=True)):
+            return f"{name} results"
+    for number in (2, 3):
+        if not all(same(a, b) and a._version == b._version for a, b in zip(given[number], given[4], strict=True)):
+            return "arguments written to"
+    return ""
+
+
+if __name__ == "__main__":
+    main(attempt)

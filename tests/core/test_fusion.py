@@ -1,0 +1,510 @@
+"""Pointwise ops that are put off: whoever comes to their memory meets the values that it should hold."""
+
+import copy
+import gc
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import taeda
+from taeda import _core, nn
+from taeda._core import fusion
+
+F = nn.functional
+
+
+@pytest.fixture(autouse=True)
+def everything():
+    """Put off results of any size; nothing is left over."""
+    before = fusion.set_least(0)
+    yield
+    fusion.set_least(before)
+    assert not _core.put_off_ops(False)
+    gc.collect()
+    assert fusion.count_recipes() == 0
+
+
+@pytest.fixture
+def kernels():
+    """What kernels of recipes are run: the names of their ops."""
+    found = []
+    fusion.watch(lambda names, *rest: found.append(names))
+    yield found
+    fusion.watch(None)
+
+
+def draw(*shape, seed=0, **options):
+    return taeda.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=taeda.float32, **options)
+
+
+def check(function, *args):
+    """Compiled it gives the bits that it gives eagerly, and leaves the same in its arguments."""
+    ours, others = copy.deepcopy(args), copy.deepcopy(args)
+    want, got = function(*ours), taeda.compile(function)(*others)
+    want, got = [*taeda.utils._pytree.tree_leaves(want), *ours], [*taeda.utils._pytree.tree_leaves(got), *others]
+    assert len(want) == len(got)
+    for a, b in zip(want, got, strict=True):
+        if isinstance(a, taeda.Tensor):
+            assert a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
+            assert np.array_equal(a.detach().numpy(), b.detach().numpy(), equal_nan=True)
+            assert (a.grad is None) == (b.grad is None)
+            assert a.grad is None or np.array_equal(a.grad.numpy(), b.grad.numpy(), equal_nan=True)
+        else:
+            assert a == b
+    assert [t._version for t in ours if isinstance(t, taeda.Tensor)] == [
+        t._version for t in others if isinstance(t, taeda.Tensor)
+    ]
+
+
+def test_a_chain_is_one_kernel_and_what_nobody_holds_is_not_written(kernels):
+    x, y = draw(8, 5), draw(5, seed=1)
+    _core.put_off_ops(True)
+    z = taeda.tanh(x * y + 1.5).clamp(min=0) / 3
+    assert fusion.count_recipes() and not fusion.is_computed(z) and not kernels
+    _core.put_off_ops(False)
+    assert np.array_equal(z.numpy(), (taeda.tanh(x * y + 1.5).clamp(min=0) / 3).numpy())
+    assert kernels == [["mul", "add", "tanh", "clamp_between", "true_divide"]] and fusion.is_computed(z)
+
+
+def test_what_nobody_asks_for_is_never_computed(kernels):
+    x = draw(100)
+
+    def function(x):
+        for _ in range(10):
+            x * 2 + 1
+        return x.shape
+
+    taeda.compile(function)(x)
+    assert not kernels
+
+
+def test_new_sizes_and_numbers_need_no_new_kernel():
+    def function(x, number):
+        return (x * number).exp() - x
+
+    compiled = taeda.compile(function)
+    compiled(draw(3, 7), 2.0)
+    before = fusion.count_kernels()
+    for rows, number in (4, 3.0), (50, -1.0), (1000, 0.25):
+        x = draw(rows, 7)
+        assert taeda.equal(compiled(x, number), function(x, number))
+    assert fusion.count_kernels() == before
+
+
+@pytest.mark.parametrize("shape", [(3,), (70, 130), (5, 4, 3, 2), (300000,), (1, 90000), (90000, 1), (2, 3, 4000)])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "prod", "argmax", "logsumexp", "var", "norm"])
+def test_reductions_compute_what_they_reduce(shape, name, kernels):
+    x, y = draw(*shape), draw(*shape, seed=1)
+    reduce = {"logsumexp": lambda t, d: t.logsumexp(d if d is not None else tuple(range(t.dim()))),
+              "norm": lambda t, d: taeda.linalg.vector_norm(t, 2, d)}.get(
+        name, lambda t, d: getattr(t, name)() if d is None else getattr(t, name)(d))  # fmt: skip
+    for dim in (None, 0, -1):
+        check(lambda x, y, dim=dim: reduce(x * y + 0.25, dim), x, y)
+        assert "mul" not in {n for names in kernels for n in names} or len(shape) > 3 or name == "norm"
+    x = draw(*shape[::-1]).permute(*range(len(shape))[::-1])
+    check(lambda x: reduce(x.exp() * 2, 0), x)
+    check(lambda x: reduce((x > 0) & (x < 1), None), x) if name == "sum" else None
+
+
+def test_operands_of_every_form():
+    a, b, c = draw(4, 3, 8), draw(8, seed=1), draw(4, 1, 1, seed=2)
+    check(lambda a, b, c: (a * b + c).relu() * a.transpose(0, 1).transpose(0, 1), a, b, c)
+    check(lambda a: (a + 1)[:, 1:] * (a * 2)[:, :-1], a)
+    check(lambda a: (a + 1).transpose(0, 2) * (a * 3).transpose(0, 2), a)
+    check(lambda a: (a * 2).reshape(-1)[::2] - 1, a)
+    check(lambda a: (a * 2).expand(5, 4, 3, 8) + a, a)
+    check(lambda a: (a[..., 0] * 2)[..., None] + a, a)
+    check(lambda a: taeda.where(a > 0, a * 2, 1.0).to(taeda.float64) + 1, a)
+    check(lambda a: (a * 100).int() // 7 % 3 == 1, a)
+    check(lambda a: (a.double() * 2).float() + (a.bfloat16() * 2).float(), a)
+    check(lambda a: a.to(memory_format=taeda.channels_last) * 2 + 1, draw(2, 3, 4, 5))
+    check(lambda a: (a * 2 + a.flip(0), a.t() * 2 + a), draw(300, 300))
+    check(lambda a: taeda.cat([a * 2, a + 1]).sum(0) * taeda.stack([a, a * 3])[1], a)
+    check(lambda a: (a * 1).unsqueeze(0).unsqueeze(0).unsqueeze(0).unsqueeze(0) * 2, a)  # seven dimensions
+
+
+def test_what_is_copied_is_computed_where_it_goes(kernels):
+    a, b = draw(6, 40), draw(6, 40, seed=1)
+    check(lambda a, b: taeda.cat([a * 2, b, a + b], 1), a, b)
+    assert kernels == [["mul"], ["add"]]
+    check(lambda a, b: taeda.stack([a * 2, b.exp() - 1], 2) + taeda.cat([-a, a * b]).t().reshape(6, 40, 2), a, b)
+
+    def into_parts(a, b):
+        c = a * b
+        d = taeda.zeros(6, 90)
+        d[:, 5:45] = c
+        d[:, 45:85] = c + 1
+        a[:3] = a[3:] * 2  # its own memory
+        b[:, :20] = (b * 3)[:, 20:]
+        b.t()[:6] = (a * 0.5).t()[:6]
+        return c, d, (a * 2).clone(), (b + 1).t().contiguous(), (a * 2).repeat(2, 2), (a * b).view(3, 80).clone()
+
+    check(into_parts, a, b)
+    large = draw(300, 200)
+    check(lambda x: (x * 2).t().contiguous() + taeda.cat([x * 3, x], 0)[:200].t()[:200, :1], large)
+
+    def rotary(x, c, s):
+        first, second = x.chunk(2, -1)
+        (x * c + taeda.cat((-second, first), -1) * s).sum().backward()
+
+    check(rotary, draw(2, 3, 50, 64, requires_grad=True), draw(50, 64), draw(50, 64, seed=1))
+
+
+def test_diamonds_and_long_chains():
+    def function(x):
+        for _ in range(40):
+            x = x * 0.5 + x.tanh() * x - (x + 1) * 0.01
+        return x
+
+    check(function, draw(64))
+
+    def wide(*xs):
+        y = xs[0]
+        for x in xs[1:]:
+            y = y + x * 2
+        return y
+
+    check(wide, *[draw(64, seed=i) for i in range(30)])
+    check(lambda x: [x * i + 1 for i in range(50)], draw(64))
+
+
+def test_writing_in_place():
+    def update(p, g, m, v):
+        with taeda.no_grad():
+            m.mul_(0.9).add_(g, alpha=0.1)
+            v.mul_(0.99).addcmul_(g, g, value=0.01)
+            p.mul_(0.999).addcdiv_(m, v.sqrt().add_(1e-8), value=-0.1)
+        return p + m
+
+    check(update, draw(40), draw(40, seed=1), draw(40, seed=2), draw(40, seed=3).abs())
+
+    def leaf_is_written_after_it_was_read(x, y):
+        a = x * 2
+        x.add_(1)
+        b = x * y
+        y.zero_()
+        x[2:5] = 7
+        x.mul_(a)
+        c = b + x
+        x.copy_(b)
+        return a, b, c
+
+    check(leaf_is_written_after_it_was_read, draw(9), draw(9, seed=1))
+
+    def views(x):
+        y = x * 2
+        y[1:3].add_(5)
+        y.t().mul_(3)
+        z = y[:, 1] + 1
+        y[:, 1] *= 2
+        y.view(-1)[::3].sub_(1)
+        w = y.add_(y).mul_(y)
+        return y, z, w.select(0, 1).exp_()
+
+    check(views, draw(4, 4))
+
+    def overlapping(x):
+        y = x + 1
+        y[1:] += y[:-1].clone()
+        y[:-1].mul_(y[1:].clone())
+        return y.relu_().neg_()
+
+    check(overlapping, draw(50))
+
+    def with_out(x, out):
+        y = x * 3
+        taeda.add(y, 1, out=out)
+        taeda.mul(out, y, out=out)
+        return out + y
+
+    check(with_out, draw(20), draw(20, seed=1))
+
+    def many_times(x):
+        for i in range(100):
+            x.mul_(0.99).add_(0.01 * i)
+            if i % 7 == 0:
+                x += x.flip(0)
+        return x
+
+    check(many_times, draw(33))
+
+
+def test_a_number_that_is_refused_leaves_everything_as_it_was():
+    def function(x):
+        y = x + 1
+        with pytest.raises((RuntimeError, OverflowError)):
+            y.bitwise_and_(2**70)
+        with pytest.raises(RuntimeError):
+            y.add_(taeda.ones(3, 3))
+        with pytest.raises(RuntimeError):
+            y.add_(1.5)
+        return y * 2
+
+    check(function, taeda.arange(12))
+
+
+def test_memory_that_others_can_see():
+    def numpy(x):
+        y = x * 2
+        seen = y.numpy()
+        y.add_(1)
+        z = y * 3
+        seen[0] = 100
+        return z, y + 1, seen.tolist()
+
+    check(numpy, draw(10))
+
+    def from_numpy(x):
+        array = np.arange(10, dtype=np.float32)
+        y = taeda.from_numpy(array)
+        z = y * x
+        array[:] = 0
+        return z, y + x
+
+    check(from_numpy, draw(10))
+
+    def data(x):
+        y = x * 2
+        z = y + 1
+        y.data.fill_(5)
+        w = y.detach() * 2
+        y.data[0] = 9
+        return z, w, y * 1
+
+    check(data, draw(10))
+
+    def storage(x):
+        y = x * 2
+        y.untyped_storage().fill_(0)
+        z = (x + 1).clone()
+        w = z * 2
+        z.untyped_storage().resize_(400)
+        z.resize_(11)[10] = 3
+        return y, w, z
+
+    check(storage, draw(10))
+
+    def exchanged(x):
+        y = x * 2
+        other = taeda.from_dlpack(y)
+        z = y + 1
+        other.zero_()
+        a = taeda.frombuffer(memoryview(x + 2).cast("B"), dtype=taeda.float32)
+        return z, y + 1, a.clone(), (y * 1).tolist(), float((x * 2)[3]), repr(x * 2), bool((x * 0 == 0).all())
+
+    check(exchanged, draw(10))
+
+    def swapped(x):
+        y, z = x * 2, x + 1
+        w = y * 3
+        y.data = z
+        z.add_(1)
+        y.set_(x)
+        return w, y * 1, z, copy.deepcopy(x * 2), copy.copy(x * 3), pickle.loads(pickle.dumps(x - 1))
+
+    check(swapped, draw(10))
+    shared = (draw(10) * 1).share_memory_()
+    check(lambda: (shared * 2, shared.add_(0) + 1))
+
+
+def test_gradients():
+    def function(x, w):
+        y = taeda.tanh(x * w) + taeda.sigmoid(x) * F.gelu(w)
+        loss = (y * y).mean() + y.exp().sum() * 0.1
+        loss.backward()
+        return loss
+
+    check(function, draw(30, 4, requires_grad=True), draw(4, seed=1, requires_grad=True))
+
+    def twice(x):
+        y = (x.sin() * x).sum()
+        (g,) = taeda.autograd.grad(y, x, create_graph=True)
+        (h,) = taeda.autograd.grad((g * g).sum(), x)
+        return g, h
+
+    check(twice, draw(20, requires_grad=True))
+
+    def accumulates(x):
+        for i in range(3):
+            ((x * i).exp().sum() + (x * x).sum()).backward()
+        first = x.grad.clone()
+        x.grad = None
+        (x.relu() * 2).sum().backward()
+        return first
+
+    check(accumulates, draw(20, requires_grad=True))
+
+    def hooks(x):
+        seen = []
+        y = x * 2
+        y.register_hook(lambda g: seen.append(g.sum().item()) or g * 3)
+        y.retain_grad()
+        x.register_hook(lambda g: g + 1)
+        (y * y).sum().backward()
+        return seen, y.grad
+
+    check(hooks, draw(10, requires_grad=True))
+
+    def checkpointed(x):
+        y = taeda.utils.checkpoint.checkpoint(lambda t: (t * 2).tanh() * t, x, use_reentrant=False)
+        y.sum().backward()
+        return y
+
+    check(checkpointed, draw(10, requires_grad=True))
+
+    class Square(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * 2 * x
+
+    check(lambda x: Square.apply(x * 2).sum().backward(), draw(10, requires_grad=True))
+
+    def outside(x):
+        return (x * 2).tanh() * x
+
+    x = draw(10, requires_grad=True)
+    taeda.compile(outside)(x).sum().backward()
+    want = copy.deepcopy(x.detach()).requires_grad_()
+    outside(want).sum().backward()
+    assert taeda.equal(x.grad, want.grad)
+
+    def spoiled(x):
+        y = x.exp()
+        z = y * 2
+        y.add_(1)
+        z.sum().backward()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        taeda.compile(spoiled)(draw(10, requires_grad=True))
+
+
+def test_transformations_and_modes():
+    x = draw(6, 5)
+    check(lambda x: taeda.func.vmap(lambda t: (t * 2).tanh().sum())(x + 1), x)
+    check(lambda x: taeda.func.jacrev(lambda t: (t * 2).tanh() * t)(x[0] * 1), x)
+    check(lambda x: taeda.func.hessian(lambda t: ((t * 2).tanh() * t).sum())(x[0] * 1), x)
+    check(lambda x: taeda.func.jvp(lambda t: (t * 2).tanh() * t, (x * 1,), (x * 2,)), x)
+
+    def cast(x):
+        with taeda.autocast("cpu"):
+            return ((x * 2) @ (x * 3).t() * 2).float()
+
+    check(cast, x)
+
+    def random(x):
+        taeda.manual_seed(3)
+        y = taeda.rand_like(x) * x
+        return F.dropout(y * 2, 0.5) + taeda.randn(5) * 2
+
+    check(random, x)
+    with taeda.device("meta"):
+        assert taeda.compile(lambda: taeda.ones(3) * 2)().is_meta
+    check(lambda x: taeda.linalg.svd(x * 2)[1] * 2, x)
+    check(lambda x: (x + 1j * x).conj() * x, x)
+
+
+def test_optimisers():
+    def steps(model, x):
+        optimizer = taeda.optim.AdamW(model.parameters(), lr=0.01)
+        plain = taeda.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        losses = []
+        for i in range(4):
+            loss = (model(x * (i + 1)) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            (optimizer if i % 2 else plain).step()
+            losses.append(loss.item())
+        return losses
+
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3), nn.BatchNorm1d(3))
+    ours, others = copy.deepcopy(model), copy.deepcopy(model)
+    assert steps(ours, draw(6, 5)) == taeda.compile(steps)(others, draw(6, 5))
+    for a, b in zip(ours.state_dict().values(), others.state_dict().values(), strict=True):
+        assert taeda.equal(a, b)
+
+
+def test_errors_leave_nothing_behind():
+    @taeda.compile
+    def function(x):
+        y = x * 2
+        raise ValueError(str(y.sum().item()))
+
+    with pytest.raises(ValueError):
+        function(draw(10))
+    assert not _core.put_off_ops(False)
+
+
+def test_threads_that_share_what_is_put_off():
+    """Many threads ask for the same values, and write to what they are made of."""
+    want = (((draw(70000) * 2).tanh() + 1) ** 2).sum().item()
+
+    def ask(x, y, z, results):
+        results.append(z.sum().item())
+        results.append((y * y).sum().item())
+        x.add_(1)
+
+    for _ in range(20):
+        x, results = draw(70000), []
+        _core.put_off_ops(True)
+        y = (x * 2).tanh() + 1
+        z = y * y
+        _core.put_off_ops(False)
+        threads = [threading.Thread(target=ask, args=(x, y, z, results)) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(results) == 8 and all(abs(r - want) <= 1e-6 * abs(want) for r in results)
+
+
+def test_recording_is_of_one_thread():
+    _core.put_off_ops(True)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(fusion.is_computed(draw(10) * 2)))
+    thread.start()
+    thread.join()
+    _core.put_off_ops(False)
+    assert seen == [True]
+
+
+def test_generators_and_functions_that_call_each_other():
+    @taeda.compile
+    def inner(x):
+        return x * 2 + 1
+
+    def outer(x):
+        for i in range(3):
+            yield inner(x + i) * 2
+
+    check(lambda x: list(outer(x)), draw(10))
+
+
+def test_memory_of_values_that_are_computed_again():
+    """Large results of few ops that a backward pass needs are not kept."""
+    x = taeda.randn(1 << 20, requires_grad=True)
+
+    def step():
+        y = taeda.tanh(x * 2 + 1).sigmoid() * x
+        y.sum().backward()
+
+    def peak(function):
+        x.grad = None
+        gc.collect()
+        _core.reset_peak_memory_stats()
+        before = _core.memory_stats()["allocated"]
+        function()
+        return _core.memory_stats()["peak_allocated"] - before
+
+    step()
+    taeda.compile(step)()
+    assert peak(taeda.compile(step)) <= peak(step)
