@@ -27,7 +27,7 @@ class OptimizedModule(nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._call = self._make(self._modules["_orig_mod"])  # type: ignore[arg-type]
+        self._call = self._make(self._modules["_orig_mod"])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
