@@ -7,6 +7,7 @@
     python bench/run.py --workloads           # training and inference of whole models; --only, --threads, --write
     python bench/run.py --convolutions        # layers of well-known networks against the machine; --only, --threads
     python bench/run.py --costs               # peak memory and losses of the workloads, start, size; --only, --write
+    python bench/run.py --compile             # whole steps compiled, against PyTorch's compiler and JAX's; --only, --threads, --write
     python bench/run.py --profile char-GPT    # a case by op and kernel, against its floor; --threads
     python bench/run.py --list
 
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--convolutions", action="store_true", help="layers of well-known networks")
     parser.add_argument("--large", action="store_true", help="pointwise ops on tensors that no cache holds")
     parser.add_argument("--costs", action="store_true", help="peak memory, start, size")
+    parser.add_argument("--compile", action="store_true", help="compiled steps")
     parser.add_argument("--profile", metavar="TEXT", help="profile the case with this in its name")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="thread counts of these")
     args = parser.parse_args()
@@ -148,6 +150,11 @@ def main() -> None:
         for threads in args.threads:
             command = [sys.executable, str(HERE / script), *(args.only or []), "--threads", str(threads)]
             subprocess.run(command, env=environment(threads), check=True)
+        return
+    if args.compile:
+        import compiled
+
+        compiled.run(args)
         return
     if args.costs or args.profile:
         import bykernel

@@ -109,8 +109,8 @@ def gpt_generation(T: Any) -> Step:
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
-def resnet18(T: Any, batch: int = 16, half: bool = False) -> Step:
-    """ResNet-18 with the stem for 32 x 32 images, SGD with momentum."""
+def _resnet18(T: Any) -> Any:
+    """ResNet-18 with the stem for 32 x 32 images."""
     nn, F = T.nn, T.nn.functional
 
     class Block(nn.Module):
@@ -130,9 +130,25 @@ def resnet18(T: Any, batch: int = 16, half: bool = False) -> Step:
     layers: list[Any] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     for before, channels, stride in ((64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)):
         layers += [Block(before, channels, stride), Block(channels, channels, 1)]
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+def resnet18(T: Any, batch: int = 16, half: bool = False) -> Step:
+    """ResNet-18, SGD with momentum."""
+    model, F = _resnet18(T), T.nn.functional
     x, y = T.randn(batch, 3, 32, 32), T.randint(0, 10, (batch,))
     return train(T, model, lambda: F.cross_entropy(model(x), y), lambda p: T.optim.SGD(p, lr=0.1, momentum=0.9), half)
+
+
+def resnet18_inference(T: Any, batch: int = 16) -> Step:
+    """The same network, which classifies."""
+    model, x = _resnet18(T).eval(), T.randn(batch, 3, 32, 32)
+
+    def step():
+        with T.no_grad():
+            return model(x)
+
+    return step
 
 
 def mnist_cnn(T: Any, batch: int = 64) -> Step:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from . import nn
 
 
 class OptimizedModule(nn.Module):
-    """A Module that forwards everything to the one it was made from, ``_orig_mod``, and shares its parameters."""
+    """A Module that forwards everything to the one it was made from, ``_orig_mod``, and shares its parameters.
 
-    def __init__(self, mod: nn.Module) -> None:
+    Args:
+        mod: the Module.
+        make: gives for a Module what a call of it is; copies call it for theirs.
+    """
+
+    def __init__(self, mod: nn.Module, make: Callable[[nn.Module], Callable]) -> None:
         super().__init__()
         self._orig_mod = mod
         self.training = mod.training
+        self._make, self._call = make, make(mod)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_call"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._call = self._make(self._modules["_orig_mod"])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod(*args, **kwargs)
+        return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":

@@ -150,7 +150,8 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: 
                 if result is not NotImplemented:
                     return result
             if not found:
-                return public_api(*args, **kwargs)
+                with DisableTorchFunctionSubclass():  # an object of a class that overrides may have got another class
+                    return public_api(*args, **kwargs)
         else:
             return public_api(*args, **kwargs)
     else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from . import _core
 from ._core.random import Generator, default_generator
 
 __all__ = [
@@ -14,6 +16,24 @@ __all__ = [
 ]  # fmt: skip
 
 
+_FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _ordered(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which a TorchFunctionMode sees: one that puts draws off makes them first."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+            return _core.HELPERS["overrides"](call, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@_ordered
 def manual_seed(seed: int) -> Generator:
     """Seed the global generator; gives it.
 
@@ -27,6 +47,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+@_ordered
 def seed() -> int:
     """Seed the global generator from the system's entropy; gives the seed."""
     return default_generator.seed()
@@ -37,11 +58,13 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
+@_ordered
 def get_rng_state() -> Any:
     """The state of the global generator, a uint8 tensor (5056)."""
     return default_generator.get_state()
 
 
+@_ordered
 def set_rng_state(new_state: Any) -> None:
     """Continue the global generator from a state of :func:`get_rng_state` (PyTorch's are the same)."""
     default_generator.set_state(new_state)

@@ -21,7 +21,16 @@ def _run(name: str, monkeypatch, *args: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/kernels.md", "docs/path.md", "docs/profiling.md", "docs/onnx.md", "docs/fx.md"]
+    "page",
+    [
+        "README.md",
+        "docs/kernels.md",
+        "docs/path.md",
+        "docs/profiling.md",
+        "docs/onnx.md",
+        "docs/fx.md",
+        "docs/compile.md",
+    ],
 )
 def test_code_in_pages(page):
     if page == "docs/onnx.md":
@@ -112,6 +121,13 @@ def test_vae(monkeypatch, capsys):
     _run("examples/vae.py", monkeypatch, "--epochs", "10")
     nats = float(capsys.readouterr().out.split(":")[1].split()[0])
     assert nats < 27
+
+
+def test_compiled_and_eager_losses_are_equal(monkeypatch, capsys):
+    pytest.importorskip("tqdm")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    _run("examples/compile.py", monkeypatch, "--steps", "4")
+    assert capsys.readouterr().out.splitlines()[-1] == "losses equal: True"
 
 
 def test_char_gpt_learns(monkeypatch, capsys, tmp_path):

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import HELPERS, Tensor
 from ..ops.joining import stack
 from ..ops.parts import OfParts
 from .graph import GradientEdge
+
+_FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
 
 
 def _as_tuple(x: Any) -> tuple:
@@ -165,6 +167,9 @@ def backward(
         grad_variables: the older name of ``grad_tensors``.
         inputs: accumulate into these tensors only.
     """
+    if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+        args = tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs
+        return HELPERS["overrides"](backward, args, {})
     if grad_variables is not None:
         if grad_tensors is not None:
             raise RuntimeError("backward: `grad_variables` is the older name of `grad_tensors`; pass the latter only")
@@ -213,6 +218,12 @@ def grad(
     Returns:
         A gradient for each input, as a tuple; for a dict of inputs, as a dict with the same keys.
     """
+    if _core.change_overrides(0, 0) & _FUNCTION_MODES:
+        args = (
+            outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
+            materialize_grads,
+        )  # fmt: skip
+        return HELPERS["overrides"](grad, args, {})
     if type(inputs) is dict:
         found = grad(
             outputs, inputs.values(), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,

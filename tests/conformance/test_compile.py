@@ -17,6 +17,11 @@ def test_entry(name):
     assert not any(check(entries()[name], 2))
 
 
+@pytest.mark.parametrize("name", sorted(set(entries()) - UNSPECIFIED))
+def test_entry_by_graphs_of_a_backend(name):
+    assert not any(check(entries()[name], 1, backend=lambda module, inputs: module.forward))
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", sorted(set(entries()) - UNSPECIFIED))

@@ -804,6 +804,10 @@ def test_compile_reduces_overhead():
             x = taeda.randn(2, 3, 8, 8)
             assert_same(compiled(x), model(x))
             assert_same(double(x), x * 2)
-    for static in (compiled.forward, double):
+    for static in (compiled._call.runner, double.runner):
         assert [len(form.traces) for form in static._forms.values()] == [1]
-    assert copy.deepcopy(compiled).forward._forms == {}
+    other = copy.deepcopy(compiled)
+    other._orig_mod.requires_grad_(False)
+    assert all(p.requires_grad for p in model.parameters()) and not hasattr(other._call, "runner")
+    with taeda.no_grad():
+        assert_same(other(x), model(x))

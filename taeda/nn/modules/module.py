@@ -355,10 +355,17 @@ class Module(StateMixin, ModuleBase):
         return self._apply(lambda t: taeda.empty_like(t, device=device), recurse=recurse)
 
     def compile(self, *args, **kwargs) -> None:
-        """:func:`taeda.compile` in place; what that does, calling the module does already."""
+        """:func:`taeda.compile` in place: calls of ``forward`` are compiled from now on. Copies are not."""
         from taeda.compiler import compile
 
-        compile(self, *args, **kwargs)
+        self.__dict__.pop("forward" if self._compiled_call_impl is not None else "", None)
+        self._compiled_call_impl = self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if state.pop("_compiled_call_impl", None) is not None:
+            del state["forward"]
+        return state
 
     def cpu(self) -> Self:
         """Move to the CPU."""

@@ -52,13 +52,13 @@ def results(function, args, kwargs, given):
     return [t.detach() for t in (*out, *(g for g in grads if g is not None))]
 
 
-def attempt(function, args, kwargs) -> str:
-    """What differs; ``""`` if nothing does."""
+def attempt(function, args, kwargs, **options) -> str:
+    """What differs; ``""`` if nothing does. ``options`` are those of ``compile``."""
     found = [t.detach() for t in tensors([list(args), kwargs])]
     want = results(function, args, kwargs, copies(found))
     before = fusion.set_least(0)
     try:
-        got = taeda.compile(results)(function, args, kwargs, copies(found))
+        got = taeda.compile(results, **options)(function, args, kwargs, copies(found))
     finally:
         fusion.set_least(before)
     if isinstance(want, tuple) or isinstance(got, tuple):
@@ -68,7 +68,7 @@ def attempt(function, args, kwargs) -> str:
     return ", ".join(str(i) for i, (a, b) in enumerate(zip(want, got, strict=True)) if not same(a, b))
 
 
-def check(op, limit=1) -> list[str]:
+def check(op, limit=1, **options) -> list[str]:
     """For each sample what :func:`attempt` says."""
     supported = op.supported_dtypes("cpu")
     if not supported:
@@ -80,7 +80,8 @@ def check(op, limit=1) -> list[str]:
         samples = [s for s in op.sample_inputs("cpu", dtype, requires_grad=False) if is_plain(s)]
         function, found = translate(op.op), []
         for sample in samples if limit is None else pick(samples, limit):
-            found.append(attempt(function, translate((sample.input, *sample.args)), translate(sample.kwargs)))
+            args = translate((sample.input, *sample.args))
+            found.append(attempt(function, args, translate(sample.kwargs), **options))
     return found
 
 

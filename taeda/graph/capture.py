@@ -1,0 +1,648 @@
+"""Graphs for a backend that is a function: what a program calls is recorded, and run when a value is needed.
+
+Python runs the program at every call, so its control flow is always right. A call of an op gives a tensor that knows its
+form alone: dtype, sizes, strides and whether it requires grad, found on device meta. When somebody asks for a value
+(``item``, ``bool``, NumPy, ``print``, ``backward``, the end of the function), the ops so far become one graph. A graph
+that was seen before, for inputs of the same forms, is not handed to the backend again: what the backend gave for it is
+called. Its results become what the tensors were to be, and recording goes on.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import inspect
+import operator
+import os
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from taeda import _core
+from taeda._core import HELPERS, Composite, Op, Tensor
+from taeda._core.tensor import become
+from taeda.autograd.modes import enable_grad
+from taeda.fx import _names
+from taeda.fx.graph import Graph
+from taeda.fx.graph_module import GraphModule
+from taeda.fx.node import BASE_TYPES
+from taeda.nn import Module, Parameter
+from taeda.ops.creation import empty_strided
+from taeda.overrides import TorchFunctionMode, _modes
+from taeda.utils import _pytree as pytree
+
+from .backends import BackendCompilerFailed, Unsupported
+
+#: What has been compiled so far, as PyTorch counts it.
+counters: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+#: Methods and attributes that ask for no value.
+_FORM = frozenset(
+    "shape size dim ndim ndimension dtype layout stride storage_offset numel nelement element_size itemsize nbytes "
+    "is_contiguous is_floating_point is_complex is_signed requires_grad is_leaf is_sparse is_quantized is_cuda is_mps "
+    "is_xpu is_mkldnn is_nested is_inference is_conj is_neg __len__ names dense_dim output_nr".split()
+)
+#: Those that ask for values; with ``fullgraph=True`` they are errors.
+_VALUE = {
+    "item", "tolist", "numpy", "numpy_", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+    "__repr__", "__str__", "__format__", "data_ptr", "__contains__",
+}  # fmt: skip
+_INDEXING = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
+_RANDOM = frozenset("rand randn randint randperm normal bernoulli".split())
+_VIEWS = frozenset("T H mT mH real imag".split())
+
+
+#: The memory of a stand-in: none, of a dtype that the buffer protocol lacks, so that NumPy asks for ``__array__``.
+_HOLLOW = _core.empty((0,), _core.bfloat16)
+
+
+@dataclass(frozen=True)
+class Ref:
+    """In the arguments of a call: the value with this number."""
+
+    number: int
+
+
+class Call(NamedTuple):
+    """A recorded call: the kind of its node, what it calls, its arguments, and the number of what it gives."""
+
+    kind: str
+    target: Any
+    args: tuple
+    kwargs: dict
+    result: int
+
+
+class Break(NamedTuple):
+    """Why a graph ended before its function did, and where."""
+
+    reason: str
+    user_stack: list
+    graph_break: bool = True
+
+
+class Stand(Tensor):
+    """An argument or a buffer within a session: calls that write to it are recorded too.
+
+    Every function and method of it comes to its session, then and later.
+    """
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        stand = next(x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand))
+        return _states[id(stand)].session.call(func, args, kwargs)
+
+
+class Pending(Stand):
+    """A tensor whose value is not there yet. When it is, this becomes an ordinary tensor."""
+
+
+class State(NamedTuple):
+    """What a stand-in is: in which session, which value of its graph, and what it stands for, if that is there."""
+
+    session: Session
+    number: int
+    actual: Tensor | None
+    ref: weakref.ref
+
+
+#: By the ids of stand-ins. Not among their attributes, which are copied and saved.
+_states: dict[int, State] = {}
+
+
+def _name_of(func: Any) -> str:
+    """The name of a method, or of the attribute that it gets."""
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__"):
+        attribute = func.__self__
+        return name * (name == "__set__") + (getattr(attribute, "__name__", "") or attribute.fget.__name__)
+    return name
+
+
+def user_line() -> traceback.FrameSummary | None:
+    """The line of the program that is running: the innermost frame outside the package."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
+            return traceback.extract_stack(frame, 1)[0]
+        frame = frame.f_back
+    return None
+
+
+def frozen(x: Any) -> Any:
+    """A key for an argument: equal for equal arguments of equal types.
+
+    Raises:
+        TypeError: it has none.
+    """
+    if isinstance(x, Ref):
+        return x
+    if isinstance(x, (tuple, list)):
+        return type(x), *map(frozen, x)
+    if isinstance(x, dict):
+        return dict, *((k, frozen(v)) for k, v in x.items())
+    if isinstance(x, slice):
+        return slice, frozen(x.start), frozen(x.stop), frozen(x.step)
+    if not isinstance(x, (*BASE_TYPES, slice, type(None), type(...))):
+        raise TypeError(f"a graph cannot hold a {type(x).__name__}")
+    return type(x), str(x) if isinstance(x, float) else x
+
+
+def form_of(t: Tensor, dynamic: bool) -> tuple:
+    """What a graph takes for given of an input."""
+    free = range(t.dim()) if dynamic else vars(t).get("_dynamo_dynamic_indices", ())
+    sizes = tuple(None if d in free else n for d, n in enumerate(t.shape))
+    strides = () if free else t.stride()
+    return type(t), t.dtype, sizes, strides, t.requires_grad, t.is_leaf
+
+
+def forms_of(args: tuple, kwargs: dict) -> Any:
+    """A key for the forms of the tensors among arguments."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    return str(spec), tuple(form_of(x, False) if isinstance(x, Tensor) else None for x in leaves)
+
+
+def call_outside(function: Callable, args: tuple, kwargs: dict, reason: str) -> Any:
+    """Call ``function`` on values, with no session on this thread."""
+    session = next((m for m in reversed(_modes()) if isinstance(m, Session)), None)
+    if session is None:
+        return function(*args, **kwargs)
+    with _without(session):
+        return session.outside(function, args, kwargs, reason)
+
+
+class Captured:
+    """A function whose graphs go to a backend.
+
+    Args:
+        function: what to call.
+        backend: a function of a GraphModule and its example inputs, which gives a function of the same inputs.
+        fullgraph: raise where a value is needed.
+        dynamic: one graph for all sizes.
+        options: further keywords for the backend.
+    Attributes:
+        graphs: the compiled functions by graph and forms.
+        breaks: the reasons why graphs ended, of all calls.
+    """
+
+    def __init__(
+        self, function: Callable, backend: Callable, fullgraph: bool, dynamic: bool | None, options: dict[str, Any]
+    ) -> None:
+        self.function, self.backend, self.fullgraph = function, backend, fullgraph
+        self.dynamic, self.options = bool(dynamic), options
+        self.graphs: dict[Any, Callable] = {}
+        self.breaks: list[Break] = []
+        self.recompile = "compile"  # or "eager" or "fail": what to do with a new graph
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Session(self).run(args, kwargs)
+
+    def modules(self, args: tuple, kwargs: dict) -> dict[str, Module]:
+        """The modules that the function can be seen to use, by what names of inputs begin with."""
+        function = inspect.unwrap(self.function)
+        found: dict[str, Any] = {}
+        if inspect.isfunction(function):
+            seen = inspect.getclosurevars(function)
+            found = {f"G_{name}": x for name, x in seen.globals.items()}
+            found.update({f"L_{name}": x for name, x in seen.nonlocals.items()})
+        found["L_self"] = (
+            self.function if isinstance(self.function, Module) else getattr(self.function, "__self__", None)
+        )
+        found.update({f"L_args_{i}": x for i, x in enumerate(args)}, **{f"L_{k}": x for k, x in kwargs.items()})
+        return {name: x for name, x in found.items() if isinstance(x, Module)}
+
+    def compiled(self, key: Any, make: Callable[[], tuple[GraphModule, list[Tensor]]]) -> Callable:
+        """The function for this graph."""
+        found = self.graphs.get(key)
+        if found is not None:
+            return found
+        if self.recompile == "fail":
+            code = getattr(inspect.unwrap(self.function), "__code__", None)
+            where = code and f" filename: {code.co_filename!r}, function name: {code.co_name!r}, line number: "
+            raise RuntimeError(
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'."
+                + (f"{where}{code.co_firstlineno}" if code else "")
+            )
+        module, inputs = make()
+        if self.recompile == "eager":
+            return module.forward
+        counters["stats"]["unique_graphs"] += 1
+        counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in module.graph.nodes)
+        try:
+            made = self.backend(module, inputs, **self.options)
+            if not callable(made):
+                raise AssertionError("compiler_fn did not return callable")
+        except Exception as error:
+            raise BackendCompilerFailed(self.backend, error) from error
+        self.graphs[key] = made
+        return made
+
+
+class Session(TorchFunctionMode):
+    """One call of a captured function.
+
+    Attributes:
+        calls: what was recorded since the last graph.
+        inputs: the tensors that the calls read, and the tensors on device meta that stand for them.
+        made: the tensors that the calls are to give, by number, as long as somebody holds them.
+    """
+
+    def __init__(self, owner: Captured) -> None:
+        super().__init__()
+        self.owner = owner
+        self.names: dict[int, str] = {}
+        self.wrapped: list[Stand] = []
+        self.stopped = False
+        self.lock = threading.RLock()
+        self.start()
+
+    def start(self) -> None:
+        """Begin a graph."""
+        self.calls: list[Call] = []
+        self.inputs: dict[int, Tensor] = {}
+        self.forms: dict[int, Tensor] = {}
+        self.made: dict[int, weakref.ref] = {}
+        self.numbers: dict[int, int] = {}  # of the inputs, by id
+        self.written: dict[int, int] = {}  # versions of the inputs' stand-ins
+        self.count = 0
+        self.state: Any = None
+
+    # ---- the call ----------------------------------------------------------------------------------------------------
+
+    def run(self, args: tuple, kwargs: dict) -> Any:
+        """Call the function."""
+        from taeda.optim import optimizer
+
+        counters["frames"]["total"] += 1
+        handle = optimizer.register_optimizer_step_pre_hook(lambda *_: self.flush())
+        modules = self.owner.modules(args, kwargs)
+        swapped = []
+        for variable, module in modules.items():
+            for path, part in module.named_modules():
+                place = "".join(f"modules_{p}_" for p in path.split(".") if p)
+                for name, p in part._parameters.items():
+                    self.names.setdefault(id(p), f"{variable}_{place}parameters_{name}_")
+                for name, b in part._buffers.items():
+                    if type(b) is Tensor:
+                        wrapped = self.wrap(b, f"{variable}_{place}buffers_{name}_")
+                        swapped.append((part, name, b, wrapped))
+        for part, name, _, wrapped in swapped:
+            part._buffers[name] = wrapped
+        try:
+            given = self.wrapped_arguments(args, kwargs)
+            with self:
+                result = self.owner.function(*given[0], **given[1])
+                self.flush()
+            counters["frames"]["ok"] += 1
+            return pytree.tree_map(_actual, result)
+        finally:
+            handle.remove()
+            for part, name, b, wrapped in swapped:
+                if part._buffers.get(name) is wrapped:
+                    part._buffers[name] = b
+            try:
+                self.flush()
+            finally:
+                self.stopped = True
+                for stand in self.wrapped:
+                    become(stand, _actual(stand))
+
+    def wrapped_arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments, with tensors that come to this session."""
+        function = inspect.unwrap(self.owner.function)
+        function = function.forward if isinstance(function, Module) else function
+        try:
+            names = list(inspect.signature(function).bind(*args, **kwargs).arguments)
+        except (TypeError, ValueError):
+            names = []
+        known: dict[int, Any] = {}
+
+        def wrap(path: str, x: Any) -> Any:
+            if type(x) is not Tensor:
+                return x
+            if id(x) not in known:
+                known[id(x)] = self.wrap(x, path)
+            return known[id(x)]
+
+        def walk(name: str, value: Any) -> Any:
+            count = iter(range(1 << 30))
+            leaves = len(pytree.tree_leaves(value))
+            return pytree.tree_map(lambda x: wrap(f"L_{name}_{f'{next(count)}_' if leaves > 1 else ''}", x), value)
+
+        positional = [walk(names[i] if i < len(names) else f"args_{i}", x) for i, x in enumerate(args)]
+        return tuple(positional), {name: walk(name, x) for name, x in kwargs.items()}
+
+    def wrap(self, t: Tensor, name: str) -> Stand:
+        """A tensor that stands for ``t`` in the program."""
+        self.names[id(t)] = name
+        made = self.make(Stand, -1, t)
+        self.wrapped.append(made)
+        return made
+
+    def make(self, kind: type, number: int, actual: Tensor | None = None) -> Any:
+        made = Tensor._make_subclass(kind, _HOLLOW)
+        key = id(made)
+        _states[key] = State(self, number, actual, weakref.ref(made, lambda _: _states.pop(key, None)))
+        return made
+
+    # ---- one call of the program -------------------------------------------------------------------------------------
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return self.call(func, args, kwargs or {})
+
+    def call(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """What a function, method or attribute gives within the program."""
+        name = _name_of(func)
+        leaves = pytree.tree_leaves((args, kwargs))
+        tensors = [x for x in leaves if isinstance(x, Tensor)]
+        if self.stopped or any(isinstance(x, Stand) and _states[id(x)].session is not self for x in tensors):
+            return self.outside(func, args, kwargs)
+        if name in _VALUE and tensors:
+            return self.outside(func, args, kwargs, f"Graph break from `Tensor.{name}()`")
+        if type(func) not in (Op, Composite) and tensors and isinstance(tensors[0], Stand):
+            if name in _FORM:
+                return func(self.form(tensors[0]), *args[1:], **kwargs)
+            if name in ("device", "get_device", "is_meta", "is_cpu"):
+                return {"device": _core.device("cpu"), "get_device": -1, "is_meta": False, "is_cpu": True}[name]
+            if name == "__iter__":
+                if not self.form(tensors[0]).dim():
+                    raise TypeError("iteration over a 0-d tensor")
+                return iter([args[0][i] for i in range(len(args[0]))])
+        kind, target = self.target(func, name, args)
+        if not kind or any(not isinstance(x, Stand) and not _is_plain(x) for x in tensors):
+            return self.outside(func, args, kwargs)
+        if not tensors:  # a new tensor is an input; random numbers are drawn in order
+            return self.outside(func, args, kwargs) if name in _RANDOM else func(*args, **kwargs)
+        try:
+            with self.lock:
+                return self.record(func, kind, target, args, kwargs)
+        except NotImplementedError:
+            return self.outside(func, args, kwargs, f"Dynamic shape operator or data-dependent value: {name}")
+        except Exception:  # whatever is wrong with the call, it is the call on the values that says it
+            return self.outside(func, args, kwargs)
+
+    def target(self, func: Any, name: str, args: tuple) -> tuple[str, Any]:
+        """The kind of the node for a call, and its target; ``""`` for what cannot be in a graph."""
+        if name in _INDEXING:
+            return "call_function", _INDEXING[name]
+        if name == "detach":
+            return "call_method", name
+        if name in _VIEWS and type(func) not in (Op, Composite):
+            return "attribute", name
+        if type(func) not in (Op, Composite) or name == "manual_seed":
+            return "", None
+        if args and isinstance(args[0], Tensor) and hasattr(Tensor, name) and _names.space_of(func) is None:
+            return "call_method", name
+        return "call_function", func
+
+    def outside(self, func: Any, args: tuple, kwargs: dict, reason: str = "") -> Any:
+        """Call it on the values. With a ``reason``, this needs them before the function's end.
+
+        Raises:
+            Unsupported: there is a reason, and the whole function is to be one graph.
+        """
+        if reason:
+            line = user_line()
+            if self.owner.fullgraph and not self.stopped:
+                shown = "".join(traceback.format_list([line])) if line else ""
+                raise Unsupported(f"{reason}\n\nfrom user code:\n{shown}")
+            self.owner.breaks.append(Break(reason, [line] if line else []))
+            counters["graph_break"][reason] += 1
+        for session in {_states[id(x)].session for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Stand)} | {
+            self
+        }:
+            session.flush()
+        actual = [pytree.tree_map(_actual, a) for a in (args, kwargs)]
+        return func(*actual[0], **actual[1])
+
+    def form(self, t: Tensor) -> Tensor:
+        """The tensor on device meta that has the form of ``t``, which gets a number if it has none."""
+        number = self.number_of(t)
+        return self.forms[number]
+
+    def number_of(self, t: Tensor) -> int:
+        """The number of a value of this graph; what is none of its results is an input."""
+        if isinstance(t, Stand):
+            state = _states[id(t)]
+            if state.actual is None:
+                return state.number
+            t = state.actual
+        number = self.numbers.get(id(t))
+        if number is None:
+            form = _core_meta(t)
+            number = self.numbers[id(t)] = self.count
+            self.count += 1
+            self.inputs[number], self.forms[number], self.written[number] = t, form, form._version
+        return number
+
+    def record(self, func: Any, kind: str, target: Any, args: tuple, kwargs: dict) -> Any:
+        """Note the call, and give what it will give."""
+        self.follow_state()
+        held: dict[int, Tensor] = {}
+
+        def stand_in(x: Any) -> Any:
+            if isinstance(x, Tensor):
+                form = self.form(x)
+                held[id(form)] = x
+                return form
+            return _core.device("meta") if isinstance(x, _core.device) else x
+
+        noted = [pytree.tree_map(lambda x: Ref(self.number_of(x)) if isinstance(x, Tensor) else x, a)
+                 for a in (args, kwargs)]  # fmt: skip
+        frozen(noted)
+        on_meta = [pytree.tree_map(stand_in, a) for a in (args, kwargs)]
+        if isinstance(kwargs.get("device"), str):
+            on_meta[1]["device"] = "meta"
+        with _core_only():
+            result = func(*on_meta[0], **on_meta[1])
+        number = self.note(kind, target, noted[0], noted[1])
+        given = self.result(result, number, held)
+        changed = [i for i, version in self.written.items() if self.forms[i]._version != version]
+        for i in changed:
+            self.written[i] = self.forms[i]._version
+        wrapped = {id(_actual(stand)) for stand in self.wrapped} if changed else ()
+        if any(id(self.inputs[i]) not in wrapped for i in changed):  # others read it without asking
+            self.flush()
+        return given
+
+    def note(self, kind: str, target: Any, args: tuple, kwargs: dict) -> int:
+        number = self.count
+        self.count += 1
+        self.calls.append(Call(kind, target, args, kwargs, number))
+        return number
+
+    def result(self, result: Any, number: int, held: dict[int, Tensor]) -> Any:
+        """The tensors that the program gets for a result."""
+        if isinstance(result, Tensor):
+            if id(result) in held:
+                return held[id(result)]
+            made = self.make(Pending, number)
+            self.forms[number], self.made[number] = result, weakref.ref(made)
+            return made
+        if isinstance(result, (tuple, list)) and any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
+            parts = [
+                self.result(x, self.note("call_function", operator.getitem, (Ref(number), i), {}), held)
+                for i, x in enumerate(result)
+            ]
+            return tuple.__new__(type(result), parts) if isinstance(result, tuple) else parts
+        return result
+
+    def follow_state(self) -> None:
+        """Recording of gradients that changed becomes a call; where other modes changed, a new graph begins."""
+        state = _core.is_grad_enabled(), _core.is_inference_mode_enabled(), tuple(_core.mode_stack())
+        if self.state is None:
+            self.state = self.first = state
+        elif state[1:] != self.state[1:]:
+            self.flush()
+            self.state = self.first = state
+        elif state != self.state:
+            self.note("call_function", _core.set_grad_enabled, (state[0],), {})
+            self.state = state
+
+    # ---- a graph -----------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Compute what was recorded."""
+        with self.lock:  # other threads may hold what is pending
+            self.compute()
+
+    def compute(self) -> None:
+        """:meth:`flush`, on the only thread that does it."""
+        if not self.calls:
+            self.start()
+            return
+        calls, inputs, first = self.calls, self.inputs, self.first
+        live = {i: p for i, ref in self.made.items() if (p := ref()) is not None and type(p) is Pending}
+        used = {x.number for call in calls for x in pytree.tree_leaves((call.args, call.kwargs)) if isinstance(x, Ref)}
+        inputs = {i: t for i, t in inputs.items() if i in used}
+        self.start()
+        owner = self.owner
+        key = (
+            tuple((c.kind, c.target, frozen(c.args), frozen(c.kwargs), c.result) for c in calls), tuple(live),
+            tuple((i, form_of(t, owner.dynamic)) for i, t in inputs.items()), first[:2],
+        )  # fmt: skip
+        with _outside_of_modes(first):
+            function = owner.compiled(
+                key, lambda: (build(calls, inputs, tuple(live), self.names), list(inputs.values()))
+            )
+            results = function(*inputs.values())
+            if not isinstance(results, (tuple, list)) or len(results) != len(live):
+                raise BackendCompilerFailed(
+                    owner.backend, AssertionError(f"expected {len(live)} results, got {type(results).__name__}")
+                )
+        for pending, result in zip(live.values(), results, strict=True):
+            _become(pending, result)
+
+
+@contextlib.contextmanager
+def _without(session: Session) -> Iterator[None]:
+    """Calls within do not come to ``session``."""
+    modes = _modes()
+    if session not in modes:
+        yield
+        return
+    place = modes.index(session)
+    del modes[place]
+    before = _core.change_overrides(0, 0 if modes else 2)
+    try:
+        yield
+    finally:
+        modes.insert(place, session)
+        _core.change_overrides(before & 2, 0)
+
+
+def _actual(x: Any) -> Any:
+    """What an argument's stand-in stands for."""
+    return _states[id(x)].actual if type(x) is Stand else x
+
+
+#: What was behind a name of ``HELPERS``.
+_helpers: dict[str, Callable] = {}
+
+
+def _seen(name: str, method: Any) -> None:
+    """Let a session see calls of ``method`` whose index alone is a stand-in, which the core gives to ``HELPERS[name]``."""
+    _helpers[name] = HELPERS[name]
+
+    def ask(t: Tensor, index: Any, *value: Any) -> Any:
+        if any(isinstance(x, Stand) for x in pytree.tree_leaves(index)):
+            session = next(_states[id(x)].session for x in pytree.tree_leaves(index) if isinstance(x, Stand))
+            with _without(session):
+                return session.call(method, (t, index, *value), {})
+        return _helpers[name](t, index, *value)
+
+    HELPERS[name] = ask
+
+
+_seen("getitem", Tensor.__getitem__)
+_seen("setitem", Tensor.__setitem__)
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Whether ``x`` can be the input of a graph."""
+    return type(x) in (Tensor, Parameter) and x.layout is _core.strided and x.device.type == "cpu"
+
+
+def _become(pending: Pending, actual: Tensor) -> None:
+    """Make ``pending`` an ordinary tensor: the same memory and the same place in the graph as ``actual``."""
+    del _states[id(pending)]
+    pending.__class__ = Tensor
+    become(pending, actual)
+
+
+def _core_meta(t: Tensor) -> Tensor:
+    """A tensor on device meta of the form of ``t``."""
+    with _core_only():
+        form = empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta", requires_grad=t.requires_grad)
+        if not t.is_leaf:
+            with enable_grad():
+                form = form.view_as(form)
+    return form
+
+
+@contextlib.contextmanager
+def _core_only() -> Iterator[None]:
+    """No override sees the calls within."""
+    before = _core.change_overrides(8, 0) & 8
+    try:
+        yield
+    finally:
+        if not before:
+            _core.change_overrides(0, 8)
+
+
+@contextlib.contextmanager
+def _outside_of_modes(state: tuple) -> Iterator[None]:
+    """The modes and the recording of gradients that a graph began with, and no session."""
+    grad, _, stack = state
+    before, modes = _core.set_grad_enabled(grad), _core.mode_stack()
+    _core.set_mode_stack(list(stack))
+    try:
+        with _core_only():
+            yield
+    finally:
+        _core.set_mode_stack(modes)
+        _core.set_grad_enabled(before)
+
+
+def build(calls: list[Call], inputs: dict[int, Tensor], outputs: tuple[int, ...], names: dict[int, str]) -> GraphModule:
+    """The graph of these calls, as a module."""
+    graph = Graph()
+    nodes: dict[int, Any] = {}
+    for i, t in inputs.items():
+        nodes[i] = graph.placeholder(names.get(id(t), f"G_tensor_{i}_"), type(t))
+        nodes[i].meta["example_value"] = t
+    for kind, target, args, kwargs, result in calls:
+        args, kwargs = pytree.tree_map(lambda x: nodes[x.number] if isinstance(x, Ref) else x, (args, kwargs))
+        if kind == "attribute":
+            kind, target, args = "call_function", getattr, (args[0], target)
+        nodes[result] = graph.create_node(kind, target, args, kwargs)
+    graph.output(tuple(nodes[i] for i in outputs))
+    return GraphModule(Module(), graph)

@@ -1,0 +1,187 @@
+"""What a compiled call runs: its kernels, what is in them, and how far they are from what the machine can do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from taeda import profiler
+from taeda._core import fusion
+from taeda.profiler.floors import Floors, measure_floors
+from taeda.profiler.table import format_memory, format_time, lay_out
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_NODE = 1  # the scope of a backward node
+
+
+@dataclass
+class Kernel:
+    """One run of a kernel.
+
+    Attributes:
+        ops: what it computes, in order.
+        elements: of its results, where it is a pointwise kernel of several ops; else 0.
+        read, written: bytes.
+        flops: arithmetic operations.
+        seconds: what it took.
+        floor: seconds that the machine needs at least; 0: not known.
+        lines: the lines of the program that its ops come from.
+    """
+
+    ops: list[str]
+    elements: int
+    read: int
+    written: int
+    flops: float
+    seconds: float
+    floor: float = 0.0
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Explanation:
+    """The kernels of one compiled call, in the order in which they ran, and what the call gave. ``print`` shows a table."""
+
+    kernels: list[Kernel]
+    result: Any
+
+    def __str__(self) -> str:
+        columns = [("Ops", 44, "<"), ("Elements", 10, ">"), ("Read", 10, ">"), ("Written", 10, ">"), ("Flops", 9, ">"),
+                   ("Time", 10, ">"), ("Of floor", 8, ">"), ("Lines", 40, "<")]  # fmt: skip
+        rows = []
+        for k in self.kernels:
+            ops, lines = " ".join(k.ops), ", ".join(k.lines)
+            rows.append([
+                ops if len(ops) <= 44 else ops[:41] + "...", str(k.elements or ""), format_memory(k.read),
+                format_memory(k.written), f"{k.flops:.3g}" if k.flops else "", format_time(k.seconds * 1e6), _share(k),
+                lines,
+            ])  # fmt: skip
+        total = sum(k.seconds for k in self.kernels)
+        return lay_out(columns, rows, below=f"{len(self.kernels)} kernels, {format_time(total * 1e6)}")
+
+    def svg(self) -> str:
+        """A drawing as SVG: a bar for each kernel, as long as its time; the dark part is the floor."""
+        longest = max((k.seconds for k in self.kernels), default=0.0) or 1.0
+        height = 24 * len(self.kernels) + 40
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="960" height="{height}" font-family="sans-serif" '
+            'font-size="12">',
+            '<text x="8" y="18">time (dark: the machine\'s floor), ops, lines</text>',
+        ]
+        for i, k in enumerate(self.kernels):
+            y, width = 24 * i + 30, 300 * k.seconds / longest
+            dark = min(300 * k.floor / longest, width)
+            label = escape(f"{' '.join(k.ops)}  [{', '.join(k.lines)}]")
+            parts += [
+                f'<rect x="8" y="{y}" width="{width:.1f}" height="18" fill="#9ecae1"/>',
+                f'<rect x="8" y="{y}" width="{dark:.1f}" height="18" fill="#3182bd"/>',
+                f'<text x="320" y="{y + 13}">{format_time(k.seconds * 1e6)}  {label}</text>',
+            ]
+        return "\n".join([*parts, "</svg>"])
+
+
+def _share(k: Kernel) -> str:
+    return f"{100 * k.floor / k.seconds:.0f}%" if k.floor and k.seconds else ""
+
+
+def explain(compiled: Callable, *args: Any, **kwargs: Any) -> Explanation:
+    """Call a compiled function once, and tell the kernels that it ran. Those that are not there yet are made on the way."""
+    seen: list[tuple] = []
+    before = fusion.watch(lambda *what: seen.append(what))
+    try:
+        with profiler.profile(with_stack=True, with_flops=True) as record:
+            result = compiled(*args, **kwargs)
+    finally:
+        fusion.watch(before)
+    reader = _Reader(record, seen, measure_floors())
+    return Explanation(reader.kernels(record.kernels()), result)
+
+
+class _Reader:
+    """Turns the runs of a profile into kernels."""
+
+    def __init__(self, record: Any, seen: list[tuple], floors: Floors) -> None:
+        self.floors = floors
+        self.seen: dict[str, list[tuple]] = {}
+        for entry in seen:
+            self.seen.setdefault(" ".join(entry[0]), []).append(entry)
+        self.events = list(record.events())
+        self.forward = {e.sequence_nr: e for e in reversed(self.events) if e.scope != _NODE and e.sequence_nr >= 0}
+
+    def kernels(self, runs: list[Any]) -> list[Kernel]:
+        """All runs; those of one kernel that follow each other below one call are the parts of one launch."""
+        made: list[Kernel] = []
+        before: Any = None
+        for run in (run for run in runs if run.helps is None):
+            if before is not None and run.name == before.name and run.name in self.seen and run.event is before.event:
+                made[-1].seconds += run.elapsed * 1e-6
+            else:
+                made.append(self.kernel(run))
+            before = run
+        return made
+
+    def kernel(self, run: Any) -> Kernel:
+        """One run."""
+        entries = self.seen.get(run.name)
+        if entries:
+            return self.fused(run, *entries.pop(0))
+        event = run.event
+        name = run.name.partition("(")[0]
+        moved, written = run.moved, run.written
+        others = [] if event is None else [r for r in event.kernels if r.name not in self.seen]
+        if len(others) < len(event.kernels if event else ()) and run is max(others, key=lambda r: r.elapsed):
+            moved, written = event.moved, event.written  # the profile gave them to a kernel that made its arguments
+        made = Kernel(
+            name.split(), 0, moved - written, written, run.flops, run.elapsed * 1e-6,
+            lines=[] if event is None else self.lines([event]),
+        )  # fmt: skip
+        return self.measured(made)
+
+    def fused(self, run: Any, names: list[str], outs: list[int], leaves: int, elements: int) -> Kernel:
+        """A run of several pointwise ops at once."""
+        events = self.origins(names, run.start)
+        found = [e for e in events if e is not None]
+        size = max((e.written // elements for e in found if elements), default=4) or 4
+        return self.measured(Kernel(
+            names, elements, leaves * elements * size, len(outs) * elements * size, sum(e.flops for e in found),
+            run.elapsed * 1e-6, lines=self.lines(found),
+        ))  # fmt: skip
+
+    def measured(self, k: Kernel) -> Kernel:
+        moved = k.read + k.written
+        k.floor = self.floors.seconds(moved, k.flops, 1, k.written) if moved else 0.0
+        return k
+
+    def origins(self, names: list[str], start: float) -> list[Any]:
+        """The calls that these ops come from: the last ones of those names before ``start``, from back to front."""
+        known = [e for e in self.events if e.time_range.start <= start]
+        found: list[Any] = []
+        place = len(known)
+        for name in reversed(names):
+            wanted = f"aten::{name}"
+            for at in (*range(place - 1, -1, -1), *range(len(known) - 1, place - 1, -1)):
+                if known[at].name == wanted:
+                    found.append(known[at])
+                    place = at
+                    break
+            else:
+                found.append(None)
+        return found[::-1]
+
+    def lines(self, events: list[Any]) -> list[str]:
+        """The program's lines of these calls; of a derivative, those of what is differentiated."""
+        found: dict[str, None] = {}
+        for event in events:
+            node = event
+            while node is not None and node.scope != _NODE:
+                node = node.cpu_parent
+            backward = node is not None and node.sequence_nr in self.forward
+            stack = (self.forward[node.sequence_nr] if backward else event).stack
+            frame = next((f for f in stack if not f.startswith((_PACKAGE, "<"))), None)
+            if frame is not None:
+                place = os.path.basename(frame.partition("(")[0]) + ":" + frame.partition("(")[2].partition(")")[0]
+                found[place + " backward" * backward] = None
+        return sorted(found)

@@ -1,0 +1,5 @@
+"""The exceptions of ``torch._dynamo``."""
+
+from taeda.graph.backends import BackendCompilerFailed, InvalidBackend, TorchDynamoException, Unsupported
+
+__all__ = ["BackendCompilerFailed", "InvalidBackend", "TorchDynamoException", "Unsupported"]

@@ -1,0 +1,94 @@
+"""``torch._dynamo``, ``torch._inductor`` and ``torch.compiler`` under the stand-in."""
+
+from .test_standin import run
+
+
+def test_graphs_of_a_backend_are_explained_and_counted():
+    out = run(
+        """
+        import torch, torch._dynamo
+        from torch._dynamo.utils import counters
+
+        graphs = []
+
+        @torch._dynamo.register_backend
+        def mine(module, inputs):
+            graphs.append(module)
+            return module.forward
+
+        assert "mine" in torch._dynamo.list_backends() and torch._dynamo.lookup_backend("mine") is mine
+
+        def function(x):
+            y = torch.relu(x) + 1
+            if y.sum() > 0:
+                y = y * 2
+            torch._dynamo.graph_break()
+            return y.sin()
+
+        compiled = torch.compile(function, backend="mine")
+        x = torch.ones(3)
+        assert torch.equal(compiled(x), function(x)) and len(graphs) == 3
+        assert isinstance(graphs[0], torch.fx.GraphModule) and "torch.relu" in graphs[0].code
+        assert counters["stats"]["unique_graphs"] == 3 and sum(counters["graph_break"].values()) == 2
+        torch._dynamo.reset()
+        assert not counters["stats"]
+        compiled(x)
+        assert len(graphs) == 6
+        found = torch._dynamo.explain(function)(x)
+        print(found.graph_count, found.graph_break_count, found.op_count, len(found.break_reasons))
+        assert "Graph Count: 3" in str(found) and "Break Reason 2" in str(found)
+        assert torch.equal(torch._dynamo.optimize("eager")(function)(x), function(x))
+        assert torch.equal(torch._dynamo.run(function)(x), function(x))
+        """
+    )
+    assert out.split() == ["3", "2", "6", "2"]
+
+
+def test_sizes_that_are_marked_and_settings():
+    run(
+        """
+        import torch, torch._dynamo, torch._inductor.config
+        graphs = []
+        def backend(module, inputs):
+            graphs.append(module)
+            return module.forward
+        compiled = torch.compile(lambda x: x * 2, backend=backend)
+        for n in (2, 3, 4):
+            x = torch.ones(n, 3)
+            torch._dynamo.mark_dynamic(x, 0)
+            compiled(x)
+        assert len(graphs) == 1
+        before = torch._dynamo.config.cache_size_limit
+        with torch._dynamo.config.patch(cache_size_limit=3):
+            assert torch._dynamo.config.cache_size_limit == 3
+        assert torch._dynamo.config.cache_size_limit == before
+        @torch._inductor.config.patch("max_autotune", True)
+        def inside():
+            return torch._inductor.config.max_autotune
+        assert inside() and not torch._inductor.config.max_autotune
+        torch._dynamo.config.suppress_errors = True
+        assert "max_autotune" in torch._inductor.list_options()
+        assert torch._inductor.list_mode_options("reduce-overhead") == {"triton.cudagraphs": True}
+        """
+    )
+
+
+def test_exceptions():
+    run(
+        """
+        import torch, torch._dynamo
+        from torch._dynamo.exc import BackendCompilerFailed, InvalidBackend, TorchDynamoException, Unsupported
+        cases = (
+            (InvalidBackend, lambda: torch.compile(len, backend="nothing")),
+            (BackendCompilerFailed, lambda: torch.compile(torch.relu, backend=lambda m, i: None)(torch.ones(1))),
+            (Unsupported, lambda: torch.compile(lambda x: x.item(), fullgraph=True)(torch.ones(1))),
+        )
+        for kind, call in cases:
+            try:
+                call()
+            except kind as error:
+                assert isinstance(error, TorchDynamoException) and isinstance(error, RuntimeError)
+            else:
+                raise AssertionError(kind)
+        """
+    )
