@@ -18,6 +18,7 @@ from taeda._core import Tensor, device
 from taeda.utils import _pytree as pytree
 
 from . import _names
+from ._readable import shape_of, write_comments
 from .node import Node, _type_repr
 
 #: Operators as code writes them, by the name of their function in ``operator``.
@@ -173,7 +174,7 @@ class _Writer:
     def add_global(self, hint: str, obj: Any) -> str:
         """The name by which code reaches ``obj``."""
         if _names.is_own(obj) and obj is not device and not _is_local(obj):
-            if type(obj) not in _names.OPS or _names.space_of(obj):
+            if type(obj) not in _names.OPS or _names.space_of(obj) or _names.is_method(obj):
                 return _names.qualified_name(obj)
             hint = obj.__name__  # no path leads to a private op
         name = self.namespace.create_name(hint.replace(".", "_"), obj)
@@ -235,6 +236,8 @@ class _Writer:
         getattr(self, f"_emit_{node.op}")(node, f"{node!r}{self._annotation(node)}")
 
     def _annotation(self, node: Node) -> str:
+        if node.type is None and self.verbose and (shown := shape_of(node)):
+            return f": {shown}"
         return "" if node.type is None else f" : {self.type_repr(node.type)}"
 
     def _emit_placeholder(self, node: Node, left: str) -> None:
@@ -331,8 +334,6 @@ class CodeGen:
         lines: list[tuple[int, Node]] = []
         for node in nodes:
             if comments:
-                from ._readable import write_comments
-
                 write_comments(writer, node, **options)
             lines.append((len(writer.body), node))
             if node.op == "output":

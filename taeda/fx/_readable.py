@@ -8,6 +8,7 @@ from typing import Any
 from taeda._core import Tensor
 
 from . import _names
+from .experimental.symbolic_shapes import _Symbolic
 from .node import Node
 
 _SHORT = {
@@ -64,4 +65,6 @@ def readable(module: Any, name: str, **options: Any) -> str:
 def shape_of(node: Node) -> str:
     """The comment about a Node's value, or ``""``."""
     value = node.meta.get("val", node.meta.get("tensor_meta"))
+    if isinstance(value, _Symbolic):
+        return f'"Sym({value})"'
     return f'"{_annotation(value)}"' if isinstance(value, Tensor) or hasattr(value, "shape") else ""

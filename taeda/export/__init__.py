@@ -1,0 +1,19 @@
+"""``taeda.export``: a model as a graph of ops that can be looked at, changed, saved and run without its Python code.
+
+See ``docs/export.md``.
+"""
+
+from __future__ import annotations
+
+from taeda.utils._pytree import register_dataclass
+
+from . import dynamic_shapes, exported_program, graph_signature
+from ._trace import draft_export, export, export_for_training
+from .dynamic_shapes import Dim, ShapesCollection, dims
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from .graph_signature import ExportGraphSignature
+
+__all__ = [
+    "Dim", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "dims",
+    "draft_export", "export", "export_for_training", "register_dataclass",
+]  # fmt: skip

@@ -1,0 +1,29 @@
+"""Functions that are steps of exported programs and that no op is for: sizes, checks, modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taeda import _core
+from taeda._core import Tensor
+from taeda.fx import has_side_effect
+
+__all__ = ["assert_scalar", "set_grad_enabled", "sym_size"]
+
+
+def sym_size(x: Tensor, dim: int) -> int:
+    """The size of ``x`` along ``dim``."""
+    return x.shape[dim]
+
+
+@has_side_effect
+def assert_scalar(condition: Any, message: str) -> None:
+    """Raise a RuntimeError with ``message`` unless ``condition`` holds."""
+    if not condition:
+        raise RuntimeError(message)
+
+
+@has_side_effect
+def set_grad_enabled(mode: bool) -> None:
+    """From here on, steps are recorded for differentiation, or are not."""
+    _core.set_grad_enabled(mode)

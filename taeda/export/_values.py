@@ -1,0 +1,275 @@
+"""Tensors of a program that is being recorded: sizes, dtype and device, but no values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from taeda import _core
+from taeda._core import Size, Tensor
+from taeda.fx.experimental.symbolic_shapes import Expr, GuardOnDataDependentSymNode, SymInt
+from taeda.ops.meta import without_values
+from taeda.overrides import _disabled_torch_function_impl
+
+_WAYS = (
+    "\nThree ways to mend it:\n"
+    "  1. cond(pred, true_fn, false_fn, operands) keeps both branches in the program;\n"
+    "  2. make the value an argument that is a Python number: it is then fixed;\n"
+    "  3. compute without the value: torch.where or a mask, and torch._check for what must hold."
+)
+
+
+def refuse_value(what: str, where: str) -> NoReturn:
+    """Raise for a program that asks for values."""
+    raise GuardOnDataDependentSymNode(
+        f"export: {what} needs the values of a tensor, which are not known while a program is recorded.\n{where}{_WAYS}"
+    )
+
+
+class FakeTensor(Tensor):
+    """A tensor on device meta that shows the sizes, some of which may be symbolic, and the device of another one."""
+
+    __torch_function__ = _disabled_torch_function_impl
+    _sizes: tuple = ()
+    _device: Any = None
+
+    @property
+    def shape(self) -> Any:
+        return Size(self._sizes)
+
+    def size(self, dim: Any = None, *, axis: Any = None) -> Any:
+        dim = axis if dim is None else dim
+        if dim is None:
+            return Size(self._sizes)
+        rank = len(self._sizes)
+        if not -rank <= dim < rank:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+                if rank
+                else "size: dimension specified as 0 but tensor has no dimensions"
+            )
+        return self._sizes[dim]
+
+    def dim(self) -> int:
+        return len(self._sizes)
+
+    ndimension = dim
+
+    @property
+    def ndim(self) -> int:
+        return len(self._sizes)
+
+    def numel(self) -> Any:
+        return math.prod(self._sizes)
+
+    nelement = numel
+
+    def __len__(self) -> int:
+        if not self._sizes:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self._sizes[0])
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    @property
+    def is_meta(self) -> bool:
+        return self._device.type == "meta"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._device.type == "cuda"
+
+    def __repr__(self) -> str:
+        return f"FakeTensor(..., size=({', '.join(map(str, self._sizes))}), dtype={self.dtype})"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __deepcopy__(self, memo: dict) -> FakeTensor:
+        return fake(self, self._sizes, self._device)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, (self._sizes, self.stride(), self.dtype, str(self._device))
+
+
+def _rebuild(sizes: Sequence, strides: Sequence, dtype: Any, device: str) -> FakeTensor:
+    return fake(without_values([int(n) for n in sizes], strides, dtype), sizes, _core.device(device))
+
+
+def fake(meta: Tensor, sizes: Sequence, device: Any) -> FakeTensor:
+    """A FakeTensor with the form of ``meta``, which may itself be one."""
+    made = Tensor._make_subclass(FakeTensor, meta)
+    made._sizes, made._device = tuple(sizes), device
+    return made
+
+
+class Traced(FakeTensor):
+    """A tensor of the program that is being recorded. ``metas`` are tensors on device meta, one for each sample of sizes."""
+
+    metas: list[Tensor]
+    capture: Any
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    @property
+    def requires_grad(self) -> bool:
+        return False
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        pass
+
+    def requires_grad_(self, requires_grad: bool = True) -> Traced:
+        return self
+
+    def detach(self) -> Any:
+        return _core_detach(self)
+
+    @property
+    def data(self) -> Any:
+        return _core_detach(self)
+
+    def __iter__(self) -> Iterator:
+        if not self._sizes:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.capture.call(operator.getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.capture.call(operator.setitem, (self, index, value), {})
+
+
+def _core_detach(x: Traced) -> Any:
+    from taeda.ops.callables import detach
+
+    return x.capture.call(detach, (x,), {})
+
+
+def _needs_value(name: str) -> Any:
+    def method(self: Traced, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse_value(name, self.capture.where())
+
+    return method
+
+
+for _name, _what in {
+    "item": "item()", "__bool__": "a condition (if, while, and, or, not, assert)", "__int__": "int()", "tolist": "tolist()",
+    "__float__": "float()", "__complex__": "complex()", "__index__": "an index or a size", "numpy": "numpy()",
+    "__array__": "a NumPy array", "data_ptr": "data_ptr()", "__contains__": "in",
+}.items():  # fmt: skip
+    setattr(Traced, _name, _needs_value(_what))
+
+
+# ---- sizes of results ----------------------------------------------------------------------------------------------------
+
+
+def samples_of(roots: dict[str, tuple[int, int, float]]) -> list[dict[str, int]]:
+    """Values of the symbols to run a program at: the example's, one with each symbol changed, two with all changed.
+
+    Args:
+        roots: for each symbol its size in the example, and the range that it may be in.
+    """
+    base = {name: hint for name, (hint, _, _) in roots.items()}
+    taken = set(base.values())
+    names = list(roots)
+
+    def other(name: str, avoid: set[int]) -> int:
+        hint, low, high = roots[name]
+        above = itertools.chain(itertools.islice(itertools.count(hint + 1), 200), range(hint - 1, max(low, 2) - 1, -1))
+        inside = [n for n in itertools.islice(above, 400) if low <= n <= high and n != hint]
+        free = [n for n in inside if n not in avoid and n not in taken and n >= 2]
+        chosen = free[0] if free else inside[0] if inside else hint
+        taken.add(chosen)
+        return chosen
+
+    if not names:
+        return [base]
+    found = [base, *({**base, name: other(name, set())} for name in names)]
+    for _ in range(2):
+        avoid = {n for sample in found for n in sample.values()}
+        found.append({name: other(name, avoid) for name in names})
+    return found
+
+
+def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
+    """A short expression that has these values at the samples, if one is found."""
+    base, names = samples[0], list(samples[0])
+    depends = [n for i, n in enumerate(names) if values[i + 1] != values[0]]
+    factors, constant = {}, values[0]
+    for i, name in enumerate(names):
+        if name in depends:
+            step = samples[i + 1][name] - base[name]
+            if step == 0 or (values[i + 1] - values[0]) % step:
+                break
+            factors[name] = (values[i + 1] - values[0]) // step
+            constant -= factors[name] * base[name]
+    candidates: list[Expr] = []
+    if len(factors) == len(depends) and depends:
+        candidates.append(_sum(factors, constant))
+    if depends:
+        product = math.prod(base[n] for n in depends)
+        if product and values[0] % product == 0:
+            expr = Expr(depends[0])
+            for name in depends[1:]:
+                expr = Expr("mul", expr, Expr(name))
+            candidates.append(Expr("mul", values[0] // product, expr) if values[0] != product else expr)
+    if len(depends) == 1:
+        symbol = Expr(depends[0])
+        for c in range(2, 65):
+            b = values[0] * c - base[depends[0]]
+            for shift in range(b, b + c):
+                shifted = Expr("add", symbol, shift) if shift > 0 else Expr("sub", symbol, -shift) if shift else symbol
+                candidates.append(Expr("floordiv", shifted, c))
+    for expr in candidates:
+        if all(expr.value(sample) == v for sample, v in zip(samples, values, strict=True)):
+            return expr
+    return None
+
+
+def _sum(factors: dict[str, int], constant: int) -> Expr:
+    total: Any = None
+    for name, factor in factors.items():
+        term: Any = Expr(name) if abs(factor) == 1 else Expr("mul", abs(factor), Expr(name))
+        if total is None:
+            total = term if factor > 0 else Expr("neg", term)
+        else:
+            total = Expr("add" if factor > 0 else "sub", total, term)
+    if constant:
+        total = Expr("add" if constant > 0 else "sub", total, abs(constant))
+    return total
+
+
+def as_size(values: Sequence[int], samples: list[dict[str, int]], owner: Any, source: Any) -> Any:
+    """A size with these values: an int where they are one number."""
+    if all(v == values[0] for v in values):
+        return values[0]
+    expr = fitted(values, samples)
+    if expr is None:
+        expr = Expr(owner.new_name() if owner is not None else "u")
+    return SymInt(values[0])._become(expr, values, owner, source)
+
+
+class Conflict(Exception):
+    """A program does something else, or fails, at another sample of sizes.
+
+    ``sample`` is the number of the sample, ``progress`` how many steps were recorded before, and ``guard`` a comparison whose
+    outcome in the example is ``outcome``.
+    """
+
+    def __init__(self, sample: int, progress: int, text: str, guard: Any = None, outcome: bool = True) -> None:
+        super().__init__(text)
+        self.sample, self.progress, self.text, self.guard, self.outcome = sample, progress, text, guard, outcome
