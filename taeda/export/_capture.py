@@ -44,6 +44,9 @@ class Scope:
         last = self.last_input
         with self.graph.inserting_before(None) if last is None else self.graph.inserting_after(last):
             self.last_input = made = self.graph.placeholder(name)
+        if name not in {n.name for n in self.graph.nodes if n is not made}:  # names of built-in functions are free here
+            made.name = name
+            self.graph._graph_namespace._rename_object(made, name)
         return made
 
 
@@ -128,10 +131,16 @@ class Capture:
         """The value of a tensor that is not of the program, such as a constant."""
         if isinstance(x, Traced):
             refuse_value("item()", self.where())
+        with self.aside():
+            return x.item()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """No mode is on within it."""
         stack = _core.mode_stack()
         _core.set_mode_stack([])
         try:
-            return x.item()
+            yield
         finally:
             _core.set_mode_stack(stack)
 
@@ -141,13 +150,11 @@ class Capture:
         """Run ``function`` at every sample, and record it if it gives tensors or writes to one."""
         if trait(function, "meta", "") == "values":
             refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
-        stack = _core.mode_stack()
-        _core.set_mode_stack([])
-        try:
+        with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
-            results = [self._run(function, *map_aggregate(given, lambda x, i=i: _sample(x, i)), i) for i in self._counted(given)]
-        finally:
-            _core.set_mode_stack(stack)
+            results = [
+                self._run(function, *map_aggregate(given, lambda x, i=i: _sample(x, i)), i) for i in self._counted(given)
+            ]
         self.progress += 1
         writes = function is operator.setitem
         if not writes and not any(isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])):
@@ -254,7 +261,7 @@ class Capture:
         if scope.parent is None:
             raise RuntimeError(f"export: a tensor of a function given to cond or the like is used after it\n{self.where()}")
         self._node_in(scope.parent, x)
-        node = scope.placeholder("captured")
+        node = scope.placeholder(f"captured{len(scope.captured)}")
         node.meta["val"] = fake(x.metas[0], x._sizes, x._device)
         scope.nodes[id(x)], scope.captured[id(x)] = node, (x, node)
         return node

@@ -128,12 +128,14 @@ class _Attempt:
     def _record(self) -> None:
         exporter, capture = self.exporter, self.capture
         known: dict[int, Traced] = {}
-        names = {id(b): path for path, b in exporter.mod.named_buffers(remove_duplicate=False)}
-        for path, x in [*exporter.mod.named_parameters(), *exporter.mod.named_buffers()]:
-            kind = InputKind.BUFFER if id(x) in names else InputKind.PARAMETER
+        parameters = list(exporter.mod.named_parameters(remove_duplicate=False))
+        buffers = list(exporter.mod.named_buffers(remove_duplicate=False))
+        for i, (path, x) in enumerate([*parameters, *buffers]):
+            kind = InputKind.PARAMETER if i < len(parameters) else InputKind.BUFFER
             label = f"{'b' if kind is InputKind.BUFFER else 'p'}_{path.replace('.', '_')}"
-            made = known[id(x)] = capture.input(label, x, [None] * x.dim())
-            capture.constants[id(x)] = x, made
+            made = capture.input(label, x, [None] * x.dim())
+            known.setdefault(id(x), made)  # one tensor of several names is used by the first
+            capture.constants.setdefault(id(x), (x, made))
             persistent = path in exporter.persistent if kind is InputKind.BUFFER else None
             spec = InputSpec(kind, TensorArgument(capture.root.nodes[id(made)].name), path, persistent)
             self.state[path] = x, made, spec
@@ -234,7 +236,8 @@ class _Attempt:
 
     def _write_back(self, known: dict[int, Traced]) -> None:
         """Copy buffers that were set to new tensors."""
-        for path, (x, made, _) in self.state.items():
+        for path, (x, _, _) in self.state.items():
+            made = known[id(x)]
             owner, _, name = path.rpartition(".")
             module = self.exporter.mod.get_submodule(owner)
             now = module._buffers.get(name, module._parameters.get(name))
@@ -367,7 +370,7 @@ class _Exporter:
             for kind, fixed in self._hypotheses(name, conflict):
                 before = dict(self.fixed), dict(self.roots)
                 self._assume(name, fixed)
-                later, _ = self._try()
+                later = None if kind == "static" else self._try()[0]
                 if later is None or later.progress > conflict.progress:
                     if kind == "static" and not self.roots[name].free:
                         self._refuse_static(name, conflict)
