@@ -5,9 +5,9 @@ See ``docs/export.md``.
 
 from __future__ import annotations
 
-from taeda.utils._pytree import register_dataclass
-
 from . import dynamic_shapes, exported_program, graph_signature
+from ._archive import load, save
+from ._encoding import register_dataclass
 from ._trace import draft_export, export, export_for_training
 from .dynamic_shapes import Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
@@ -15,5 +15,5 @@ from .graph_signature import ExportGraphSignature
 
 __all__ = [
     "Dim", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "dims",
-    "draft_export", "export", "export_for_training", "register_dataclass",
+    "draft_export", "export", "export_for_training", "load", "register_dataclass", "save",
 ]  # fmt: skip
