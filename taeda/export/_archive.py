@@ -68,7 +68,9 @@ def save(
         ValueError: the program has something that files have no form for; nothing is written.
     """
     if not isinstance(ep, ExportedProgram):
-        raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
+        )
     records = _records(ep)
     for name, data in (extra_files or {}).items():
         records[f"extra/{name}"] = data.encode() if isinstance(data, str) else bytes(data)
@@ -258,12 +260,27 @@ def _read(archive: ArchiveReader) -> ExportedProgram:
         raise bad("program.json has no version")
     if not 1 <= program["version"] <= VERSION:
         raise bad(f"the file is of version {program['version']}; this reader knows 1 to {VERSION}")
-    (_, dialect, graph, inputs, outputs, arguments, in_spec, out_spec, ranges, checks, guards, state, constants, example) = (
-        fields(program, *_KEYS)
-    )
+    (
+        _,
+        dialect,
+        graph,
+        inputs,
+        outputs,
+        arguments,
+        in_spec,
+        out_spec,
+        ranges,
+        checks,
+        guards,
+        state,
+        constants,
+        example,
+    ) = fields(program, *_KEYS)
     tensors = safetensors.parse(archive.read("tensors.safetensors"), False)
     module = _decode_graph(graph, 0)
-    signature = ExportGraphSignature([_decode_input(s) for s in items(inputs)], [_decode_output(s) for s in items(outputs)])
+    signature = ExportGraphSignature(
+        [_decode_input(s) for s in items(inputs)], [_decode_output(s) for s in items(outputs)]
+    )
     state_dict = _tensors_of(state, tensors)
     symbols = decode_ranges(ranges)
     shown = Checks(
@@ -298,7 +315,11 @@ def assemble(
     leaves = sum(s.kind == InputKind.USER_INPUT for s in signature.input_specs)
     results = sum(s.kind == OutputKind.USER_OUTPUT for s in signature.output_specs)
     positional, named = names
-    whole = in_spec.type is tuple and in_spec.num_children == 2 and [s.type for s in in_spec.children_specs] == [tuple, dict]
+    whole = (
+        in_spec.type is tuple
+        and in_spec.num_children == 2
+        and [s.type for s in in_spec.children_specs] == [tuple, dict]
+    )
     if not whole or in_spec.num_leaves != leaves or len(checks.inputs) != leaves or out_spec.num_leaves != results:
         raise bad("the structures do not fit the inputs and outputs")
     first, second = in_spec.children_specs
@@ -354,7 +375,7 @@ def _decode_graph(x: Any, depth: int) -> GraphModule:
         ended = _decode_step(entry, graph, nodes, modules)
     if not ended:
         raise bad("a graph has no output")
-    return GraphModule(modules, graph, "GraphModule")  # type: ignore[arg-type]
+    return GraphModule(modules, graph, "GraphModule")
 
 
 def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict[str, GraphModule]) -> bool:
@@ -364,7 +385,7 @@ def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict
     )  # fmt: skip
     source, inner, _, call, name, args, kwargs, value, stack, where = given
     if "output" in entry:
-        graph.output(decode(entry["output"], nodes))  # type: ignore[arg-type]
+        graph.output(decode(entry["output"], nodes))
         if not isinstance(graph.output_node().args[0], tuple):
             raise bad("the output of a graph is no tuple")
         return True
@@ -426,7 +447,9 @@ def _decode_input(x: Any) -> InputSpec:
     kind, arg, target, persistent = fields(x, "kind", "arg", "target", "persistent")
     if persistent is not None and not isinstance(persistent, bool):
         raise bad("'persistent' is true, false or null")
-    made = InputSpec(_kind(InputKind, kind), _decode_argument(arg), None if target is None else path(target), persistent)
+    made = InputSpec(
+        _kind(InputKind, kind), _decode_argument(arg), None if target is None else path(target), persistent
+    )
     if (made.kind == InputKind.USER_INPUT) != (target is None):
         raise bad(f"an input of kind {kind} has the target {target!r:.80}")
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import operator
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from taeda import _core
-from taeda._core import Op, Tensor
+from taeda._core import Tensor
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
@@ -107,7 +108,9 @@ class Capture:
         node = self.root.placeholder(name)
         if not any(isinstance(s, Expr) for s in sizes):
             return self.input_of(node, tensor)
-        metas = [_like(tensor, [_at(s, n, at) for s, n in zip(sizes, tensor.shape, strict=True)]) for at in self.samples]
+        metas = [
+            _like(tensor, [_at(s, n, at) for s, n in zip(sizes, tensor.shape, strict=True)]) for at in self.samples
+        ]
         made = self.traced(node, metas, tensor.device)
         shown: list[Any] = []
         for d, (size, known) in enumerate(zip(made._sizes, sizes, strict=True)):
@@ -153,7 +156,8 @@ class Capture:
         with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
             results = [
-                self._run(function, *map_aggregate(given, lambda x, i=i: _sample(x, i)), i) for i in self._counted(given)
+                self._run(function, map_aggregate(given, functools.partial(_sample, i)), i)
+                for i in self._counted(given)
             ]
         self.progress += 1
         writes = function is operator.setitem
@@ -171,7 +175,8 @@ class Capture:
         )
         return range(len(self.samples) if varies else 1)
 
-    def _run(self, function: Any, args: tuple, kwargs: dict, sample: int) -> Any:
+    def _run(self, function: Any, given: tuple, sample: int) -> Any:
+        args, kwargs = given
         try:
             with planning():
                 return function(*args, **kwargs)
@@ -227,7 +232,9 @@ class Capture:
             part.meta["val"] = fake(known.metas[0], known._sizes, known._device)
             made.append(known)
         if not single:
-            node.meta["val"] = tuple(x if not isinstance(x, Traced) else fake(x.metas[0], x._sizes, x._device) for x in made)
+            node.meta["val"] = tuple(
+                x if not isinstance(x, Traced) else fake(x.metas[0], x._sizes, x._device) for x in made
+            )
         return pytree.tree_unflatten(made, shapes[0][1])
 
     def create(self, target: Any, args: tuple, kwargs: dict, name: str | None = None) -> Node:
@@ -259,7 +266,9 @@ class Capture:
         if node is not None:
             return node
         if scope.parent is None:
-            raise RuntimeError(f"export: a tensor of a function given to cond or the like is used after it\n{self.where()}")
+            raise RuntimeError(
+                f"export: a tensor of a function given to cond or the like is used after it\n{self.where()}"
+            )
         self._node_in(scope.parent, x)
         node = scope.placeholder(f"captured{len(scope.captured)}")
         node.meta["val"] = fake(x.metas[0], x._sizes, x._device)
@@ -300,7 +309,9 @@ class Capture:
             return outcome
         name = source[0] if outcome else _OPPOSITE[source[0]]
         shown = Expr(name, *expr.args)
-        if not any(node.target is assert_scalar and node.args[1] == f"expected {shown}" for node in self.scope.graph.nodes):
+        if not any(
+            node.target is assert_scalar and node.args[1] == f"expected {shown}" for node in self.scope.graph.nodes
+        ):
             condition = self.create(_FUNCTIONS[name][0], tuple(map(self.node_of, source[1:])), {})
             self.create(assert_scalar, (condition, f"expected {shown}"), {})
         return outcome
@@ -351,7 +362,7 @@ class Capture:
         for scope, name in zip(scopes, names, strict=True):
             index = sum(key.startswith(f"{name}_") for key in self.scope.modules)
             path = f"{name}_{index}"
-            self.scope.modules[path] = GraphModule(dict(scope.modules), scope.graph, name)  # type: ignore[arg-type]
+            self.scope.modules[path] = GraphModule(dict(scope.modules), scope.graph, name)
             nodes.append(self.scope.graph.create_node("get_attr", path, (), {}, path))
         return nodes, [self._node_in(self.scope, x) for x in union.values()]
 
@@ -378,7 +389,7 @@ class Capture:
         """File, line and function of the calls that are running, outermost first, without this machinery."""
         found: list[tuple[str, int, str]] = []
         frame: Any = sys._getframe(2)
-        while frame is not None and not (frame.f_code is _call_model.__code__):
+        while frame is not None and frame.f_code is not _call_model.__code__:
             file = frame.f_code.co_filename
             if not file.startswith(_HERE) or (f"{_HERE}/nn/modules" in file and "module.py" not in file):
                 found.append((file, frame.f_lineno, frame.f_code.co_name))
@@ -432,7 +443,7 @@ def exact(x: Any) -> bool:
     return kind in ("input", "number") or (kind != "size" and all(map(exact, args)))
 
 
-def _sample(x: Any, i: int) -> Any:
+def _sample(i: int, x: Any) -> Any:
     if isinstance(x, Traced):
         return x.metas[i]
     return x.samples[i] if isinstance(x, _Symbolic) else x

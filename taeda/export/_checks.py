@@ -33,7 +33,9 @@ class Checks(Module):
         guards: comparisons and how they must come out.
     """
 
-    def __init__(self, inputs: list[InputCheck], ranges: dict[str, ValueRanges], guards: list[tuple[Expr, bool]]) -> None:
+    def __init__(
+        self, inputs: list[InputCheck], ranges: dict[str, ValueRanges], guards: list[tuple[Expr, bool]]
+    ) -> None:
         super().__init__()
         self.inputs, self.ranges, self.guards = inputs, ranges, guards
 
@@ -74,7 +76,9 @@ class Checks(Module):
                 if isinstance(size, Expr):
                     self._solve(check, d, size, got, symbols)
                 elif size != got:
-                    raise GuardError(f"Expected input at *{check.place}.shape[{d}] to be equal to {size}, but got {got}")
+                    raise GuardError(
+                        f"Expected input at *{check.place}.shape[{d}] to be equal to {size}, but got {got}"
+                    )
         for name, got in symbols.items():
             if got not in self.ranges[name]:
                 low, high = self.ranges[name].lower, self.ranges[name].upper

@@ -159,7 +159,7 @@ def _record_associative_scan(
     return capture.results(capture.create(associative_scan, args, {}), xs, spec)
 
 
-RECORDED = {
+RECORDED: dict[str, Callable] = {
     "cond": _record_cond, "while_loop": _record_while_loop, "map": _record_map, "scan": _record_scan,
     "associative_scan": _record_associative_scan,
 }  # fmt: skip

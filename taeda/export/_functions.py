@@ -20,6 +20,7 @@ from typing import Any
 
 from taeda._core import Composite, Method, Op, Tensor
 from taeda.fx import _names
+from taeda.nn import lower
 from taeda.ops.table import OPS
 
 from . import _control_flow, _steps
@@ -36,6 +37,7 @@ _PYTHON: dict[str, Any] = {
 _STEPS: dict[str, Any] = {
     **{f"step.{n}": getattr(_steps, n) for n in _steps.__all__},
     **{f"step.{n}": f for n, f in _control_flow.STEPS.items()},
+    **{n: getattr(lower, n) for n in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
 }
 
 
@@ -88,7 +90,9 @@ def check_call(name: str, function: Any, args: tuple, kwargs: dict) -> None:
         room = len(function.params) if function.traits.get("variadic") is None else len(args)
         unknown = [k for k in kwargs if k not in function.params and k != "out"]
         if len(args) > room or unknown:
-            raise ValueError(f"export: {name} takes {', '.join(function.params)}; got {len(args)} arguments and {unknown}")
+            raise ValueError(
+                f"export: {name} takes {', '.join(function.params)}; got {len(args)} arguments and {unknown}"
+            )
         return
     signature = _signature(function)
     if signature is not None:

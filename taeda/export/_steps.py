@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import has_side_effect
 
-__all__ = ["assert_scalar", "set_grad_enabled", "sym_size"]
+__all__ = ["assert_scalar", "set_grad_enabled", "sym_size", "with_grad_enabled"]
 
 
 def sym_size(x: Tensor, dim: int) -> int:
@@ -27,3 +28,13 @@ def assert_scalar(condition: Any, message: str) -> None:
 def set_grad_enabled(mode: bool) -> None:
     """From here on, steps are recorded for differentiation, or are not."""
     _core.set_grad_enabled(mode)
+
+
+def with_grad_enabled(mode: bool, graph: Callable, args: tuple) -> Any:
+    """``graph(*args)``, recorded for differentiation or not."""
+    before = _core.is_grad_enabled()
+    _core.set_grad_enabled(mode)
+    try:
+        return graph(*args)
+    finally:
+        _core.set_grad_enabled(before)

@@ -66,7 +66,9 @@ def export(
     given = dict(kwargs or {})
     for x in pytree.tree_leaves((args, given)):
         if not isinstance(x, (Tensor, *_NUMBERS)):
-            raise UserError(f"Unsupported input type {type(x)}. Export takes tensors, numbers, strings, and trees of them")
+            raise UserError(
+                f"Unsupported input type {type(x)}. Export takes tensors, numbers, strings, and trees of them"
+            )
     named = named_arguments(mod, args, given)
     reader = Reader()
     sizes = reader.read(named, dynamic_shapes)
@@ -218,12 +220,15 @@ class _Attempt:
             yield
             for module, _, _, attributes in before:
                 for name, x in vars(module).items():
-                    if any(isinstance(leaf, Traced) for leaf in pytree.tree_leaves(x)) and attributes.get(name) is not x:
+                    if (
+                        any(isinstance(leaf, Traced) for leaf in pytree.tree_leaves(x))
+                        and attributes.get(name) is not x
+                    ):
                         changed.append(f"{type(module).__name__}.{name}")
         finally:
             for module, parameters, buffers, attributes in before:
-                vars(module).clear()
-                vars(module).update(attributes)
+                module.__dict__.clear()
+                module.__dict__.update(attributes)
                 for table, held in ((module._parameters, parameters), (module._buffers, buffers)):
                     table.clear()
                     table.update(held)
@@ -249,7 +254,13 @@ class _Exporter:
     """Records the model until its sizes may change as asked, or it is known why they may not."""
 
     def __init__(
-        self, mod: Module, args: tuple, kwargs: dict, named: dict, sizes: list[list[Expr | None]], roots: dict[str, Root]
+        self,
+        mod: Module,
+        args: tuple,
+        kwargs: dict,
+        named: dict,
+        sizes: list[list[Expr | None]],
+        roots: dict[str, Root],
     ) -> None:
         self.mod, self.args, self.kwargs, self.named = mod, args, kwargs, named
         self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
@@ -334,12 +345,23 @@ class _Exporter:
         factors = {k: left[0].get(k, 0) - right[0].get(k, 0) for k in {**left[0], **right[0]}}
         factors = {k: v for k, v in factors.items() if v}
         constant = left[1] - right[1]
-        head = expr.head if outcome else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}[expr.head]
+        head = (
+            expr.head
+            if outcome
+            else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}[expr.head]
+        )
         if not factors:
             return "", 0, 0
         low = constant + sum(f * (self.roots[k].low if f > 0 else self.roots[k].high) for k, f in factors.items())
         high = constant + sum(f * (self.roots[k].high if f > 0 else self.roots[k].low) for k, f in factors.items())
-        always = {"ge": low >= 0, "gt": low > 0, "le": high <= 0, "lt": high < 0, "ne": low > 0 or high < 0, "eq": False}
+        always = {
+            "ge": low >= 0,
+            "gt": low > 0,
+            "le": high <= 0,
+            "lt": high < 0,
+            "ne": low > 0 or high < 0,
+            "eq": False,
+        }
         if always[head]:
             return "", 0, 0
         if len(factors) > 1 or head in ("eq", "ne"):
@@ -421,7 +443,9 @@ class _Exporter:
             }  # fmt: skip
 
     def _may_tie(self, name: str, value: Expr) -> bool:
-        return self.roots[name].free or any(s in self.roots and self.roots[s].free for s in value.symbols() if s != f"_{name}")
+        return self.roots[name].free or any(
+            s in self.roots and self.roots[s].free for s in value.symbols() if s != f"_{name}"
+        )
 
     def _refuse_static(self, name: str, conflict: Conflict) -> None:
         root = self.roots[name]
@@ -437,7 +461,9 @@ class _Exporter:
             says = f"{name} = {root.where} must be a multiple of {value.args[0]}"
         else:
             made = f"{name} = {value}"
-            says = f"the values of {name} = {root.where} and {value} = {self.roots[str(value)].where} must always be equal"
+            says = (
+                f"the values of {name} = {root.where} and {value} = {self.roots[str(value)].where} must always be equal"
+            )
         raise UserError(f"Constraints violated ({name})! {says}: {conflict.text}\nSuggested fixes:\n  {made}")
 
     # ---- the program ----
@@ -458,13 +484,17 @@ class _Exporter:
         ranges = {r.name: ValueRanges(r.low, r.high) for r in self.roots.values() if r.name not in self.fixed}
         checks = Checks(
             [
-                InputCheck(place, name, sizes if isinstance(leaf, Tensor) else None, None if isinstance(leaf, Tensor) else leaf)
-                for place, name, leaf, sizes in zip(self.places, self.names, self.leaves, self._shown_sizes(), strict=True)
+                InputCheck(
+                    place, name, sizes if isinstance(leaf, Tensor) else None, None if isinstance(leaf, Tensor) else leaf
+                )
+                for place, name, leaf, sizes in zip(
+                    self.places, self.names, self.leaves, self._shown_sizes(), strict=True
+                )
             ],
             ranges,
             [(expr, outcome) for expr, outcome, _ in self.guards],
         )
-        module = GraphModule(dict(capture.root.modules), graph, "GraphModule")  # type: ignore[arg-type]
+        module = GraphModule(dict(capture.root.modules), graph, "GraphModule")
         return ExportedProgram(
             module, graph, signature, state, ranges,
             [ModuleCallEntry("", ModuleCallSignature([], [], self.in_spec, attempt.out_spec))],

@@ -83,7 +83,9 @@ class Dim:
 
     def __mul__(self, other: Any) -> Dim:
         if self._whole(other, "multiply") <= 0:
-            raise NotImplementedError(f"Attempted to multiply {other} with {self.name}, where a positive integer was expected")
+            raise NotImplementedError(
+                f"Attempted to multiply {other} with {self.name}, where a positive integer was expected"
+            )
         return self._derived(other, 0)
 
     __rmul__ = __mul__
@@ -191,7 +193,9 @@ class Reader:
         children, kind = pytree.tree_flatten(value, is_leaf=lambda x: x is not value)
         if kind.is_leaf():
             if spec is not None and not isinstance(spec, _DimHint):
-                raise UserError(f"dynamic_shapes: {where} is no tensor, so that it has no sizes; expected None, got {spec!r}")
+                raise UserError(
+                    f"dynamic_shapes: {where} is no tensor, so that it has no sizes; expected None, got {spec!r}"
+                )
             found.append([])
             return
         keys = kind.context if isinstance(value, dict) else range(len(children))
@@ -226,7 +230,9 @@ class Reader:
                 f"dynamic_shapes: expected a dict, or {tensor.dim()} items, for the sizes {list(tensor.shape)} of {where}, "
                 f"got {spec!r}"
             )
-        return [self._size(n, s, f"{where}.shape[{d}]") for d, (n, s) in enumerate(zip(tensor.shape, spec, strict=True))]
+        return [
+            self._size(n, s, f"{where}.shape[{d}]") for d, (n, s) in enumerate(zip(tensor.shape, spec, strict=True))
+        ]
 
     def _size(self, size: int, spec: Any, where: str) -> Expr | None:
         if spec is None or (isinstance(spec, _DimHint) and spec.kind == "STATIC"):
@@ -257,7 +263,9 @@ class Reader:
         root = dim.root
         known = self.dims.setdefault(root.name, root)
         if known is not root and (known.min, known.max) != (root.min, root.max):
-            raise UserError(f"Found different definitions {known} and {root} for the same symbolic dimension {root.name!r}")
+            raise UserError(
+                f"Found different definitions {known} and {root} for the same symbolic dimension {root.name!r}"
+            )
         if (size - dim.offset) % dim.factor:
             raise UserError(f"Expected {where} = {size} to be of the form {dim.name}, where {root.name} is an integer")
         hint = (size - dim.offset) // dim.factor

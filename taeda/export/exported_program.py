@@ -187,7 +187,9 @@ class ExportedProgram:
             if spec.target is not None and spec.target not in self.state_dict and spec.target not in self.constants:
                 raise ValueError(f"ExportedProgram: {spec.target} is neither in the state dict nor among the constants")
 
-    def run_decompositions(self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False) -> ExportedProgram:
+    def run_decompositions(
+        self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
+    ) -> ExportedProgram:
         """The same program in fewer ops and without writes: what is written to a buffer or an argument is an output.
 
         Args:
@@ -248,7 +250,7 @@ class ExportedProgram:
         """Write back what is written back, and return the rest."""
         results = []
         output = self.graph.output_node()
-        for value, spec in zip(output.args[0], self.graph_signature.output_specs, strict=True):  # type: ignore[arg-type]
+        for value, spec in zip(output.args[0], self.graph_signature.output_specs, strict=True):
             value = map_arg(value, lambda n: values[n])
             if spec.kind == OutputKind.USER_OUTPUT:
                 results.append(value)
@@ -274,7 +276,7 @@ class ExportedProgram:
             module = module if result is None else result.graph_module
         signature = copy.deepcopy(self.graph_signature)
         outputs = module.graph.output_node().args[0]
-        for spec, value in zip(signature.output_specs, outputs, strict=True):  # type: ignore[arg-type]
+        for spec, value in zip(signature.output_specs, outputs, strict=True):
             if isinstance(value, Node):
                 spec.arg = TensorArgument(value.name) if isinstance(spec.arg, ConstantArgument) else spec.arg
                 spec.arg.name = value.name
@@ -303,9 +305,9 @@ def _fill(module: Module, path: str, x: Any, parameter: bool, persistent: bool =
         module = getattr(module, part)
     if parameter:
         if name not in module._parameters:
-            vars(module).pop(name, None)
+            module.__dict__.pop(name, None)
             module.register_parameter(name, x)
         return
     module._buffers.pop(name, None)
-    vars(module).pop(name, None)
+    module.__dict__.pop(name, None)
     module.register_buffer(name, x, persistent=persistent)

@@ -170,7 +170,8 @@ class ExportGraphSignature:
 
     def replace_all_uses(self, old: str, new: str) -> None:
         """Call the node ``old`` ``new``."""
-        for spec in (*self.input_specs, *self.output_specs):
+        specs: list[Any] = [*self.input_specs, *self.output_specs]
+        for spec in specs:
             if getattr(spec.arg, "name", None) == old:
                 spec.arg.name = new
 

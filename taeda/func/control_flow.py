@@ -133,7 +133,9 @@ def _expect_rows(name: str, leaves: list, dim: int) -> None:
         raise ValueError(f"{name}: expected xs to be tensors of at least one dimension, at least one")
     sizes = {int(x.shape[dim]) for x in leaves}
     if len(sizes) > 1 or 0 in sizes:
-        raise ValueError(f"{name}: expected tensors of one size along dimension {dim} in xs, at least 1, got {sorted(sizes)}")
+        raise ValueError(
+            f"{name}: expected tensors of one size along dimension {dim} in xs, at least 1, got {sorted(sizes)}"
+        )
 
 
 def associative_scan(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 MODELS: dict[str, Any] = {}
-DATACLASSES: dict[str, type] = {}
 
 
 def model(make):
@@ -21,18 +20,33 @@ def model(make):
     return make
 
 
+@dataclass
+class OurPair:
+    """The dataclass that taeda's models take and give."""
+
+    a: Any
+    b: Any
+
+
+@dataclass
+class TheirPair:
+    """The dataclass that PyTorch's models take and give."""
+
+    a: Any
+    b: Any
+
+
+PAIRS = {"taeda": OurPair, "torch": TheirPair}
+registered: set[str] = set()
+
+
 def pair(T):
     """The dataclass of this package, registered."""
-    if T.__name__ not in DATACLASSES:
-
-        @dataclass
-        class Pair:
-            a: Any
-            b: Any
-
-        T.export.register_dataclass(Pair, serialized_type_name=f"Pair_{T.__name__}")
-        DATACLASSES[T.__name__] = Pair
-    return DATACLASSES[T.__name__]
+    name = T.__name__
+    if name not in registered:
+        T.export.register_dataclass(PAIRS[name], serialized_type_name=f"{name}.Pair")
+        registered.add(name)
+    return PAIRS[name]
 
 
 def batch(T):

@@ -6,9 +6,7 @@ import copy
 import io
 import json
 import random
-import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +15,7 @@ import taeda.export
 from taeda.io.archive import ArchiveReader, ArchiveWriter
 from taeda.utils import _pytree as pytree
 
-sys.path.insert(0, str(Path(__file__).parent))
-from models import MODELS  # noqa: E402
+from .models import MODELS
 
 EXPECTED = (ValueError, RuntimeError)
 
@@ -162,7 +159,11 @@ def mutations(data: bytes, count: int, seed: int):
             other = rng.randrange(len(data))
             yield data[:at] + data[other : other + rng.randrange(64)] + data[at:]
         else:
-            yield data[:at] + rng.choice([b"null", b"-1", b"[]", b"{}", b'"x"', b"1e999", b"99999999999999999999"]) + data[at:]
+            yield (
+                data[:at]
+                + rng.choice([b"null", b"-1", b"[]", b"{}", b'"x"', b"1e999", b"99999999999999999999"])
+                + data[at:]
+            )
 
 
 def _places(tree, found):
@@ -172,7 +173,25 @@ def _places(tree, found):
             _places(tree[key], found)
 
 
-VALUES = [None, True, 0, -1, 3, 2**40, 2**70, 1.5, "", "x", "add", "__class__", [], {}, [[]], {"node": "x"}, {"list": [1]}]
+VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    3,
+    2**40,
+    2**70,
+    1.5,
+    "",
+    "x",
+    "add",
+    "__class__",
+    [],
+    {},
+    [[]],
+    {"node": "x"},
+    {"list": [1]},
+]
 
 
 def restructured(text, count: int, seed: int):

@@ -148,7 +148,7 @@ class SymInt(_Symbolic, int):
         return int.__hash__(self)
 
     def __bool__(self) -> bool:
-        return self != 0  # type: ignore[comparison-overlap]
+        return self != 0
 
 
 class SymFloat(_Symbolic, float):
@@ -158,7 +158,7 @@ class SymFloat(_Symbolic, float):
         return float.__hash__(self)
 
     def __bool__(self) -> bool:
-        return self != 0.0  # type: ignore[comparison-overlap]
+        return self != 0.0
 
 
 def is_concrete_int(a: Any) -> bool:
