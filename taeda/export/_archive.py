@@ -15,7 +15,8 @@ from taeda.io.archive import ArchiveReader, ArchiveWriter, atomic_write
 from taeda.nn import Parameter
 from taeda.utils import _pytree as pytree
 
-from . import _functions
+from . import _functions, _pt2
+from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import (
     bad,
@@ -34,7 +35,7 @@ from ._encoding import (
     items,
     path,
 )
-from .exported_program import CallSpec, ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -114,9 +115,7 @@ def load(
         if archive.has("program.json"):
             program = _read(archive)
         else:
-            from ._pt2 import read
-
-            program = read(archive)
+            program = _pt2.read(archive)
     except (RecursionError, OverflowError, UnicodeDecodeError) as error:
         raise bad(f"the file is damaged ({type(error).__name__})") from None
     for name in extra_files or {}:
@@ -133,7 +132,7 @@ def _records(ep: ExportedProgram) -> dict[str, bytes]:
     constants = {name: _stored(x, tensors) for name, x in ep.constants.items()}
     example = None
     if ep.example_inputs is not None:
-        leaves, spec = pytree.tree_flatten(ep.example_inputs)
+        leaves = pytree.tree_leaves(ep.example_inputs)
         example = [_stored(x, tensors) if isinstance(x, Tensor) else {"value": encode(x)} for x in leaves]
     positional, named = ep._argument_names
     program = {
@@ -233,21 +232,6 @@ def _encode_check(check: InputCheck) -> dict[str, Any]:
 # ---- reading -------------------------------------------------------------------------------------------------------------
 
 
-def parse_json(data: Any) -> Any:
-    """JSON, in which no object has a key twice."""
-
-    def unique(pairs: list) -> dict:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise bad("an object has a key twice")
-        return found
-
-    def refuse(name: str) -> Any:
-        raise bad(f"{name} is no number of JSON")
-
-    return json.loads(bytes(data).decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
-
-
 _KEYS = (
     "version", "dialect", "graph", "inputs", "outputs", "arguments", "in_spec", "out_spec", "ranges", "checks", "guards",
     "state", "constants", "example",
@@ -292,42 +276,6 @@ def _read(archive: ArchiveReader) -> ExportedProgram:
         module, signature, state_dict, _tensors_of(constants, tensors), shown, in_tree, out_tree, names,
         example=_example(example, tensors, in_tree), dialect=dialect if isinstance(dialect, str) else "TRAINING",
     )  # fmt: skip
-
-
-def assemble(
-    module: GraphModule, signature: ExportGraphSignature, state: dict, constants: dict, checks: Checks, in_spec: Any,
-    out_spec: Any, names: Any, *, example: Any = None, dialect: str = "TRAINING",
-) -> ExportedProgram:  # fmt: skip
-    """The program of parts that were read, if they fit each other.
-
-    Raises:
-        ValueError: they do not.
-    """
-    made = ExportedProgram(
-        module, module.graph, signature, state, checks.ranges,
-        [ModuleCallEntry("", ModuleCallSignature([], [], in_spec, out_spec))], example, constants, checks=checks,
-        call_spec=CallSpec(in_spec, out_spec), argument_names=names, dialect=dialect,
-    )  # fmt: skip
-    try:
-        made.validate()
-    except (RuntimeError, AttributeError, TypeError, StopIteration) as error:
-        raise bad(str(error)) from None
-    leaves = sum(s.kind == InputKind.USER_INPUT for s in signature.input_specs)
-    results = sum(s.kind == OutputKind.USER_OUTPUT for s in signature.output_specs)
-    positional, named = names
-    whole = (
-        in_spec.type is tuple
-        and in_spec.num_children == 2
-        and [s.type for s in in_spec.children_specs] == [tuple, dict]
-    )
-    if not whole or in_spec.num_leaves != leaves or len(checks.inputs) != leaves or out_spec.num_leaves != results:
-        raise bad("the structures do not fit the inputs and outputs")
-    first, second = in_spec.children_specs
-    if len(positional) != first.num_children or sorted(named) != sorted(map(str, second.context)):
-        raise bad("the names of the arguments do not fit their structure")
-    if len({*positional, *named, "self"}) != len(positional) + len(named) + 1:
-        raise bad("two arguments have one name")
-    return made
 
 
 def _tensors_of(x: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ from taeda.nn import Parameter
 from taeda.ops.meta import without_values
 
 from . import _control_flow, _functions, _steps
-from ._archive import assemble, parse_json
+from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import CLASSES, bad, decode_spec, identifier, items, path, whole
 from ._values import fake

@@ -18,7 +18,7 @@ from taeda.utils import _pytree as pytree
 
 from ._capture import Capture, _call_model
 from ._checks import Checks, InputCheck
-from ._values import Conflict, Traced, samples_of
+from ._values import Conflict, Traced, range_of, samples_of
 from .dynamic_shapes import Reader, Root, UserError, named_arguments
 from .exported_program import CallSpec, ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
@@ -338,42 +338,7 @@ class _Exporter:
         self.guards = list(left.values())
 
     def _range_of(self, expr: Expr, outcome: bool) -> tuple[str, int, float] | None:
-        """The range of one symbol in which the comparison comes out so; no name where it always does."""
-        left, right = (_linear(a) for a in expr.args)
-        if left is None or right is None:
-            return None
-        factors = {k: left[0].get(k, 0) - right[0].get(k, 0) for k in {**left[0], **right[0]}}
-        factors = {k: v for k, v in factors.items() if v}
-        constant = left[1] - right[1]
-        head = (
-            expr.head
-            if outcome
-            else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}[expr.head]
-        )
-        if not factors:
-            return "", 0, 0
-        low = constant + sum(f * (self.roots[k].low if f > 0 else self.roots[k].high) for k, f in factors.items())
-        high = constant + sum(f * (self.roots[k].high if f > 0 else self.roots[k].low) for k, f in factors.items())
-        always = {
-            "ge": low >= 0,
-            "gt": low > 0,
-            "le": high <= 0,
-            "lt": high < 0,
-            "ne": low > 0 or high < 0,
-            "eq": False,
-        }
-        if always[head]:
-            return "", 0, 0
-        if len(factors) > 1 or head in ("eq", "ne"):
-            return None
-        ((name, factor),) = factors.items()
-        strict = head in ("gt", "lt")
-        if (head in ("gt", "ge")) == (factor > 0):  # name >= bound
-            bound = -constant / factor
-            least = int(-(-bound // 1)) + (1 if strict and bound == int(bound) else 0)
-            return name, least, int_oo
-        bound = -constant / factor
-        return name, 0, int(bound // 1) - (1 if strict and bound == int(bound) else 0)
+        return range_of(expr, outcome, {r.name: (r.low, r.high) for r in self.roots.values()})
 
     # ---- what a conflict means ----
 
@@ -523,10 +488,6 @@ def _order(mod: Module, spec: Any) -> list[int]:
     args, kwargs = pytree.tree_unflatten(range(spec.num_leaves), spec)
     places = {leaf: i for i, leaf in enumerate(pytree.tree_leaves(named_arguments(mod, args, kwargs)))}
     return [places[i] for i in range(spec.num_leaves)]
-
-
-def _linear(a: Any) -> tuple[dict[str, int], int] | None:
-    return a.linear() if isinstance(a, Expr) else ({}, a) if isinstance(a, int) else None
 
 
 def _replace(expr: Any, fixed: dict[str, Any]) -> Any:

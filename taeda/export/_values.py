@@ -147,16 +147,16 @@ class Traced(FakeTensor):
         return iter(self.unbind(0))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.capture.call(operator.getitem, (self, index), {})
+        return self.capture.handle(operator.getitem, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.capture.call(operator.setitem, (self, index, value), {})
+        self.capture.handle(operator.setitem, (self, index, value), {})
 
 
 def _core_detach(x: Traced) -> Any:
     from taeda.ops.callables import detach
 
-    return x.capture.call(detach, (x,), {})
+    return x.capture.handle(detach, (x,), {})
 
 
 def _needs_value(name: str) -> Any:
@@ -273,3 +273,37 @@ class Conflict(Exception):
     def __init__(self, sample: int, progress: int, text: str, guard: Any = None, outcome: bool = True) -> None:
         super().__init__(text)
         self.sample, self.progress, self.text, self.guard, self.outcome = sample, progress, text, guard, outcome
+
+
+def range_of(expr: Expr, outcome: bool, bounds: dict[str, tuple[int, float]]) -> tuple[str, int, float] | None:
+    """The range of one symbol in which a comparison comes out so; no name where it always does, None where it says more.
+
+    Args:
+        expr: the comparison.
+        outcome: how it comes out.
+        bounds: the ranges that the symbols have already.
+    """
+    left, right = (a.linear() if isinstance(a, Expr) else ({}, a) if isinstance(a, int) else None for a in expr.args)
+    if left is None or right is None:
+        return None
+    factors = {k: left[0].get(k, 0) - right[0].get(k, 0) for k in {**left[0], **right[0]}}
+    factors = {k: v for k, v in factors.items() if v}
+    constant = left[1] - right[1]
+    head = expr.head if outcome else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}[expr.head]
+    if not factors or not set(factors) <= set(bounds):
+        return None if factors else ("", 0, 0)
+    low = constant + sum(f * bounds[k][0 if f > 0 else 1] for k, f in factors.items())
+    high = constant + sum(f * bounds[k][1 if f > 0 else 0] for k, f in factors.items())
+    always = {"ge": low >= 0, "gt": low > 0, "le": high <= 0, "lt": high < 0, "ne": low > 0 or high < 0, "eq": False}
+    if always[head]:
+        return "", 0, 0
+    ((name, factor),) = list(factors.items())[:1]
+    low, high = bounds[name]
+    bound, strict = -constant / factor, head in ("gt", "lt")
+    if len(factors) == 1 and head == "ne" and bound == low:
+        return name, int(low) + 1, math.inf  # the least size is left out
+    if len(factors) > 1 or head in ("eq", "ne"):
+        return None
+    if (head in ("gt", "ge")) == (factor > 0):  # the symbol is at least so large
+        return name, math.ceil(bound) + (1 if strict and bound == int(bound) else 0), math.inf
+    return name, 0, math.floor(bound) - (1 if strict and bound == int(bound) else 0)

@@ -88,7 +88,7 @@ def lstm(T):
             self.out = T.nn.Linear(12, 3)
 
         def forward(self, x):
-            y, (h, c) = self.rnn(x)
+            y, (h, _) = self.rnn(x)
             return self.out(y[:, -1]), h
 
     return Net(), (T.randn(2, 4, 5),)

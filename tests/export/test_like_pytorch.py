@@ -109,3 +109,41 @@ def test_other_sizes(name):
         x = args[0]
         new = torch.randint(0, 7, (size, *x.shape[1:])) if x.dtype == torch.int64 else torch.randn(size, *x.shape[1:])
         compare(module(as_taeda(new), *our_args[1:], **our_kwargs), copy.deepcopy(theirs)(new, *args[1:], **kwargs))
+
+
+def kinds(signature):
+    """The outputs that are written back, and those that are results."""
+    return [(o.kind.name, o.target) for o in signature.output_specs]
+
+
+def is_write(node):
+    name = getattr(node.target, "__name__", "")
+    return name == "setitem" or (name.endswith("_") and not name.endswith("__"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_decomposed(name):
+    theirs, args, kwargs, sizes, _, our_args, our_kwargs, program = exported(name)
+    fewer = program.run_decompositions()
+    fewer.validate()
+    assert not any(is_write(n) for n in fewer.graph.nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = torch.export.export(theirs, copy.deepcopy(args), kwargs, dynamic_shapes=sizes).run_decompositions({})
+    assert sorted(map(str, kinds(fewer.graph_signature))) == sorted(map(str, kinds(wanted.graph_signature)))
+    module, x, y = fewer.module(), copy.deepcopy(args), copy.deepcopy(our_args)
+    for _ in range(2):  # buffers and arguments are written back
+        compare(module(*y, **our_kwargs), theirs(*x, **kwargs))
+        compare(y, x)
+    for key, value in state_of(theirs).items():
+        np.testing.assert_allclose(state_of(module)[key], value, **EXACT)
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_decomposed_at_other_sizes(name):
+    theirs, args, kwargs, _, _, our_args, our_kwargs, program = exported(name)
+    module = program.run_decompositions().module()
+    for size in SIZED[name]:
+        x = args[0]
+        new = torch.randint(0, 7, (size, *x.shape[1:])) if x.dtype == torch.int64 else torch.randn(size, *x.shape[1:])
+        compare(module(as_taeda(new), *our_args[1:], **our_kwargs), copy.deepcopy(theirs)(new, *args[1:], **kwargs))
