@@ -14,7 +14,7 @@ from .views import _wrap, reshape, slice_view, unsqueeze, view_as_itself
 HELPERS["copy_transposed"] = moves.copy_transposed
 
 
-@primitive(moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest")
+@primitive(moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True)
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
@@ -188,7 +188,7 @@ def _unbind_backward(g, dim):
 unbind.vjp(input=_unbind_backward)
 
 
-@view(core.view_split, method=False, node="Split")
+@view(core.view_split, method=False, node="Split", canonical=True)
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
 

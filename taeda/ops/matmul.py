@@ -194,7 +194,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive(flops=flops.product, out="same", autocast="lower")
+@primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``."""
     if input.dim() != 2 or mat2.dim() != 2:
@@ -205,7 +205,7 @@ def mm(input, mat2):
 mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(_transposed(input), g))
 
 
-@primitive(flops=flops.product, out="same", autocast="lower")
+@primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
 def bmm(input, mat2):
     """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
     _check_bmm("bmm", input, mat2)
@@ -408,6 +408,7 @@ def _scaled(x: Tensor, by) -> Tensor:
 @primitive(
     inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"),
     autocast="lower",
+    canonical=True,
 )  # fmt: skip
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""

@@ -424,7 +424,7 @@ def avg_pool2d(
     )
 
 
-@traits(autocast="float32")
+@traits(autocast="float32", canonical=True)
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -470,7 +470,7 @@ def adaptive_avg_pool2d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@traits(autocast="float32")
+@traits(autocast="float32", canonical=True)
 def adaptive_avg_pool3d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
 
