@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -89,12 +90,25 @@ class _Lowering(Capture):
         super().__init__(samples)
         self.rules, self.ranges = rules, ranges
         self.memories: dict[int, _Memory] = {}  # by the address of meta memory
+        self.versions: dict[int, int] = {}  # of memory, by address
         self.active: list[Any] = []  # what is being replaced
         self.views: dict[
             int, tuple[int, Callable[[Traced], Any]]
         ] = {}  # of tensors: version, and how they are made anew
 
     # ---- memory ----
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        result = super().call(function, args, kwargs)
+        for x in [*_everything((args, kwargs)), *pytree.tree_leaves(result)]:
+            if isinstance(x, Traced):
+                self.versions[_address(x)] = x.metas[0]._version
+        return result
+
+    def _unseen(self, tensors: list) -> bool:
+        """Whether one of the tensors was written to other than by a call that came here."""
+        traced = [x for x in tensors if isinstance(x, Traced)]
+        return any(self.versions.get(_address(x), x.metas[0]._version) != x.metas[0]._version for x in traced)
 
     def memory(self, x: Traced) -> _Memory:
         """That of ``x``."""
@@ -201,8 +215,12 @@ class _Lowering(Capture):
         stack = _core.mode_stack()
         _core.set_mode_stack([*stack, self] if self not in stack else stack)
         self.active.append(function)
+        count = len(self.alive)
         try:
             made = rule(*args, **kwargs)
+            fresh = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor) and not isinstance(x, Traced)]
+            if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
+                made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
         except Exception:
             made = NotImplemented
         finally:
@@ -276,12 +294,11 @@ class _Lowering(Capture):
         elif name in ("detach_", "requires_grad_"):
             return target
         else:
-            other = trait(function, "functional") or OPS.get(name[:-1])
-            value = (
-                self._written_copy(function, args, kwargs)
-                if other is None
-                else self.handle(other, (target, *args[1:]), kwargs)
-            )
+            other = _without_write(function)
+            if other is None:
+                value = self._written_copy(function, args, kwargs)
+            else:
+                value = self.handle(other, (target, *args[1:]), kwargs)
         return self._write_to(target, value)
 
     def _basic_view(self, target: Traced, index: Any) -> Any:
@@ -294,6 +311,10 @@ class _Lowering(Capture):
     def _written_copy(self, function: Any, args: tuple, kwargs: dict) -> Any:
         made = self.call(OPS["clone"], (args[0],), {})
         self.call(function, (made, *args[1:]), kwargs)
+        if [m.shape for m in made.metas] != [m.shape for m in args[0].metas]:
+            raise RuntimeError(
+                f"run_decompositions: {function.__name__} changes sizes in place; there is no form without writes"
+            )
         return made
 
     def _write_to(self, target: Traced, value: Any) -> Traced:
@@ -334,6 +355,15 @@ class _Lowering(Capture):
             yield
         finally:
             _core.set_mode_stack([m for m in _core.mode_stack() if m is not self])
+
+
+def _without_write(function: Any) -> Any:
+    """The op that gives what an in-place form writes; None where there is none."""
+    other = trait(function, "functional")
+    candidate = OPS.get(function.__name__[:-1])
+    if other is None and candidate is not None and inspect.unwrap(candidate) is inspect.unwrap(function):
+        return candidate
+    return other
 
 
 def _is_public(node: Node) -> bool:
@@ -435,6 +465,8 @@ class _Attempt:
 
     def _lift(self, x: Tensor) -> Traced:
         """A placeholder for a tensor that a decomposition made."""
+        if x.is_meta:
+            raise RuntimeError("a body made a view that the mode did not see")
         path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
         self.constants[path] = x.detach()
         mode = self.mode
@@ -511,7 +543,7 @@ def _finished(ep: Any, attempt: _Attempt) -> Any:
             del attempt.constants[str(spec.target)]
         else:
             specs.append(spec)
-    module = GraphModule(dict(attempt.mode.root.modules), graph, "GraphModule")  # type: ignore[arg-type]
+    module = GraphModule(dict(attempt.mode.root.modules), graph, "GraphModule")
     signature = type(ep.graph_signature)(specs, attempt.outputs)
     checks = copy.deepcopy(ep._checks)
     checks.ranges = attempt.mode.ranges

@@ -170,7 +170,7 @@ def empty_permuted(
     return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with zeros."""
     result = _empty(_checked(spread(args, size), "zeros"), dtype, out, device)
@@ -180,7 +180,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     )
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones."""
     result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)

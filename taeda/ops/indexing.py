@@ -198,6 +198,9 @@ def masked_fill(input, mask, value):
     return _choose(_true(mask), value, input)
 
 
+masked_fill.traits["lowering"] = lambda input, mask, value: where(mask, value, input)
+
+
 masked_fill.vjp(
     input=lambda g, mask: masked_fill(g, mask, 0),
     value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum(),

@@ -59,6 +59,9 @@ def stack(tensors, dim=0):
     """
 
 
+stack.traits["lowering"] = lambda tensors, dim: cat([x.unsqueeze(dim) for x in tensors], dim)
+
+
 stack.vjp(tensors=lambda g, dim: list(unbind(g, dim)))
 
 
@@ -186,6 +189,7 @@ def _unbind_backward(g, dim):
 
 
 unbind.vjp(input=_unbind_backward)
+unbind.traits["lowering"] = lambda input, dim: tuple([input.select(dim, i) for i in range(input.shape[dim])])
 
 
 @view(core.view_split, method=False, node="Split", canonical=True)

@@ -10,7 +10,7 @@ from . import flops
 from .creation import eye
 from .pointwise import addcmul
 from .table import METHODS, composite, primitive
-from .views import reshape, sum_to, transpose, unsqueeze
+from .views import broadcast_shapes, reshape, sum_to, transpose, unsqueeze
 
 
 def _conj(x: Tensor) -> Tensor:
@@ -60,6 +60,21 @@ def matmul(input, other):
     Raises:
         RuntimeError: the inner sizes or dtypes differ, leading dimensions do not broadcast, or an operand has rank 0.
     """
+
+
+def _matmul_by_bmm(input, other):
+    if input.dim() == 1:
+        return _matmul_by_bmm(input.unsqueeze(0), other).squeeze(-1 if other.dim() == 1 else -2)
+    if other.dim() == 1:
+        return _matmul_by_bmm(input, other.unsqueeze(1)).squeeze(-1)
+    if input.dim() == other.dim() == 2:
+        return input.mm(other)
+    batch = broadcast_shapes(input.shape[:-2], other.shape[:-2])
+    left, right = (x.expand((*batch, *x.shape[-2:])).reshape((-1, *x.shape[-2:])) for x in (input, other))
+    return left.bmm(right).reshape((*batch, input.shape[-2], other.shape[-1]))
+
+
+matmul.traits["lowering"] = _matmul_by_bmm
 
 
 @composite(method=False)
@@ -130,6 +145,15 @@ def linear(input, weight, bias=None):
     Raises:
         RuntimeError: sizes or dtypes do not match.
     """
+
+
+def _linear_by_mm(input, weight, bias):
+    rows = input.reshape(-1, input.shape[-1])
+    made = rows.mm(weight.t()) if bias is None else bias.addmm(rows, weight.t())
+    return made if input.dim() == 2 else made.reshape((*input.shape[:-1], weight.shape[0]))
+
+
+linear.traits["lowering"] = _linear_by_mm
 
 
 def _linear_input(g, weight):
@@ -222,6 +246,9 @@ def mv(input, vec):
     return gemm.matmul(input, vec)
 
 
+mv.traits["lowering"] = lambda input, vec: input.mm(vec.unsqueeze(1)).squeeze(1)
+
+
 mv.vjp(
     input=lambda g, vec: unsqueeze(g, -1) * _conj(vec),
     vec=lambda g, input: mv(_transposed(input), g),
@@ -236,6 +263,9 @@ def dot(input, tensor):
     if sums is None:
         return (input * tensor).sum()
     return (sums if sums.dim() == 0 else sums.sum()).to(input.dtype)
+
+
+dot.traits["lowering"] = lambda input, tensor: (input * tensor).sum()
 
 
 def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
@@ -436,6 +466,9 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
     return reshape(_add("addmv", column, mat, unsqueeze(vec, -1), (mat.shape[0], 1), beta, alpha), (mat.shape[0],))
 
 
+addmv.traits["lowering"] = lambda input, mat, vec, beta, alpha: input * beta + mat.mv(vec) * alpha
+
+
 addmv.vjp(
     input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
     mat=lambda g, vec, alpha: _scaled(outer(g, _conj(vec)), alpha),
@@ -452,6 +485,9 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     _check_bmm("baddbmm", batch1, batch2)
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
     return _add("baddbmm", input, batch1, batch2, shape, beta, alpha)
+
+
+baddbmm.traits["lowering"] = lambda input, batch1, batch2, beta, alpha: input * beta + batch1.bmm(batch2) * alpha
 
 
 baddbmm.vjp(

@@ -601,7 +601,7 @@ def _check_running(name, mean, var):
                 raise RuntimeError(f"{name}(): {label} has no derivative; call detach() on it")
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
     """Normalise each channel over batch and positions (Ioffe and Szegedy 2015).
 

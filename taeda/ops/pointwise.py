@@ -95,6 +95,9 @@ def rsub(input, other, *, alpha=1):
     return other - _times(input, alpha)
 
 
+rsub.traits["lowering"] = lambda input, other, alpha: add(neg(mul(input, alpha)), other)
+
+
 rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), other=lambda g: g)
 
 
@@ -126,7 +129,7 @@ def times_itself(input):
 times_itself.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
 
 
-@pointwise(numbers=True, promote="float", reference="divide", domain=((-2, 2), (0.5, 2)), node="Div")
+@pointwise(numbers=True, promote="float", reference="divide", domain=((-2, 2), (0.5, 2)), node="Div", canonical=True)
 def true_divide(input, other):
     """``input / other``; whole numbers give the default floating-point dtype."""
     return input / other

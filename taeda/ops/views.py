@@ -19,6 +19,16 @@ def transpose(input, dim0, dim1):
     """A view with dimensions ``dim0`` and ``dim1`` swapped."""
 
 
+def _permuted(input, dim0, dim1):
+    order = list(range(input.dim()))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return input.permute(order)
+
+
+transpose.traits["lowering"] = _permuted
+
+
 transpose.vjp(input=lambda g, dim0, dim1: transpose(g, dim0, dim1))
 alias(transpose, "swapaxes", "swapdims")
 
@@ -358,6 +368,9 @@ def narrow(input, dim, start, length: int):
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return slice_view(input, at, start, start + length, 1)
+
+
+narrow.lowering = lambda input, dim, start, length: input[_at(dim, slice(start, start + length), input.dim())]
 
 
 @view(core.view_diagonal, canonical=True)

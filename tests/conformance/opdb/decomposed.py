@@ -45,13 +45,20 @@ def attempt(function, args, kwargs):
         program = taeda.export.export(_Call(function, kwargs), translate_copy(args))
     except RuntimeError:
         return None
-    fewer = program.run_decompositions()
+    try:
+        fewer = program.run_decompositions()
+    except RuntimeError as error:
+        assert "changes sizes in place" in str(error)
+        return None
     got = tensors(fewer.module()(*translate_copy(args)))
+    unspecified = any(
+        n.target.__name__.startswith(("empty", "new_empty")) for n in program.graph.nodes if callable(n.target)
+    )
     random = any(trait(n.target, "random") for n in fewer.graph.nodes if n.op == "call_function")
     assert len(got) == len(want)
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype, (a.shape, b.shape, a.dtype, b.dtype)
-        if not random:
+        if not random and not unspecified:
             assert taeda.allclose(
                 a.double() if not a.is_complex() else a, b.double() if not b.is_complex() else b, 1e-4, 1e-5, True
             ), "values"
