@@ -21,6 +21,7 @@ from taeda.ops.meta import planning, without_values
 from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
+from ._control_flow import RECORDED
 from ._steps import assert_scalar, set_grad_enabled, sym_size
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 
@@ -379,8 +380,6 @@ class Capture:
 
     def control_flow(self, name: str, *args: Any) -> Any:
         """A call of ``cond``, ``while_loop`` and so on, as one step. NotImplemented where it is not needed."""
-        from ._control_flow import RECORDED
-
         return RECORDED[name](self, *args)
 
     # ---- where it is ----

@@ -17,6 +17,7 @@ from taeda.fx.passes.infra.pass_base import PassResult
 from taeda.nn import Module, Parameter
 
 from ._checks import Checks
+from ._decompose import decomposed
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, TensorArgument
 
 __all__ = ["CallSpec", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
@@ -196,8 +197,6 @@ class ExportedProgram:
             decomp_table: from ops to functions that replace them. By default every op that is not canonical is replaced by
                 its decomposition; with an empty dict, none.
         """
-        from ._decompose import decomposed
-
         return decomposed(self, decomp_table)
 
     def module(self, check_guards: bool = True) -> Any:

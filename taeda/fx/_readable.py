@@ -48,13 +48,9 @@ def write_comments(
 
 def readable(module: Any, name: str, **options: Any) -> str:
     """The code of a module as a class, GraphModules inside it after it."""
-    from .graph_module import GraphModule
-
     code = module._graph.python_code("self", verbose=True, **options).src.lstrip("\n")
     code = code.rstrip("\n").rstrip(" ").rstrip("\n")
-    inner = [
-        readable(child, label, **options) for label, child in module.named_children() if isinstance(child, GraphModule)
-    ]
+    inner = [readable(child, label, **options) for label, child in module.named_children() if hasattr(child, "_graph")]
     text = f"class {name}({_names.namespace()}.nn.Module):\n"
     text += "\n".join(f"    {line}" if line.strip() else "" for line in code.split("\n")) + "\n"
     for part in inner:
