@@ -20,7 +20,9 @@ def _run(name: str, monkeypatch, *args: str) -> None:
     runpy.run_path(str(ROOT / name), run_name="__main__")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kernels.md", "docs/path.md", "docs/profiling.md", "docs/onnx.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/kernels.md", "docs/path.md", "docs/profiling.md", "docs/onnx.md", "docs/export.md"]
+)
 def test_code_in_pages(page):
     if page == "docs/onnx.md":
         pytest.importorskip("onnx.helper")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from . import dynamic_shapes, exported_program, graph_signature
 from ._archive import load, save
+from ._decompose import default_decompositions
 from ._encoding import register_dataclass
 from ._trace import draft_export, export, export_for_training
 from .dynamic_shapes import Dim, ShapesCollection, dims
@@ -14,6 +15,18 @@ from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignat
 from .graph_signature import ExportGraphSignature
 
 __all__ = [
-    "Dim", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "dims",
-    "draft_export", "export", "export_for_training", "load", "register_dataclass", "save",
+    "Dim",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "ModuleCallEntry",
+    "ModuleCallSignature",
+    "ShapesCollection",
+    "default_decompositions",
+    "dims",
+    "draft_export",
+    "export",
+    "export_for_training",
+    "load",
+    "register_dataclass",
+    "save",
 ]  # fmt: skip

@@ -271,6 +271,7 @@ class _Exporter:
         self.sizes = [sizes[i] for i in order]
         self.roots = roots
         self.fixed: dict[str, Any] = {}
+        self.avoid: set[int] = set()
         self.persistent = set(mod.state_dict())
         self.attributes = _attributes(mod)
 
@@ -287,7 +288,8 @@ class _Exporter:
 
     def samples(self) -> list[dict[str, int]]:
         """Values of the symbols that are left."""
-        return samples_of({r.name: (r.hint, r.low, r.high) for r in self.roots.values() if r.name not in self.fixed})
+        roots = {r.name: (r.hint, r.low, r.high) for r in self.roots.values() if r.name not in self.fixed}
+        return samples_of(roots, self.avoid)
 
     # ---- attempts ----
 
@@ -351,7 +353,7 @@ class _Exporter:
         left = [name for name in self.roots if name not in self.fixed]
         index = conflict.sample - 1
         suspects = [left[index]] if 0 <= index < len(left) else left
-        if conflict.guard is not None and self._narrow(conflict):
+        if conflict.guard is not None and (self._stepped_on(conflict) or self._narrow(conflict)):
             return
         for name in suspects:
             for kind, fixed in self._hypotheses(name, conflict):
@@ -366,6 +368,14 @@ class _Exporter:
                     return
                 self.fixed, self.roots = before
         raise UserError(f"Constraints violated ({', '.join(suspects)})! {conflict.text}")
+
+    def _stepped_on(self, conflict: Conflict) -> bool:
+        """Whether a sample was the one size that the program makes an exception for; it is avoided then."""
+        if (conflict.guard.head, conflict.outcome) not in (("ne", True), ("eq", False)):
+            return False
+        sizes = set(self.samples()[conflict.sample].values()) - self.avoid
+        self.avoid |= sizes
+        return bool(sizes)
 
     def _narrow(self, conflict: Conflict) -> bool:
         found = self._range_of(conflict.guard, conflict.outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from taeda import _core
@@ -177,21 +177,22 @@ for _name, _what in {
 # ---- sizes of results ----------------------------------------------------------------------------------------------------
 
 
-def samples_of(roots: dict[str, tuple[int, int, float]]) -> list[dict[str, int]]:
+def samples_of(roots: dict[str, tuple[int, int, float]], avoid: Iterable[int] = ()) -> list[dict[str, int]]:
     """Values of the symbols to run a program at: the example's, one with each symbol changed, two with all changed.
 
     Args:
         roots: for each symbol its size in the example, and the range that it may be in.
+        avoid: numbers that a program makes exceptions for.
     """
     base = {name: hint for name, (hint, _, _) in roots.items()}
-    taken = set(base.values())
+    taken = {*base.values(), *avoid}
     names = list(roots)
 
-    def other(name: str, avoid: set[int]) -> int:
+    def other(name: str, used: set[int]) -> int:
         hint, low, high = roots[name]
         above = itertools.chain(itertools.islice(itertools.count(hint + 1), 200), range(hint - 1, max(low, 2) - 1, -1))
         inside = [n for n in itertools.islice(above, 400) if low <= n <= high and n != hint]
-        free = [n for n in inside if n not in avoid and n not in taken and n >= 2]
+        free = [n for n in inside if n not in used and n not in taken and n >= 2]
         chosen = free[0] if free else inside[0] if inside else hint
         taken.add(chosen)
         return chosen
@@ -200,8 +201,8 @@ def samples_of(roots: dict[str, tuple[int, int, float]]) -> list[dict[str, int]]
         return [base]
     found = [base, *({**base, name: other(name, set())} for name in names)]
     for _ in range(2):
-        avoid = {n for sample in found for n in sample.values()}
-        found.append({name: other(name, avoid) for name in names})
+        used = {n for sample in found for n in sample.values()}
+        found.append({name: other(name, used) for name in names})
     return found
 
 
