@@ -10,9 +10,11 @@ import pytest
 
 import taeda
 import taeda.export
+from taeda.io.archive import ArchiveReader
 
 torch = pytest.importorskip("torch")
 from .models import MODELS, OurPair, pair  # noqa: E402
+from .test_archive import attempt, mutations, packed, restructured  # noqa: E402
 from .test_like_pytorch import SIZED, as_taeda, compare  # noqa: E402
 
 pair(taeda)
@@ -55,3 +57,33 @@ def test_other_sizes(name):
         x = args[0]
         new = torch.randint(0, 7, (size, *x.shape[1:])) if x.dtype == torch.int64 else torch.randn(size, *x.shape[1:])
         compare(ours(as_taeda(new), **kwargs), copy.deepcopy(module)(new, *args[1:], **kwargs))
+
+
+def test_fuzzed_files():
+    for i, name in enumerate(("attention_with_mask", "conditional", "containers", "buffers")):
+        *_, file = pt2(name)
+        data = file.getvalue()
+        archive = ArchiveReader(data)
+        records = {key.partition("/")[2]: bytes(archive.read(key.partition("/")[2])) for key in archive.entries}
+        text = records["models/model.json"]
+        for damaged in mutations(data, 100, i):
+            attempt(damaged)
+        for damaged in [*mutations(text, 150, i), *restructured(text, 150, i)]:
+            attempt(packed({**records, "models/model.json": damaged}))
+
+
+def test_what_is_not_known_is_said():
+    *_, file = pt2("mlp")
+    archive = ArchiveReader(file.getvalue())
+    records = {key.partition("/")[2]: bytes(archive.read(key.partition("/")[2])) for key in archive.entries}
+    text = records["models/model.json"]
+    for old, new, message in (
+        (b"torch.ops.aten.relu.default", b"torch.ops.aten.no_such.default", "'no_such' of PyTorch is not known"),
+        (b"torch.ops.aten.relu.default", b"os.system", "is no op that is known here"),
+        (b"torch.ops.aten.relu.default", b"torch.ops.aten.from_file.default", "not known"),
+        (b'"major": 8', b'"major": 9', "this reader knows 8"),
+        (b"builtins.tuple", b"builtins.eval", "not registered"),
+    ):
+        assert old in text
+        with pytest.raises(ValueError, match=message):
+            taeda.export.load(io.BytesIO(packed({**records, "models/model.json": text.replace(old, new)})))
