@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ._core import current_mode
+
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
     "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance", "substitute_in_graph", "wrap_numpy",
@@ -85,12 +87,12 @@ def substitute_in_graph(original_fn: Callable, **kwargs: Any) -> Callable:
     return lambda function: function
 
 
-def is_compiling() -> bool:
-    """Whether this runs while something is being compiled: False."""
-    return False
+def is_exporting() -> bool:
+    """Whether this runs while ``export`` records a program."""
+    return hasattr(current_mode(), "control_flow")
 
 
-is_dynamo_compiling = is_exporting = is_compiling
+is_compiling = is_dynamo_compiling = is_exporting  # nothing else is recorded
 
 
 def reset() -> None:

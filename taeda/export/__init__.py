@@ -13,6 +13,7 @@ from ._trace import draft_export, export, export_for_training
 from .dynamic_shapes import Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import ExportGraphSignature
+from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
     "Dim",
