@@ -29,6 +29,8 @@ _KINDS = {"tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict
 
 #: Classes that programs take and give, by the name that files have for them.
 CLASSES: dict[str, type] = {}
+#: The names of their fields.
+FIELDS: dict[type, list[str]] = {}
 
 
 def register_dataclass(
@@ -48,6 +50,7 @@ def register_dataclass(
     if not dataclasses.is_dataclass(cls):
         raise AssertionError(f"Only dataclasses can be registered with this function: {cls}")
     pytree.register_dataclass(cls, field_names=field_names)
+    FIELDS[cls] = field_names or [field.name for field in dataclasses.fields(cls)]
     CLASSES[serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"] = cls
 
 
@@ -237,9 +240,9 @@ def decode_spec(x: Any) -> Any:
         cls = CLASSES.get(name) if isinstance(name, str) else None
         if cls is None:
             raise bad(f"the class {name!r:.80} is not registered; call export.register_dataclass before loading")
-        if len(names) != len(specs) or not all(isinstance(n, str) for n in names):
-            raise bad(f"the fields of {name!r} are {names!r:.80}")
-        return TreeSpec(cls, [identifier(n) for n in names], specs)
+        if names != FIELDS[cls] or len(names) != len(specs):
+            raise bad(f"the fields of {name!r} are {FIELDS[cls]}, not {names!r:.80}")
+        return TreeSpec(cls, names, specs)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise bad(f"unknown structure {kind!r:.80}")
     if kind in ("dict", "OrderedDict"):

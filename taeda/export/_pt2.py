@@ -642,6 +642,9 @@ _ADAPTED: dict[str, Callable] = {
     "upsample_bicubic2d": _upsample("bicubic", True),
     "upsample_trilinear3d": _upsample("trilinear", True),
     "_native_batch_norm_legit_no_training": _batch_norm_inference,
+    "_native_batch_norm_legit_functional": lambda a, k, o: (_steps.batch_norm_functional, a, {}),
+    "view.default": _to("reshape"),  # strides may be others here
+    "_unsafe_view": _to("reshape"),
     "einsum": lambda a, k, o: (_function("einsum"), [a[0], *a[1]], {}),
     "sum": _reshaped_reduction("sum"),
     "mean": _reshaped_reduction("mean"),

@@ -8,8 +8,9 @@ from typing import Any
 from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import has_side_effect
+from taeda.nn.lower import native_batch_norm
 
-__all__ = ["assert_scalar", "set_grad_enabled", "sym_size", "with_grad_enabled"]
+__all__ = ["assert_scalar", "batch_norm_functional", "set_grad_enabled", "sym_size", "with_grad_enabled"]
 
 
 def sym_size(x: Tensor, dim: int) -> int:
@@ -38,3 +39,12 @@ def with_grad_enabled(mode: bool, graph: Callable, args: tuple) -> Any:
         return graph(*args)
     finally:
         _core.set_grad_enabled(before)
+
+
+def batch_norm_functional(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, training: bool,
+    momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Batch norm without writes: the result, the batch's statistics, and the running statistics as they are afterwards."""
+    mean, var = running_mean.clone(), running_var.clone()
+    return (*native_batch_norm(input, weight, bias, mean, var, training, momentum, eps), mean, var)

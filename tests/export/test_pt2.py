@@ -34,9 +34,10 @@ def pt2(name, decomposed=False):
     return module, args, kwargs, file
 
 
+@pytest.mark.parametrize("decomposed", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_files_of_pytorch(name):
-    module, args, kwargs, file = pt2(name)
+def test_files_of_pytorch(name, decomposed):
+    module, args, kwargs, file = pt2(name, decomposed)
     program = taeda.export.load(file)
     ours = program.module()
     wanted = module(*copy.deepcopy(args), **kwargs)
