@@ -393,8 +393,8 @@ def _kind(kinds: Any, name: Any) -> Any:
 
 def _decode_input(x: Any) -> InputSpec:
     kind, arg, target, persistent = fields(x, "kind", "arg", "target", "persistent")
-    if persistent is not None and not isinstance(persistent, bool):
-        raise bad("'persistent' is true, false or null")
+    if isinstance(persistent, bool) != (kind == "BUFFER") or not (persistent is None or isinstance(persistent, bool)):
+        raise bad("'persistent' is true or false for buffers, and null for others")
     made = InputSpec(
         _kind(InputKind, kind), _decode_argument(arg), None if target is None else path(target), persistent
     )

@@ -69,6 +69,7 @@ class Capture:
         self.grad_mode = _core.is_grad_enabled()
         self.lift: Callable[[Tensor], Traced] = lambda x: self.traced(self.root.placeholder("c_0"), [x], x.device)
         self._names = 0
+        self.expressions: dict[tuple, Expr] = {}  # of sizes, by their values at the samples
 
     # ---- making tensors ----
 

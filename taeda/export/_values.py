@@ -218,24 +218,24 @@ def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
                 break
             factors[name] = (values[i + 1] - values[0]) // step
             constant -= factors[name] * base[name]
-    candidates: list[Expr] = []
-    if len(factors) == len(depends) and depends:
-        candidates.append(_sum(factors, constant))
-    if depends:
+
+    def candidates() -> Iterator[Expr]:
+        if len(factors) == len(depends) and depends:
+            yield _sum(factors, constant)
         product = math.prod(base[n] for n in depends)
-        if product and values[0] % product == 0:
+        if depends and product and values[0] % product == 0:
             expr = Expr(depends[0])
             for name in depends[1:]:
                 expr = Expr("mul", expr, Expr(name))
-            candidates.append(Expr("mul", values[0] // product, expr) if values[0] != product else expr)
-    if len(depends) == 1:
-        symbol = Expr(depends[0])
-        for c in range(2, 65):
+            yield Expr("mul", values[0] // product, expr) if values[0] != product else expr
+        for c in range(2, 65) if len(depends) == 1 else ():
             b = values[0] * c - base[depends[0]]
             for shift in range(b, b + c):
+                symbol = Expr(depends[0])
                 shifted = Expr("add", symbol, shift) if shift > 0 else Expr("sub", symbol, -shift) if shift else symbol
-                candidates.append(Expr("floordiv", shifted, c))
-    for expr in candidates:
+                yield Expr("floordiv", shifted, c)
+
+    for expr in candidates():
         if all(expr.value(sample) == v for sample, v in zip(samples, values, strict=True)):
             return expr
     return None
@@ -258,9 +258,9 @@ def as_size(values: Sequence[int], samples: list[dict[str, int]], owner: Any, so
     """A size with these values: an int where they are one number."""
     if all(v == values[0] for v in values):
         return values[0]
-    expr = fitted(values, samples)
+    expr = owner.expressions.get(tuple(values))
     if expr is None:
-        expr = Expr(owner.new_name() if owner is not None else "u")
+        expr = owner.expressions[tuple(values)] = fitted(values, samples) or Expr(owner.new_name())
     return SymInt(values[0])._become(expr, values, owner, source)
 
 

@@ -185,7 +185,11 @@ class ExportedProgram:
         if len(values) != len(self.graph_signature.output_specs):
             raise ValueError("ExportedProgram: the outputs of the graph are not those of the signature")
         for spec in self.graph_signature.input_specs:
-            if spec.target is not None and spec.target not in self.state_dict and spec.target not in self.constants:
+            if spec.kind == InputKind.USER_INPUT:
+                continue
+            constant = spec.kind == InputKind.CONSTANT_TENSOR or spec.persistent is False
+            held = self.constants if constant else self.state_dict
+            if spec.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN) or spec.target not in held:
                 raise ValueError(f"ExportedProgram: {spec.target} is neither in the state dict nor among the constants")
 
     def run_decompositions(
