@@ -63,12 +63,11 @@ def _body(composite: Composite, *args: Any, **kwargs: Any) -> Any:
     return composite.unwatched(args, kwargs)
 
 
-def _by_name(op: Op, rule: Callable, *args: Any, **kwargs: Any) -> Any:
+def _by_name(function: Any, rule: Callable, *args: Any, **kwargs: Any) -> Any:
     """A decomposition, which asks for arguments by name."""
-    values = dict(zip(op.params, op.defaults, strict=True))
-    values.update(zip(op.params, args, strict=False))
-    values.update(kwargs)
-    return rule(*(values[name] for name in asked_for(rule)))
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return rule(*(bound.arguments[name] for name in asked_for(rule)))
 
 
 # ---- the mode ------------------------------------------------------------------------------------------------------------

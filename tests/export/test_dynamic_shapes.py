@@ -284,3 +284,45 @@ def test_map_and_scan_run_as_loops():
         control_flow.scan(lambda c, r: (c, r), x, x[:0])
     with pytest.raises(RuntimeError, match="carried value of the form"):
         control_flow.scan(lambda c, r: (c[:1], r), taeda.zeros(3), x)
+
+
+def test_gradients_are_those_of_the_model():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    x = taeda.randn(5, 3)
+    program = export(model, (x,), dynamic_shapes=({0: Dim("n", min=2)},))
+    for module in (program.module(), program.run_decompositions().module()):
+        wanted, got = (taeda.autograd.grad(m(x).square().sum(), list(m.parameters())) for m in (model, module))
+        assert all(taeda.allclose(a, b, 1e-5, 1e-6) for a, b in zip(got, wanted, strict=True))
+
+
+def test_what_programs_ask_while_they_are_recorded():
+    from taeda.compiler import is_compiling, is_exporting
+
+    asked = []
+
+    def function(x):
+        asked.append(
+            (is_exporting(), is_compiling(), x.device.type, x.is_meta, x.requires_grad, isinstance(x, taeda.Tensor))
+        )
+        return x.sum() + x.cos()
+
+    program = exported(function, None, square())
+    assert set(asked) == {(True, True, "cpu", False, False, True)} and not is_exporting()
+    aten = taeda.ops.aten
+    targets = [n.target for n in program.graph.nodes if n.op == "call_function"]
+    assert targets[0] == aten.sum.default and targets[1] == aten.cos.default and targets[1] != aten.sum.default
+    assert {aten.cos.default: 1}[targets[1]] == 1 and targets[0] in {aten.sum.dim_IntList}
+
+
+def test_a_pass_over_the_graph():
+    program = exported(lambda x: x.sin() + 1, None, square())
+
+    def cosine(module):
+        for node in module.graph.nodes:
+            if node.target == taeda.ops.aten.sin.default:
+                node.target = taeda.cos
+        module.recompile()
+
+    x = square()
+    assert taeda.equal(program._transform_do_not_use(cosine).module()(x), x.cos() + 1)
+    assert taeda.equal(program.module()(x), x.sin() + 1)

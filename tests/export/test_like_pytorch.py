@@ -16,7 +16,7 @@ from taeda.utils import _pytree as pytree
 torch = pytest.importorskip("torch")
 from .models import MODELS, OurPair, TheirPair  # noqa: E402
 
-EXACT = {"rtol": 1e-4, "atol": 1e-5}
+EXACT = {"rtol": 1e-5, "atol": 1e-5}
 
 
 def as_taeda(tree):
