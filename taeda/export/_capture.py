@@ -57,7 +57,7 @@ class Capture:
 
     composites = True
 
-    def __init__(self, samples: list[dict[str, int]], user_file: str = "") -> None:
+    def __init__(self, samples: list[dict[str, int]]) -> None:
         self.samples = samples
         self.scope = self.root = Scope()
         self.progress = 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from taeda import _core
-from taeda._core import Tensor
+from taeda._core import Size, Tensor
 from taeda.fx import GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, ValueRanges, _Symbolic, int_oo
 from taeda.fx.node import map_arg
@@ -153,6 +154,7 @@ class _Attempt:
                 self._write_back(known)
             finally:
                 _core.set_mode_stack([m for m in _core.mode_stack() if m is not capture])
+        result = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, result)
         leaves, self.out_spec = pytree.tree_flatten(result)
         if capture.grad_mode != _core.is_grad_enabled():
             capture._follow_grad_mode()
@@ -522,11 +524,13 @@ def _attributes(mod: Module) -> dict[int, str]:
 
 
 def _prune(graph: Any) -> None:
-    """Take out sizes, and arithmetic of sizes, that nothing uses."""
+    """Take out sizes, arithmetic of sizes, and parts of tuples that nothing uses."""
     for node in reversed(graph.nodes):
-        if node.op == "call_function" and not node.users and not isinstance(node.meta.get("val"), (Tensor, tuple)):
-            if not node.is_impure():
-                graph.erase_node(node)
+        if node.op != "call_function" or node.users or node.is_impure():
+            continue
+        part = node.target is operator.getitem and isinstance(node.args[0].meta.get("val"), tuple)
+        if part or not isinstance(node.meta.get("val"), (Tensor, tuple)):
+            graph.erase_node(node)
 
 
 def _difference(one: _Attempt, two: _Attempt) -> str | None:

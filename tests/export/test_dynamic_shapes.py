@@ -150,6 +150,12 @@ def test_a_comparison_of_a_result_is_checked_when_it_runs():
         module(taeda.randn(2, 4))
 
 
+def test_parts_that_nobody_uses_need_not_exist():
+    program = exported(lambda x: (x.chunk(2, 0)[0], x.shape), ROWS, square())
+    part, shape = program.module()(taeda.randn(1, 4))
+    assert part.shape == (1, 4) and shape == (1, 4)
+
+
 def test_numbers_are_fixed():
     class Scaled(nn.Module):
         def forward(self, x, by, mode="sum"):
