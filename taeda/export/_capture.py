@@ -82,6 +82,8 @@ class Capture:
         """A tensor of the program with these forms, the value of ``node``."""
         metas = list(metas) * (len(self.samples) if len(metas) == 1 else 1)
         made = Tensor._make_subclass(Traced, metas[0])
+        # that of a step may: a body that asks saves what the derivative needs, and programs can be trained
+        made.wants_grad = _core.is_grad_enabled() and (metas[0].is_floating_point() or metas[0].is_complex())
         made.metas, made.capture, made._device = metas, self, device
         self._measure(made)
         self.alive.append(made)
@@ -228,6 +230,7 @@ class Capture:
             known = owners.get(id(metas[0]))
             if known is None:
                 made.append(self.traced(part, metas, device))
+                made[-1].wants_grad &= any(x.wants_grad for x in owners.values()) and function.__name__ != "detach"
                 continue
             self._measure(known)  # the argument itself: it was written to
             self.scope.nodes[id(known)] = part

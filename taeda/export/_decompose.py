@@ -429,6 +429,7 @@ class _Attempt:
                     else ep.constants[str(spec.target)]
                 )
                 made: Any = mode.input(node.name, x, [None] * x.dim())
+                made.wants_grad = x.requires_grad
                 self.last_state = mode.root.last_input
             elif isinstance(spec.arg, TensorArgument):
                 x = node.meta["val"]
@@ -474,6 +475,7 @@ class _Attempt:
             node = graph.placeholder(f"c_{path}")
         scope, mode.scope = mode.scope, mode.root
         made = mode.input_of(node, x)
+        made.wants_grad = x.requires_grad
         mode.scope = scope
         index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
         self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))

@@ -137,6 +137,7 @@ class _Attempt:
             kind = InputKind.PARAMETER if i < len(parameters) else InputKind.BUFFER
             label = f"{'b' if kind is InputKind.BUFFER else 'p'}_{path.replace('.', '_')}"
             made = capture.input(label, x, [None] * x.dim())
+            made.wants_grad = x.requires_grad
             known.setdefault(id(x), made)  # one tensor of several names is used by the first
             capture.constants.setdefault(id(x), (x, made))
             persistent = path in exporter.persistent if kind is InputKind.BUFFER else None
@@ -204,6 +205,7 @@ class _Attempt:
             node = graph.placeholder(f"c_{path.replace('.', '_')}")
         scope, self.capture.scope = self.capture.scope, self.capture.root
         made = self.capture.input_of(node, x)
+        made.wants_grad = x.requires_grad
         self.capture.scope = scope
         index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
         self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))

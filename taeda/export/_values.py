@@ -119,19 +119,21 @@ class Traced(FakeTensor):
 
     metas: list[Tensor]
     capture: Any
+    wants_grad: bool = False
 
     def __hash__(self) -> int:
         return id(self) >> 4
 
     @property
     def requires_grad(self) -> bool:
-        return False
+        return self.wants_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        pass
+        self.wants_grad = value
 
     def requires_grad_(self, requires_grad: bool = True) -> Traced:
+        self.wants_grad = requires_grad
         return self
 
     def detach(self) -> Any:
