@@ -1,4 +1,5 @@
-"""``save`` and ``load``: programs as files. ``docs/export-format.md`` describes them. Loading runs no code of the file."""
+"""``save`` and ``load``: programs as files. ``docs/export-format.md`` describes them. Loading runs no code of the
+file."""
 
 from __future__ import annotations
 
@@ -229,7 +230,7 @@ def _encode_check(check: InputCheck) -> dict[str, Any]:
     return {"place": check.place, "name": check.name, "sizes": [encode_expr(n) for n in check.sizes]}
 
 
-# ---- reading -------------------------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------------
 
 
 _KEYS = (

@@ -346,7 +346,8 @@ class Capture:
         return scope, flat, spec
 
     def close(self, scopes: Sequence[Scope], names: Sequence[str]) -> tuple[list[Node], list[Node]]:
-        """Make graphs that take the same tensors from outside, as ``get_attr`` nodes; and the nodes of those tensors."""
+        """Make graphs that take the same tensors from outside, as ``get_attr`` nodes; and the nodes of those
+        tensors."""
         union = {key: x for scope in scopes for key, (x, _) in scope.captured.items()}
         for scope in scopes:
             last = scope.last_input
@@ -457,7 +458,8 @@ def _at(expr: Expr | None, size: int, symbols: dict[str, int]) -> int:
 
 
 def _like(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """A tensor on device meta of these sizes, dense, with dimensions in memory in the order that ``tensor`` has them in."""
+    """A tensor on device meta of these sizes, dense, with dimensions in memory in the order that ``tensor`` has them
+    in."""
     order = sorted(range(len(sizes)), key=lambda d: -tensor.stride(d))
     strides, step = [0] * len(sizes), 1
     for d in reversed(order):

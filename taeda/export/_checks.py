@@ -16,7 +16,8 @@ class GuardError(RuntimeError, AssertionError):
 
 @dataclass
 class InputCheck:
-    """One argument: where it is (``args[0]``), the name of its placeholder, and its sizes, or the number that it must be."""
+    """One argument: where it is (``args[0]``), the name of its placeholder, and its sizes, or the number that it must
+    be."""
 
     place: str
     name: str

@@ -1,4 +1,5 @@
-"""``cond``, ``while_loop``, ``map``, ``scan`` and ``associative_scan`` as steps of a program, with graphs of their functions.
+"""``cond``, ``while_loop``, ``map``, ``scan`` and ``associative_scan`` as steps of a program, with graphs of their
+functions.
 
 The functions below are the steps. Their graphs take and give flat tuples; what they use from outside comes last.
 """
@@ -18,7 +19,7 @@ from ._values import Traced
 __all__ = ["STEPS", "associative_scan", "cond", "map", "scan", "while_loop"]
 
 
-# ---- the steps -----------------------------------------------------------------------------------------------------------
+# ---- the steps -------------------------------------------------------------------------------------------------------
 
 
 def cond(pred: Any, true_graph: Callable, false_graph: Callable, operands: Sequence) -> tuple:
@@ -64,7 +65,7 @@ def associative_scan(
 STEPS = {f.__name__: f for f in (cond, while_loop, map, scan, associative_scan)}
 
 
-# ---- recording them ------------------------------------------------------------------------------------------------------
+# ---- recording them --------------------------------------------------------------------------------------------------
 
 
 def _record_cond(capture: Any, pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence) -> Any:

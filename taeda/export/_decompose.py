@@ -1,6 +1,7 @@
 """``run_decompositions``: a program in fewer ops, and without writes.
 
-The graph is run again, without values, by a mode that does two things. It replaces a call of an op that is not canonical by
+The graph is run again, without values, by a mode that does two things. It replaces a call of an op that is not
+canonical by
 its stanza's decomposition, its expression or its body. And it keeps account of memory: a write to a tensor makes a new
 value, which stands for that tensor, and for all views of it, from then on.
 """
@@ -70,7 +71,7 @@ def _by_name(function: Any, rule: Callable, *args: Any, **kwargs: Any) -> Any:
     return rule(*(bound.arguments[name] for name in asked_for(rule)))
 
 
-# ---- the mode ------------------------------------------------------------------------------------------------------------
+# ---- the mode --------------------------------------------------------------------------------------------------------
 
 
 class _Memory:
@@ -381,7 +382,7 @@ def _writes(function: Any) -> bool:
     return isinstance(function, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
 
 
-# ---- the program ---------------------------------------------------------------------------------------------------------
+# ---- the program -----------------------------------------------------------------------------------------------------
 
 
 class _Run(Interpreter):

@@ -1,6 +1,7 @@
 """Programs that ``torch.export.save`` of PyTorch 2.13 wrote (``.pt2``): JSON and raw weights. Its pickles are not read.
 
-A step names an op of PyTorch's native library, ``torch.ops.aten.add.Tensor``, with its arguments in the order of that library.
+A step names an op of PyTorch's native library, ``torch.ops.aten.add.Tensor``, with its arguments in the order of that
+library.
 Most are functions here of the same name and order; the rest are in the table ``_ADAPTED``.
 """
 
@@ -80,7 +81,7 @@ def _one(x: Any) -> tuple[str, Any]:
     return next(iter(x.items()))
 
 
-# ---- sizes ---------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 _TREES = {"Mul": "mul", "Add": "add", "FloorDiv": "floordiv", "Mod": "mod", "PythonMod": "mod", "CleanDiv": "floordiv"}
 
@@ -478,7 +479,7 @@ def _spec_form(x: Any, depth: int) -> Any:
     return {"kind": "class", "context": [kind, *items(names)], "children": children}
 
 
-# ---- ops -----------------------------------------------------------------------------------------------------------------
+# ---- ops -------------------------------------------------------------------------------------------------------------
 
 #: Arguments that say where a result is, which is always the CPU.
 _PLACES = ("device", "pin_memory", "layout", "non_blocking")

@@ -45,6 +45,7 @@ def batch_norm_functional(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, training: bool,
     momentum: float, eps: float,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Batch norm without writes: the result, the batch's statistics, and the running statistics as they are afterwards."""
+    """Batch norm without writes: the result, the batch's statistics, and the running statistics as they are
+    afterwards."""
     mean, var = running_mean.clone(), running_var.clone()
     return (*native_batch_norm(input, weight, bias, mean, var, training, momentum, eps), mean, var)

@@ -44,13 +44,15 @@ def export(
 ) -> ExportedProgram:  # fmt: skip
     """The program that ``mod(*args, **kwargs)`` runs, as a graph of ops, with its parameters and buffers.
 
-    The model runs without values, so it costs no memory. Its Python code is followed once: loops are unrolled, and conditions on
+    The model runs without values, so it costs no memory. Its Python code is followed once: loops are unrolled, and
+    conditions on
     sizes are kept as constraints. What depends on values of tensors must be written with ``cond`` and its like.
 
     Args:
         mod: the model.
         args, kwargs: example arguments: tensors, numbers, and trees of them. Numbers are fixed.
-        dynamic_shapes: which sizes may change, for each argument: by name in a dict, or in order. ``{0: Dim("batch")}`` for a
+        dynamic_shapes: which sizes may change, for each argument: by name in a dict, or in order. ``{0:
+            Dim("batch")}`` for a
             tensor; trees of that for a tree; None where all sizes are fixed. All sizes are fixed by default.
         strict: accepted. Programs are recorded in one way.
         preserve_module_call_signature: paths of submodules; accepted.
@@ -87,7 +89,7 @@ def draft_export(mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = No
     return export(mod, args, kwargs, **options)
 
 
-# ---- names -----------------------------------------------------------------------------------------------------------------
+# ---- names -----------------------------------------------------------------------------------------------------------
 
 
 def leaf_names(named: Mapping[str, Any]) -> list[str]:
@@ -110,7 +112,7 @@ def leaf_places(args: tuple, kwargs: dict) -> list[str]:
     return found
 
 
-# ---- one attempt ---------------------------------------------------------------------------------------------------------
+# ---- one attempt -----------------------------------------------------------------------------------------------------
 
 
 class _Attempt:
@@ -323,7 +325,8 @@ class _Exporter:
             return conflict, None
 
     def _constrain(self, capture: Capture) -> None:
-        """Narrow the ranges of symbols by the comparisons that were made; those that say more are left in ``guards``."""
+        """Narrow the ranges of symbols by the comparisons that were made; those that say more are left in
+        ``guards``."""
         left = {}
         for expr, outcome, where in capture.guards:
             low_high = self._range_of(expr, outcome)

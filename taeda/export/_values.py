@@ -115,7 +115,8 @@ def fake(meta: Tensor, sizes: Sequence, device: Any) -> FakeTensor:
 
 
 class Traced(FakeTensor):
-    """A tensor of the program that is being recorded. ``metas`` are tensors on device meta, one for each sample of sizes."""
+    """A tensor of the program that is being recorded. ``metas`` are tensors on device meta, one for each sample of
+    sizes."""
 
     metas: list[Tensor]
     capture: Any
@@ -176,7 +177,7 @@ for _name, _what in {
     setattr(Traced, _name, _needs_value(_what))
 
 
-# ---- sizes of results ----------------------------------------------------------------------------------------------------
+# ---- sizes of results ------------------------------------------------------------------------------------------------
 
 
 def samples_of(roots: dict[str, tuple[int, int, float]], avoid: Iterable[int] = ()) -> list[dict[str, int]]:
@@ -269,7 +270,8 @@ def as_size(values: Sequence[int], samples: list[dict[str, int]], owner: Any, so
 class Conflict(Exception):
     """A program does something else, or fails, at another sample of sizes.
 
-    ``sample`` is the number of the sample, ``progress`` how many steps were recorded before, and ``guard`` a comparison whose
+    ``sample`` is the number of the sample, ``progress`` how many steps were recorded before, and ``guard`` a
+    comparison whose
     outcome in the example is ``outcome``.
     """
 
@@ -279,7 +281,8 @@ class Conflict(Exception):
 
 
 def range_of(expr: Expr, outcome: bool, bounds: dict[str, tuple[int, float]]) -> tuple[str, int, float] | None:
-    """The range of one symbol in which a comparison comes out so; no name where it always does, None where it says more.
+    """The range of one symbol in which a comparison comes out so; no name where it always does, None where it says
+    more.
 
     Args:
         expr: the comparison.

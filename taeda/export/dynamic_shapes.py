@@ -34,14 +34,16 @@ class _DimHint:
 
 
 class Dim:
-    """A size that may change. Sizes with the same Dim are equal; ``2 * dim`` and ``dim + 1`` are sizes that follow from it.
+    """A size that may change. Sizes with the same Dim are equal; ``2 * dim`` and ``dim + 1`` are sizes that follow
+    from it.
 
     Args:
         name: an identifier. It stands for the size in the program's constraints.
         min, max: the range of the size.
     Raises:
         ValueError: the range is empty.
-        TypeError: the name is no identifier, or a size that follows from ``dim`` is not ``a * dim + b`` with whole numbers.
+        TypeError: the name is no identifier, or a size that follows from ``dim`` is not ``a * dim + b`` with whole
+            numbers.
     """
 
     AUTO = _DimHint("AUTO")
@@ -100,7 +102,8 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
 
 class ShapesCollection:
-    """Dynamic sizes by tensor: ``shapes[tensor] = {0: dim}``, then ``dynamic_shapes=shapes.dynamic_shapes(model, args)``."""
+    """Dynamic sizes by tensor: ``shapes[tensor] = {0: dim}``, then ``dynamic_shapes=shapes.dynamic_shapes(model,
+    args)``."""
 
     def __init__(self) -> None:
         self._shapes: dict[int, tuple[Tensor, Any]] = {}

@@ -91,7 +91,8 @@ class ExportedProgram:
     """A model as a graph. :func:`export` and :func:`load` make it.
 
     Attributes:
-        graph_module, graph: the graph. Its inputs are parameters, buffers, constants and then the leaves of the arguments.
+        graph_module, graph: the graph. Its inputs are parameters, buffers, constants and then the leaves of the
+        arguments.
         graph_signature: what its inputs and outputs are.
         state_dict: parameters and persistent buffers by path, those of the model.
         constants: other buffers, and tensors that the program uses.
@@ -198,7 +199,8 @@ class ExportedProgram:
         """The same program in fewer ops and without writes: what is written to a buffer or an argument is an output.
 
         Args:
-            decomp_table: from ops to functions that replace them. By default every op that is not canonical is replaced by
+            decomp_table: from ops to functions that replace them. By default every op that is not canonical is
+                replaced by
                 its decomposition; with an empty dict, none.
         """
         return decomposed(self, decomp_table)

@@ -97,7 +97,8 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:
 
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
-    """The carried value after the last element of ``xs``, and what was given for each element, stacked along dimension 0.
+    """The carried value after the last element of ``xs``, and what was given for each element, stacked along
+    dimension 0.
 
     Args:
         combine_fn: ``(carry, x) -> (carry, y)``.
@@ -141,12 +142,14 @@ def _expect_rows(name: str, leaves: list, dim: int) -> None:
 def associative_scan(
     combine_fn: Callable, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
-    """Running results of an associative function: of the first element along ``dim``, of the first two, of the first three.
+    """Running results of an associative function: of the first element along ``dim``, of the first two, of the first
+    three.
 
     The function is called for about ``2 log2 n`` halves rather than ``n`` elements (Blelloch 1990).
 
     Args:
-        combine_fn: gives of two elements one of the same structure. Called with many elements at once: as they are where
+        combine_fn: gives of two elements one of the same structure. Called with many elements at once: as they are
+            where
             ``combine_mode`` is ``"pointwise"``, else under ``vmap``.
         xs: a tensor, or a structure of tensors, of one size along ``dim``.
         reverse: begin at the last element.

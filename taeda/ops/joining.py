@@ -270,7 +270,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
     return tuple(core.untie(x) for x in split_with_sizes(input, split_sizes, dim))
 
 
-# ---- splitting the NumPy way -------------------------------------------------------------------------------------------
+# ---- splitting the NumPy way -----------------------------------------------------------------------------------------
 
 #: Views that one call makes: what asks for more is a mistake, and would take all memory before it fails.
 MOST_VIEWS = 1 << 28

@@ -27,7 +27,7 @@ def _rows(x: Tensor) -> Tensor:
     return x if x.dim() == 2 else reshape(x, (-1, x.shape[-1]) if x.numel() else (x.shape[:-1].numel(), x.shape[-1]))
 
 
-# ---- any rank -----------------------------------------------------------------------------------------------------------
+# ---- any rank --------------------------------------------------------------------------------------------------------
 
 
 def _rank(saved, name):
@@ -196,7 +196,7 @@ def bilinear(input1, input2, weight, bias=None):
     return y if bias is None else y + bias
 
 
-# ---- fixed rank ---------------------------------------------------------------------------------------------------------
+# ---- fixed rank ------------------------------------------------------------------------------------------------------
 
 
 def _need(name: str, ranks: tuple[tuple[str, Tensor, int], ...]) -> None:
@@ -393,7 +393,7 @@ def matrix_power(input, n):
     return result.clone() if result is input else result
 
 
-# ---- products that are added to something ------------------------------------------------------------------------------
+# ---- products that are added to something ----------------------------------------------------------------------------
 
 
 def _scales(input: Tensor, beta, alpha):

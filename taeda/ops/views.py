@@ -11,7 +11,7 @@ from .._warn import warn_once
 from .creation import arange
 from .table import Ints, alias, checked, composite, is_index, primitive, spread, view
 
-# ---- dimensions ---------------------------------------------------------------------------------------------------------
+# ---- dimensions ------------------------------------------------------------------------------------------------------
 
 
 @view(core.view_transpose)
@@ -177,7 +177,7 @@ def sum_to(g, shape):
     return reshape(g.sum(dims), shape)
 
 
-# ---- sizes --------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 @view(core.view_view, variadic="size", canonical=True)
@@ -272,7 +272,7 @@ view_alias.vjp(input=lambda g: g)
 alias_view = view_alias
 
 
-# ---- parts --------------------------------------------------------------------------------------------------------------
+# ---- parts -----------------------------------------------------------------------------------------------------------
 
 
 def _index_name(saved):
@@ -461,7 +461,7 @@ def _overlaps(sizes, strides):
     return False
 
 
-# ---- complex ------------------------------------------------------------------------------------------------------------
+# ---- complex ---------------------------------------------------------------------------------------------------------
 
 
 @view(core.view_as_real_body, method=False)
@@ -509,7 +509,7 @@ real.vjp(input=lambda g, input_dtype: _part_of_complex(g, 0) if input_dtype.is_c
 imag_view.vjp(input=lambda g: _part_of_complex(g, 1))
 
 
-# ---- properties of Tensor -----------------------------------------------------------------------------------------------
+# ---- properties of Tensor --------------------------------------------------------------------------------------------
 
 
 def _warn_of_order(dims):
@@ -573,7 +573,7 @@ for _name, _getter, _setter in (
     _core.install(_name, property(lambda self, get=_getter: get(self), _setter, doc=_getter.__doc__))
 
 
-# ---- in-place and copying forms of views --------------------------------------------------------------------------------
+# ---- in-place and copying forms of views -----------------------------------------------------------------------------
 
 
 def _replace(input, made):

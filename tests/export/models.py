@@ -1,4 +1,5 @@
-"""Models written once, for taeda and for PyTorch: ``MODELS[name](package)`` gives (module, args, kwargs, dynamic sizes)."""
+"""Models written once, for taeda and for PyTorch: ``MODELS[name](package)`` gives (module, args, kwargs, dynamic
+sizes)."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_what_has_no_form_is_refused(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-# ---- damaged files -------------------------------------------------------------------------------------------------------
+# ---- damaged files ---------------------------------------------------------------------------------------------------
 
 
 def packed(records: dict[str, bytes]) -> bytes:

@@ -1,6 +1,7 @@
 """Sizes that are not fixed: numbers that remember how they follow from the sizes of a program's inputs.
 
-A :class:`SymInt` is an int: the size in the example. It also knows its :class:`Expr` and its value for other sizes of the
+A :class:`SymInt` is an int: the size in the example. It also knows its :class:`Expr` and its value for other sizes of
+the
 inputs (its *samples*). Arithmetic keeps all three. A comparison is asked for every sample, and must come out the same.
 """
 
@@ -54,7 +55,8 @@ _FUNCTIONS: dict[str, tuple[Callable, str, int]] = {
 
 
 class Expr:
-    """A number that follows from symbols: ``head`` is a symbol's name, or a key of the table above with its arguments."""
+    """A number that follows from symbols: ``head`` is a symbol's name, or a key of the table above with its
+    arguments."""
 
     __slots__ = ("args", "head")
 
