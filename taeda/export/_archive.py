@@ -234,7 +234,8 @@ def _encode_check(check: InputCheck) -> dict[str, Any]:
 
 
 _KEYS = (
-    "version", "dialect", "graph", "inputs", "outputs", "arguments", "in_spec", "out_spec", "ranges", "checks", "guards",
+    "version", "dialect", "graph", "inputs", "outputs", "arguments", "in_spec", "out_spec", "ranges", "checks",
+    "guards",
     "state", "constants", "example",
 )  # fmt: skip
 

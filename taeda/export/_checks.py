@@ -71,7 +71,8 @@ class Checks(Module):
                 raise GuardError(f"Expected input at *{check.place} to be a tensor, but got {type(x).__name__}")
             if x.dim() != len(check.sizes):
                 raise GuardError(
-                    f"Expected input at *{check.place} to have {len(check.sizes)} dimensions, but got shape {list(x.shape)}"
+                    f"Expected input at *{check.place} to have {len(check.sizes)} dimensions, but got shape "
+                    f"{list(x.shape)}"
                 )
             for d, (size, got) in enumerate(zip(check.sizes, x.shape, strict=True)):
                 if isinstance(size, Expr):

@@ -80,7 +80,8 @@ def _record_cond(capture: Any, pred: Any, true_fn: Callable, false_fn: Callable,
     (true, one, out_spec), (false, other, other_spec) = made
     if out_spec != other_spec or _forms(one) != _forms(other):
         raise RuntimeError(
-            f"cond: true_fn and false_fn must give tensors of the same structure, shapes and dtypes, got {_forms(one)} and "
+            f"cond: true_fn and false_fn must give tensors of the same structure, shapes and dtypes, got "
+            f"{_forms(one)} and "
             f"{_forms(other)}\n{capture.where()}"
         )
     graphs, outside = capture.close((true, false), ("true_graph", "false_graph"))
@@ -100,7 +101,8 @@ def _record_while_loop(capture: Any, cond_fn: Callable, body_fn: Callable, carri
         raise RuntimeError("while_loop: cond_fn must give one tensor of one element where a program is recorded")
     if _forms(made) != _forms(leaves):
         raise RuntimeError(
-            f"while_loop: body_fn must give tensors like those that it takes, {_forms(leaves)}, but gives {_forms(made)}\n"
+            f"while_loop: body_fn must give tensors like those that it takes, {_forms(leaves)}, but gives "
+            f"{_forms(made)}\n"
             f"{capture.where()}"
         )
     graphs, outside = capture.close((test, body), ("cond_graph", "body_graph"))

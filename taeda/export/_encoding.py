@@ -224,7 +224,8 @@ def encode_spec(spec: Any) -> Any:
         if spec.type is cls:
             return {"kind": "class", "context": [name, *spec.context], "children": children}
     raise ValueError(
-        f"export: {getattr(spec.type, '__name__', spec.type)} is among the arguments or results, and cannot be written to a "
+        f"export: {getattr(spec.type, '__name__', spec.type)} is among the arguments or results, and cannot be "
+        f"written to a "
         "file. Register dataclasses with export.register_dataclass"
     )
 

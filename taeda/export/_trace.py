@@ -39,7 +39,8 @@ _NUMBERS = (int, float, complex, bool, str, type(None), _core.dtype, _core.devic
 
 
 def export(
-    mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None, strict: bool = False,
+    mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None,
+    strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (), prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:  # fmt: skip
     """The program that ``mod(*args, **kwargs)`` runs, as a graph of ops, with its parameters and buffers.
@@ -241,7 +242,8 @@ class _Attempt:
         if changed:
             raise ValueError(
                 f"The tensor attribute{'s' if len(changed) > 1 else ''} {', '.join(changed)} "
-                f"{'were' if len(changed) > 1 else 'was'} assigned during export. Such attributes must be registered as buffers "
+                f"{'were' if len(changed) > 1 else 'was'} assigned during export. Such attributes must be "
+                f"registered as buffers "
                 "using the `register_buffer` API."
             )
 
@@ -340,7 +342,8 @@ class _Exporter:
             if (low > root.low and root.bounded[0]) or (high < root.high and root.bounded[1]):
                 raise UserError(
                     f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range "
-                    f"{root.low} <= {name} <= {root.high} satisfy '{expr}', which is {outcome} in the example.\n{where}\n"
+                    f"{root.low} <= {name} <= {root.high} satisfy '{expr}', which is {outcome} in the "
+                    f"example.\n{where}\n"
                     f"Suggested fixes:\n  {name} = Dim('{name}', min={max(low, root.low)}, max={min(high, root.high)})"
                 )
             root.low, root.high = max(low, root.low), min(high, root.high)
@@ -395,7 +398,8 @@ class _Exporter:
             return False
         if (low > root.low and root.bounded[0]) or (high < root.high and root.bounded[1]):
             raise UserError(
-                f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range satisfy the "
+                f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range "
+                f"satisfy the "
                 f"program: {conflict.text}\nSuggested fixes:\n  {name} = Dim('{name}', min={low}, max={high})"
             )
         root.low, root.high = low, high
@@ -432,7 +436,8 @@ class _Exporter:
     def _refuse_static(self, name: str, conflict: Conflict) -> None:
         root = self.roots[name]
         raise UserError(
-            f"Constraints violated ({name})! You marked {name} = {root.where} as dynamic, but the program works for the constant "
+            f"Constraints violated ({name})! You marked {name} = {root.where} as dynamic, but the program works for "
+            f"the constant "
             f"{root.hint} alone: {conflict.text}\nSuggested fixes:\n  {name} = {root.hint}"
         )
 
@@ -551,7 +556,8 @@ def _graphs_differ(one: Any, two: Any, first: _Attempt, second: _Attempt) -> str
         if a is None or b is None or (a.op, a.target) != (b.op, b.target) or _form(a, numbers) != _form(b, others):
             node = a or b
             return (
-                f"the program does something else at other sizes, at '{node.format_node()}'. Is a size used as a Python "
+                f"the program does something else at other sizes, at '{node.format_node()}'. Is a size used as a "
+                f"Python "
                 f"number (in range, int, a list's length)?\n{node.meta.get('stack_trace', '').rstrip()}"
             )
         numbers[a] = others[b] = i

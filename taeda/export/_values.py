@@ -170,7 +170,8 @@ def _needs_value(name: str) -> Any:
 
 
 for _name, _what in {
-    "item": "item()", "__bool__": "a condition (if, while, and, or, not, assert)", "__int__": "int()", "tolist": "tolist()",
+    "item": "item()", "__bool__": "a condition (if, while, and, or, not, assert)", "__int__": "int()",
+    "tolist": "tolist()",
     "__float__": "float()", "__complex__": "complex()", "__index__": "an index or a size", "numpy": "numpy()",
     "__array__": "a NumPy array", "data_ptr": "data_ptr()", "__contains__": "in",
 }.items():  # fmt: skip

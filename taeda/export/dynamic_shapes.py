@@ -173,7 +173,8 @@ class Reader:
         if isinstance(given, Mapping):
             if set(given) != set(named):
                 raise UserError(
-                    f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names {list(named)} of "
+                    f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
+                    f"{list(named)} of "
                     f"`inputs`, but here they are {list(given)}."
                 )
             given = [given[name] for name in named]
@@ -230,7 +231,8 @@ class Reader:
             spec = [wanted.get(d) for d in range(tensor.dim())]
         if not isinstance(spec, (tuple, list)) or len(spec) != tensor.dim():
             raise UserError(
-                f"dynamic_shapes: expected a dict, or {tensor.dim()} items, for the sizes {list(tensor.shape)} of {where}, "
+                f"dynamic_shapes: expected a dict, or {tensor.dim()} items, for the sizes {list(tensor.shape)} of "
+                f"{where}, "
                 f"got {spec!r}"
             )
         return [
@@ -277,7 +279,8 @@ class Reader:
         elif self.roots[root.name].hint != hint:
             other = self.roots[root.name]
             raise UserError(
-                f"Constraints violated ({root.name})! {where} = {size} and {other.where} must agree: they give {hint} and "
+                f"Constraints violated ({root.name})! {where} = {size} and {other.where} must agree: they give "
+                f"{hint} and "
                 f"{other.hint} for {root.name}"
             )
         expr: Any = Expr(root.name) if dim.factor == 1 else Expr("mul", dim.factor, Expr(root.name))

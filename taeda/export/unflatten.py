@@ -24,7 +24,8 @@ class FlatArgsAdapter(abc.ABC):
 
     @abc.abstractmethod
     def adapt(
-        self, target_spec: Any, input_spec: Any, input_args: list[Any], metadata: dict[str, Any] | None = None, obj: Any = None
+        self, target_spec: Any, input_spec: Any, input_args: list[Any], metadata: dict[str, Any] | None = None,
+        obj: Any = None
     ) -> list[Any]:  # fmt: skip
         """The leaves that ``target_spec`` wants, of the leaves ``input_args``, which nest as ``input_spec``."""
 
