@@ -346,16 +346,16 @@ def wrap_numpy(fn: Callable) -> Callable:
 
 
 def is_compiling() -> bool:
-    """Whether a compiled function is running on this thread."""
-    return _thread.compiling
+    """Whether a compiled function is running on this thread, or ``export`` records a program."""
+    return _thread.compiling or is_exporting()
 
 
 is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Whether this runs while a program is exported: False."""
-    return False
+    """Whether this runs while ``export`` records a program."""
+    return hasattr(_core.current_mode(), "control_flow")
 
 
 def cudagraph_mark_step_begin() -> None:

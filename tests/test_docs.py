@@ -30,6 +30,7 @@ def _run(name: str, monkeypatch, *args: str) -> None:
         "docs/onnx.md",
         "docs/fx.md",
         "docs/compile.md",
+        "docs/export.md",
     ],
 )
 def test_code_in_pages(page):

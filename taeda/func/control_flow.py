@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._core import Tensor
+from .._core import Tensor, current_mode
 from ..ops.joining import cat, stack
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from .vmap import vmap
 
-__all__ = ["associative_scan", "cond", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+
+
+def _recorded(name: str, *args: Any) -> Any:
+    """What the mode that records a program makes of the call; NotImplemented where none is on, or it runs as usual."""
+    handle = getattr(current_mode(), "control_flow", None)
+    return NotImplemented if handle is None else handle(name, *args)
 
 
 def _decided(name: str, x: Any) -> bool:
@@ -37,6 +43,9 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
     """
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"cond: expected operands to be a tuple or a list, got {type(operands).__name__}")
+    recorded = _recorded("cond", pred, true_fn, false_fn, operands)
+    if recorded is not NotImplemented:
+        return recorded
     return true_fn(*operands) if _decided("cond", pred) else false_fn(*operands)
 
 
@@ -55,6 +64,9 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | lis
             f"while_loop: expected carried_inputs to be a tuple or a list, got {type(carried_inputs).__name__}"
         )
     carried = tuple(carried_inputs)
+    recorded = _recorded("while_loop", cond_fn, body_fn, carried)
+    if recorded is not NotImplemented:
+        return recorded
     while _decided("while_loop", cond_fn(*carried)):
         made = body_fn(*carried)
         made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
@@ -64,15 +76,80 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | lis
     return carried
 
 
+def map(f: Callable, xs: Any, *args: Any) -> Any:
+    """``f(x, *args)`` for each ``x`` along the first dimension of ``xs``; results are stacked.
+
+    Args:
+        f: gives a tensor or a structure of tensors.
+        xs: a tensor, or a structure of tensors, of one size along the first dimension, at least 1.
+        args: further arguments.
+    Raises:
+        ValueError: ``xs`` has no tensors, or tensors of several sizes, or of size 0, along the first dimension.
+    """
+    leaves, spec = tree_flatten(xs)
+    _expect_rows("map", leaves, 0)
+    recorded = _recorded("map", f, leaves, spec, args)
+    if recorded is not NotImplemented:
+        return recorded
+    made = [tree_flatten(f(tree_unflatten([x[i] for x in leaves], spec), *args)) for i in range(leaves[0].shape[0])]
+    columns = zip(*(flat for flat, _ in made), strict=True)
+    return tree_unflatten([stack(column, 0) for column in columns], made[0][1])
+
+
+def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
+    """The carried value after the last element of ``xs``, and what was given for each element, stacked along
+    dimension 0.
+
+    Args:
+        combine_fn: ``(carry, x) -> (carry, y)``.
+        init: the first carried value: a tensor or a structure of tensors.
+        xs: a tensor, or a structure of tensors, of one size along ``dim``, at least 1.
+        reverse: begin at the last element; results stay in the order of ``xs``.
+    Raises:
+        ValueError: ``xs`` has no tensors, or tensors of several sizes, or of size 0, along ``dim``.
+        RuntimeError: ``combine_fn`` gives a carried value of another structure, shape or dtype.
+    """
+    leaves, spec = tree_flatten(xs)
+    _expect_rows("scan", leaves, dim)
+    recorded = _recorded("scan", combine_fn, init, leaves, spec, dim, reverse)
+    if recorded is not NotImplemented:
+        return recorded
+    count, carry = leaves[0].shape[dim], init
+    like, kept = _form(init), []
+    for i in reversed(range(count)) if reverse else range(count):
+        carry, y = combine_fn(carry, tree_unflatten([x.select(dim, i) for x in leaves], spec))
+        if _form(carry) != like:
+            raise RuntimeError(f"scan: combine_fn takes a carried value of the form {like} and gives {_form(carry)}")
+        kept.append(tree_flatten(y))
+    columns = zip(*(flat for flat, _ in (kept[::-1] if reverse else kept)), strict=True)
+    return carry, tree_unflatten([stack(column, 0) for column in columns], kept[0][1])
+
+
+def _form(tree: Any) -> list:
+    return [(tuple(x.shape), x.dtype) if isinstance(x, Tensor) else type(x) for x in tree_leaves(tree)]
+
+
+def _expect_rows(name: str, leaves: list, dim: int) -> None:
+    if not leaves or not all(isinstance(x, Tensor) and x.dim() for x in leaves):
+        raise ValueError(f"{name}: expected xs to be tensors of at least one dimension, at least one")
+    sizes = {int(x.shape[dim]) for x in leaves}
+    if len(sizes) > 1 or 0 in sizes:
+        raise ValueError(
+            f"{name}: expected tensors of one size along dimension {dim} in xs, at least 1, got {sorted(sizes)}"
+        )
+
+
 def associative_scan(
     combine_fn: Callable, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
-    """Running results of an associative function: of the first element along ``dim``, of the first two, of the first three.
+    """Running results of an associative function: of the first element along ``dim``, of the first two, of the first
+    three.
 
     The function is called for about ``2 log2 n`` halves rather than ``n`` elements (Blelloch 1990).
 
     Args:
-        combine_fn: gives of two elements one of the same structure. Called with many elements at once: as they are where
+        combine_fn: gives of two elements one of the same structure. Called with many elements at once: as they are
+            where
             ``combine_mode`` is ``"pointwise"``, else under ``vmap``.
         xs: a tensor, or a structure of tensors, of one size along ``dim``.
         reverse: begin at the last element.
@@ -86,6 +163,9 @@ def associative_scan(
         raise ValueError("associative_scan: expected xs to be tensors, at least one")
     if len({x.shape[dim] for x in leaves}) > 1:
         raise ValueError(f"associative_scan: expected tensors of one size along dimension {dim} in xs")
+    recorded = _recorded("associative_scan", combine_fn, leaves, spec, dim, reverse, combine_mode)
+    if recorded is not NotImplemented:
+        return recorded
     together = combine_fn if combine_mode == "pointwise" else vmap(combine_fn)
 
     def combine(first: list, second: list) -> list:

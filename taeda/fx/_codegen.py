@@ -174,7 +174,7 @@ class _Writer:
     def add_global(self, hint: str, obj: Any) -> str:
         """The name by which code reaches ``obj``."""
         if _names.is_own(obj) and obj is not device and not _is_local(obj):
-            if type(obj) not in _names.OPS or _names.space_of(obj):
+            if type(obj) not in _names.OPS or _names.space_of(obj) or _names.is_method(obj):
                 return _names.qualified_name(obj)
             hint = obj.__name__  # no path leads to a private op
         name = self.namespace.create_name(hint.replace(".", "_"), obj)

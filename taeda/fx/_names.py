@@ -99,6 +99,12 @@ def function_of(target: Any) -> Any:
     return getattr(importlib.import_module(f"taeda.{space}".rstrip(".")), name)
 
 
+def is_method(function: Any) -> bool:
+    """Whether ``function`` is what a method of Tensor with its name runs."""
+    method = vars(Tensor).get(getattr(function, "__name__", ""))
+    return isinstance(method, Method) and method.function is function
+
+
 def qualified_name(function: Any) -> str:
     """The path of ``function`` as code names it, such as ``taeda.nn.functional.relu``.
 
@@ -111,7 +117,7 @@ def qualified_name(function: Any) -> str:
     known = space_of(function)
     if known is not None:
         return ".".join(part for part in (namespace(), *_public(*known)) if part)
-    if isinstance(function, Method):
+    if isinstance(function, Method) or is_method(function):
         return f"{namespace()}.Tensor.{name}"
     module = getattr(function, "__module__", None)
     if isinstance(function, types.MethodType) and inspect.isclass(function.__self__):

@@ -7,6 +7,7 @@ from typing import Any
 
 from taeda._core import Tensor
 
+from .experimental.symbolic_shapes import _Symbolic
 from .node import Node
 
 _SHORT = {
@@ -24,9 +25,11 @@ def annotation(node: Node, stride: bool = False, device: bool = False) -> str:
         device: with its device, if the value itself is known.
     """
     value: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+    if isinstance(value, _Symbolic):
+        return f': "Sym({value})"'
     if not hasattr(value, "shape"):
         return ""
-    text = f"{_SHORT[str(value.dtype).rpartition('.')[2]]}{list(value.shape)}"
+    text = f"{_SHORT[str(value.dtype).rpartition('.')[2]]}[{', '.join(map(str, value.shape))}]"
     if isinstance(value, Tensor):
         text += (str(list(value.stride())) if stride else "") + (str(value.device) if device else "")
     return f': "{text}"'

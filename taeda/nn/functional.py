@@ -18,6 +18,7 @@ from ..ops import activation as _activation
 from ..ops import random as _random
 from ..ops.table import OPS as _OPS
 from ..ops.table import is_pointwise as _is_pointwise
+from ..ops.table import traits as _traits
 from ..ops import softmax as _softmax
 from ..ops.activation import (
     celu_, elu_, gelu, glu, hardshrink, logsigmoid, prelu, selu_, softplus, softshrink, softsign, tanhshrink,
@@ -75,6 +76,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu6_() if inplace else _activation.relu6(input)
 
 
+@_traits(canonical=True)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` clamped to ``[min_val, max_val]``."""
     if min_val > max_val:
@@ -87,6 +89,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     return hardtanh(input, min_val, max_val, inplace=True)
 
 
+@_traits(canonical=True)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``negative_slope x``."""
     return input.leaky_relu_(negative_slope) if inplace else _activation.leaky_relu(input, negative_slope)
@@ -97,6 +100,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, inplace=True)
 
 
+@_traits(canonical=True)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``alpha (exp(x) - 1)``."""
     return elu_(input, alpha) if inplace else _activation.elu(input, alpha)

@@ -237,7 +237,7 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 # ---- dropout, embedding ---------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, canonical=True)
 def native_dropout(input, p, train: Any = True):
     """Dropout (of nothing unless ``train``, or where that is None), and a bool mask of what was kept."""
     p = float(p)
@@ -389,7 +389,7 @@ def grid_sampler(
     )
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, canonical=True)
 def grid_sampler_2d(input, grid, interpolation_mode: int, padding_mode: int, align_corners):
     """:func:`grid_sampler` of ``(N, C, H, W)``."""
     if input.dim() != 4:
@@ -419,7 +419,7 @@ def max_pool1d_with_indices(
     return tuple(_pooling.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True))
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, canonical=True)
 def max_pool2d_with_indices_backward(grad_output, input, kernel_size, stride, padding, dilation, ceil_mode, indices):
     """The gradient of ``max_pool2d`` by its input: ``grad_output`` at the places that ``indices`` name."""
     return _pooling._max_pool_adjoint(grad_output, indices, tuple(input.shape[-2:]))
@@ -451,7 +451,7 @@ def adaptive_max_pool1d(input, output_size):
     return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, canonical=True)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """A convolution, or a transposed one, in as many dimensions as ``input`` (batch, channels, ...) has.
 

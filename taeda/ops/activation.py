@@ -34,7 +34,7 @@ def _zero(x):
 # ---- rectifiers -----------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=REAL, reference=lambda x: np.maximum(x, 0))
+@pointwise(dtypes=REAL, reference=lambda x: np.maximum(x, 0), canonical=True)
 def relu(input):
     """``max(input, 0)``."""
     return s.at_least(input, 0)
@@ -292,6 +292,7 @@ def selu_(input):
     dtypes=FLOAT,
     reference=lambda x: x * (1 + erf(x * SQRT_HALF)) / 2,
     out_dtype="same",
+    canonical=True,
 )
 def gelu(input, *, approximate="none"):
     """Gaussian error linear unit, ``input * P(X <= input)`` for standard normal ``X`` (Hendrycks & Gimpel 2016).

@@ -24,10 +24,13 @@ class OpOverload:
         return name if self._overloadname == "default" else f"{name}.{self._overloadname}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpOverload) and self._key() == other._key()
+        if isinstance(other, OpOverload):
+            return self._key() == other._key()
+        return other is not None and other is self.overloadpacket.function  # as graphs have it
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        function = self.overloadpacket.function
+        return hash(self._key() if function is None or self.overloadpacket.__name__ in _ALIKE else function)
 
     def _key(self) -> tuple[str, str]:
         name = self.overloadpacket.__name__

@@ -14,37 +14,37 @@ WHOLE = ("bool", "int")
 # ---- comparisons ----------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", reference="equal", tensors=("input",), float8=True)
+@pointwise("compare", reference="equal", tensors=("input",), float8=True, canonical=True)
 def eq(input, other):
     """Whether the elements are equal; NaN equals nothing."""
     return input == other
 
 
-@pointwise("compare", reference="not_equal", tensors=("input",), float8=True)
+@pointwise("compare", reference="not_equal", tensors=("input",), float8=True, canonical=True)
 def ne(input, other):
     """Whether the elements differ; NaN differs from all."""
     return input != other
 
 
-@pointwise("compare", dtypes=ORDERED, reference="less", tensors=("input",))
+@pointwise("compare", dtypes=ORDERED, reference="less", tensors=("input",), canonical=True)
 def lt(input, other):
     """Whether ``input < other``."""
     return input < other
 
 
-@pointwise("compare", dtypes=ORDERED, reference="less_equal", tensors=("input",))
+@pointwise("compare", dtypes=ORDERED, reference="less_equal", tensors=("input",), canonical=True)
 def le(input, other):
     """Whether ``input <= other``."""
     return input <= other
 
 
-@pointwise("compare", dtypes=ORDERED, reference="greater", tensors=("input",))
+@pointwise("compare", dtypes=ORDERED, reference="greater", tensors=("input",), canonical=True)
 def gt(input, other):
     """Whether ``input > other``."""
     return input > other
 
 
-@pointwise("compare", dtypes=ORDERED, reference="greater_equal", tensors=("input",))
+@pointwise("compare", dtypes=ORDERED, reference="greater_equal", tensors=("input",), canonical=True)
 def ge(input, other):
     """Whether ``input >= other``."""
     return input >= other
@@ -109,25 +109,25 @@ def equal(input, other):
 # ---- logic ----------------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", reference="logical_and", tensors=("input", "other"))
+@pointwise("compare", reference="logical_and", tensors=("input", "other"), canonical=True)
 def logical_and(input, other):
     """Whether both are true; any number but 0 is."""
     return s.truth(input) & s.truth(other)
 
 
-@pointwise("compare", reference="logical_or", tensors=("input", "other"))
+@pointwise("compare", reference="logical_or", tensors=("input", "other"), canonical=True)
 def logical_or(input, other):
     """Whether either is true; any number but 0 is."""
     return s.truth(input) | s.truth(other)
 
 
-@pointwise("compare", reference="logical_xor", tensors=("input", "other"))
+@pointwise("compare", reference="logical_xor", tensors=("input", "other"), canonical=True)
 def logical_xor(input, other):
     """Whether exactly one is true; any number but 0 is."""
     return s.truth(input) ^ s.truth(other)
 
 
-@pointwise("compare", reference="logical_not")
+@pointwise("compare", reference="logical_not", canonical=True)
 def logical_not(input):
     """Whether the element is 0."""
     return ~s.truth(input)
@@ -136,25 +136,25 @@ def logical_not(input):
 # ---- bits -----------------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=WHOLE)
+@pointwise(dtypes=WHOLE, canonical=True)
 def bitwise_and(input, other):
     """``input & other``."""
     return input & other
 
 
-@pointwise(dtypes=WHOLE)
+@pointwise(dtypes=WHOLE, canonical=True)
 def bitwise_or(input, other):
     """``input | other``."""
     return input | other
 
 
-@pointwise(dtypes=WHOLE)
+@pointwise(dtypes=WHOLE, canonical=True)
 def bitwise_xor(input, other):
     """``input ^ other``."""
     return input ^ other
 
 
-@pointwise(dtypes=WHOLE, out_dtype="same")
+@pointwise(dtypes=WHOLE, out_dtype="same", canonical=True)
 def bitwise_not(input):
     """``~input``: the complement of each bit, of bools the opposite."""
     return ~input
@@ -199,13 +199,13 @@ def lcm(input, other):
 # ---- questions ------------------------------------------------------------------------------------------------------
 
 
-@pointwise("compare", inplace=False, reference="isnan", float8=True)
+@pointwise("compare", inplace=False, reference="isnan", float8=True, canonical=True)
 def isnan(input):
     """Whether an element is NaN (either part of a complex one)."""
     return s.isnan(input)
 
 
-@pointwise("compare", inplace=False, reference="isinf", float8=True)
+@pointwise("compare", inplace=False, reference="isinf", float8=True, canonical=True)
 def isinf(input):
     """Whether an element is infinite (either part of a complex one)."""
     return s.isinf(input)

@@ -13,7 +13,7 @@ from .._core import Tensor
 from .._core import conv as core
 from . import flops
 from .matmul import _conj
-from .table import composite, primitive
+from .table import OPS, composite, primitive
 from .views import reshape, squeeze, unsqueeze
 
 # ---- geometry -----------------------------------------------------------------------------------------------------------
@@ -275,7 +275,17 @@ def _document(op, n: int, what: str, weight: str, more: str = "") -> None:
     op.__doc__ = what + _ARGUMENTS.format(space=space, weight=weight, kernel=kernel, more=more)
 
 
+def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
+    """The same by the canonical op, which has numbers for padding."""
+    n = weight.dim() - 2
+    if isinstance(padding, str):
+        _, padding, dilation = _steps("conv", n, weight.shape, stride, padding, dilation)
+    steps = [_tuple(x, n, "conv", "size") for x in (stride, padding, dilation)]
+    return OPS["convolution"](input, weight, bias, *steps, False, (0,) * n, groups)
+
+
 for _n, _op in ((1, conv1d), (2, conv2d), (3, conv3d)):
+    _op.traits["lowering"] = _as_convolution
     _document(
         _op,
         _n,

@@ -20,7 +20,7 @@ def _check_device(where: Any) -> None:
         _core.require_device(where)
 
 
-@composite(method=True, meta="cast mixed", additive=True)
+@composite(method=True, meta="cast mixed", additive=True, canonical=True)
 def to(input, *args, **kwargs):
     """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
 

@@ -30,7 +30,7 @@ def identity(input):
 _core.bind_copy(identity)
 
 
-@primitive(mutates=True, method=False, name="copy", also={"other": "src"})
+@primitive(mutates=True, method=False, name="copy", also={"other": "src"}, canonical=True)
 def copy(input, src, non_blocking=False):
     """Write ``src``, broadcast and converted, into ``input``."""
     if not isinstance(src, Tensor):
@@ -52,7 +52,7 @@ copy.vjp(input=lambda g: g.new_zeros(g.shape), src=_copy_src)
 copy_ = copy.traits["inplace"]
 
 
-@primitive(out=False, meta="cast", additive=True)
+@primitive(out=False, meta="cast", additive=True, canonical=True)
 def clone(input, *, memory_format=_core.preserve_format):
     """A copy in memory of its own."""
     if memory_format is _core.preserve_format:

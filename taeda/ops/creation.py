@@ -112,7 +112,7 @@ def blank(t: Tensor) -> None:
 # ---- filling ---------------------------------------------------------------------------------------------------------
 
 
-@pointwise(operands=2, promote_from=(0,), one_value=True, fits=True, float8=True)
+@pointwise(operands=2, promote_from=(0,), one_value=True, fits=True, float8=True, canonical=True)
 def fill(input, value):
     """``value``, a number or a tensor of no dimensions, in every element."""
     return value
@@ -130,7 +130,7 @@ def zero(input):
 zero.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def empty(
     *args,
     size=None,
@@ -147,7 +147,7 @@ def empty(
     return _finish(result, out, requires_grad, device)
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes and strides (in elements) with undefined elements."""
     result = _blank(_core.empty_strided(size, stride, dtype or _core.get_default_dtype()))
@@ -170,7 +170,7 @@ def empty_permuted(
     return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with zeros."""
     result = _empty(_checked(spread(args, size), "zeros"), dtype, out, device)
@@ -180,7 +180,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
     )
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones."""
     result = _empty(_checked(spread(args, size), "ones"), dtype, out, device)
@@ -208,7 +208,7 @@ def _dtype_of(value: Any) -> Any:
     return _core.get_default_dtype()
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ``fill_value``, of its type where no ``dtype`` is given."""
     if dtype is None:
@@ -276,7 +276,7 @@ def ones_like(
     return _finish(result, None, requires_grad, device)
 
 
-@composite(method=False, pointwise="form")
+@composite(method=False, pointwise="form", canonical=True)
 def full_like(
     input,
     fill_value,
@@ -294,7 +294,7 @@ def full_like(
     return _finish(result, None, requires_grad, device)
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The number ``s`` as a tensor of no dimensions."""
     return full((), s, dtype=dtype or _core.get_default_dtype(), device=device, requires_grad=requires_grad)
@@ -320,7 +320,7 @@ def _sequence(start, step, n, dtype):
     return result
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", canonical=True)
 def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **bounds):
     """Numbers from ``start`` (0) to before ``end``, ``step`` (1) apart: ``arange(end)``, ``arange(start, end, step)``.
 

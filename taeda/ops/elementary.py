@@ -32,7 +32,7 @@ LN2, LN10, PI = 0.6931471805599453, 2.302585092994046, 3.141592653589793
 # ---- exponentials and logarithms ------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", reference="exp")
+@pointwise(promote="float", reference="exp", canonical=True)
 def exp(input):
     """``e ** input``."""
     return s.exp(input)
@@ -44,31 +44,31 @@ def exp2(input):
     return s.exp2(input)
 
 
-@pointwise(promote="float", reference="expm1")
+@pointwise(promote="float", reference="expm1", canonical=True)
 def expm1(input):
     """``e ** input - 1``, exact for small ``input``."""
     return s.expm1(input)
 
 
-@pointwise(promote="float", reference="log", domain=(0.1, 4))
+@pointwise(promote="float", reference="log", domain=(0.1, 4), canonical=True)
 def log(input):
     """The natural logarithm: -inf of 0, NaN of negative numbers."""
     return s.log(input)
 
 
-@pointwise(promote="float", reference="log2", domain=(0.1, 4))
+@pointwise(promote="float", reference="log2", domain=(0.1, 4), canonical=True)
 def log2(input):
     """The logarithm to base 2."""
     return s.log2(input)
 
 
-@pointwise(promote="float", reference="log10", domain=(0.1, 4))
+@pointwise(promote="float", reference="log10", domain=(0.1, 4), canonical=True)
 def log10(input):
     """The logarithm to base 10."""
     return s.log10(input)
 
 
-@pointwise(promote="float", reference="log1p", domain=(-0.9, 4))
+@pointwise(promote="float", reference="log1p", domain=(-0.9, 4), canonical=True)
 def log1p(input):
     """``log(1 + input)``, exact for small ``input``."""
     return s.log1p(input)
@@ -153,43 +153,43 @@ xlog1py.vjp(
 # ---- trigonometry ---------------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", reference="sin")
+@pointwise(promote="float", reference="sin", canonical=True)
 def sin(input):
     """The sine of an angle in radians."""
     return s.sin(input)
 
 
-@pointwise(promote="float", reference="cos")
+@pointwise(promote="float", reference="cos", canonical=True)
 def cos(input):
     """The cosine of an angle in radians."""
     return s.cos(input)
 
 
-@pointwise(promote="float", reference="tan", domain=(-1, 1))
+@pointwise(promote="float", reference="tan", domain=(-1, 1), canonical=True)
 def tan(input):
     """The tangent of an angle in radians."""
     return s.tan(input)
 
 
-@pointwise(promote="float", reference="arcsin", domain=(-0.9, 0.9))
+@pointwise(promote="float", reference="arcsin", domain=(-0.9, 0.9), canonical=True)
 def asin(input):
     """The arc sine in radians; NaN outside [-1, 1]."""
     return s.asin(input)
 
 
-@pointwise(promote="float", reference="arccos", domain=(-0.9, 0.9))
+@pointwise(promote="float", reference="arccos", domain=(-0.9, 0.9), canonical=True)
 def acos(input):
     """The arc cosine in radians; NaN outside [-1, 1]."""
     return s.acos(input)
 
 
-@pointwise(promote="float", reference="arctan")
+@pointwise(promote="float", reference="arctan", canonical=True)
 def atan(input):
     """The arc tangent in radians."""
     return s.atan(input)
 
 
-@pointwise(promote="float", dtypes=("float",), reference="arctan2", tensors=("input", "other"))
+@pointwise(promote="float", dtypes=("float",), reference="arctan2", tensors=("input", "other"), canonical=True)
 def atan2(input, other):
     """The angle in radians of the point with ordinate ``input`` and abscissa ``other``, in [-pi, pi]."""
     return s.atan2(input, other)
@@ -219,37 +219,37 @@ atan2.vjp(
 )
 
 
-@pointwise(promote="float", reference="sinh")
+@pointwise(promote="float", reference="sinh", canonical=True)
 def sinh(input):
     """The hyperbolic sine."""
     return s.sinh(input)
 
 
-@pointwise(promote="float", reference="cosh")
+@pointwise(promote="float", reference="cosh", canonical=True)
 def cosh(input):
     """The hyperbolic cosine."""
     return s.cosh(input)
 
 
-@pointwise(promote="float", reference="tanh")
+@pointwise(promote="float", reference="tanh", canonical=True)
 def tanh(input):
     """The hyperbolic tangent."""
     return s.tanh(input)
 
 
-@pointwise(promote="float", reference="arcsinh")
+@pointwise(promote="float", reference="arcsinh", canonical=True)
 def asinh(input):
     """The inverse hyperbolic sine."""
     return s.asinh(input)
 
 
-@pointwise(promote="float", reference="arccosh", domain=(1.1, 4))
+@pointwise(promote="float", reference="arccosh", domain=(1.1, 4), canonical=True)
 def acosh(input):
     """The inverse hyperbolic cosine; NaN below 1."""
     return s.acosh(input)
 
 
-@pointwise(promote="float", reference="arctanh", domain=(-0.9, 0.9))
+@pointwise(promote="float", reference="arctanh", domain=(-0.9, 0.9), canonical=True)
 def atanh(input):
     """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
     return s.atanh(input)
@@ -322,7 +322,7 @@ rad2deg.vjp(input=lambda g: mul(g, 180 / PI))
 # ---- the logistic function ------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", reference=lambda x: 1 / (1 + np.exp(-x)))
+@pointwise(promote="float", reference=lambda x: 1 / (1 + np.exp(-x)), canonical=True)
 def sigmoid(input):
     """``1 / (1 + exp(-input))``."""
     return s.sigmoid(input)

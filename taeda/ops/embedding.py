@@ -33,6 +33,7 @@ def _check_indices(indices: Tensor, name: str) -> None:
         ((m(5, 3), m.index(6, high=5)), {"scale_grad_by_freq": False}),
     ],
     meta="mixed",
+    canonical=True,
 )
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` at ``indices``.
@@ -52,7 +53,7 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
     """
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, canonical=True)
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     """The gradient of an embedding's table: rows of ``grad_output`` added up by index, in their order."""
     width = grad_output.shape[-1]

@@ -10,13 +10,17 @@ from .pointwise import REAL, _as_tensor
 from .table import can_cast, composite, expect_tensors, pointwise
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="maximum", tensors=("input", "other"))
+@pointwise(
+    dtypes=("bool", "int", "float"), inplace=False, reference="maximum", tensors=("input", "other"), canonical=True
+)
 def maximum(input, other):
     """The larger of the two, NaN where either is NaN."""
     return s.maximum(input, other)
 
 
-@pointwise(dtypes=("bool", "int", "float"), inplace=False, reference="minimum", tensors=("input", "other"))
+@pointwise(
+    dtypes=("bool", "int", "float"), inplace=False, reference="minimum", tensors=("input", "other"), canonical=True
+)
 def minimum(input, other):
     """The smaller of the two, NaN where either is NaN."""
     return s.minimum(input, other)
@@ -215,7 +219,7 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
     return clamp_between(input, min, max) if out is None else clamp_between(input, min, max, out=out)
 
 
-@composite(names=("clip",), pointwise=True)
+@composite(names=("clip",), pointwise=True, canonical=True)
 def clamp(input, min=None, max=None, *, out=None):
     """``input`` held between ``min`` and ``max``: numbers, tensors that broadcast, or None for no bound."""
     if out is None and min.__class__ is float is max.__class__ and input.__class__ is Tensor:  # what is common, at once

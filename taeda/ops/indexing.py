@@ -39,6 +39,7 @@ index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_sha
         ((m(3, 4), (m.index(1, high=3),), m(2, 4)[:1]), {}),
         ((m(3, 4), (m.index(2, 1, high=3), m.index(3, high=4)), m(3), True), {}),
     ],
+    canonical=True,
 )
 def index_put(input, indices, values, accumulate=False):
     """Write ``values`` at ``indices``, or add them there.
@@ -197,6 +198,9 @@ def masked_fill(input, mask, value):
     return _choose(_true(mask), value, input)
 
 
+masked_fill.traits["lowering"] = lambda input, mask, value: where(mask, value, input)
+
+
 masked_fill.vjp(
     input=lambda g, mask: masked_fill(g, mask, 0),
     value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum(),
@@ -229,7 +233,7 @@ where_select.vjp(
 )
 
 
-@composite(method=False, pointwise=True)
+@composite(method=False, pointwise=True, canonical=True)
 def where(condition, input=None, other=None, *, out=None):
     """``input`` where ``condition`` is true, ``other`` elsewhere; or, of a condition alone, where it is true.
 
@@ -273,7 +277,7 @@ def argwhere(input):
 _core.install("argwhere", argwhere)
 
 
-@composite(meta="values")
+@composite(meta="values", canonical=True)
 def nonzero(input, *, as_tuple=False, out=None):
     """Where ``input`` is not zero.
 
@@ -373,7 +377,7 @@ def _masked_scatter_source(g, mask, source_shape):
 _masked_scatter.vjp(input=lambda g, mask: masked_fill(g, mask, 0), source=_masked_scatter_source)
 
 
-@composite()
+@composite(canonical=True)
 def masked_scatter(input, mask, source):
     """``input``, broadcast with ``mask``, with the elements of ``source``, in order, where ``mask`` is true.
 

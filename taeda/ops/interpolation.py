@@ -51,7 +51,7 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
     return outputs, [0.0] * n if recompute else factors
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def interpolate(
     input,
     size=None,

@@ -14,7 +14,7 @@ from .views import _wrap, reshape, slice_view, unsqueeze, view_as_itself
 HELPERS["copy_transposed"] = moves.copy_transposed
 
 
-@primitive(moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest")
+@primitive(moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True)
 def cat(tensors, dim=0):
     """Join tensors along a dimension that they have.
 
@@ -57,6 +57,9 @@ def stack(tensors, dim=0):
     Raises:
         RuntimeError: the shapes differ, or there is no tensor.
     """
+
+
+stack.traits["lowering"] = lambda tensors, dim: cat([x.unsqueeze(dim) for x in tensors], dim)
 
 
 stack.vjp(tensors=lambda g, dim: list(unbind(g, dim)))
@@ -186,9 +189,10 @@ def _unbind_backward(g, dim):
 
 
 unbind.vjp(input=_unbind_backward)
+unbind.traits["lowering"] = lambda input, dim: tuple([input.select(dim, i) for i in range(input.shape[dim])])
 
 
-@view(core.view_split, method=False, node="Split")
+@view(core.view_split, method=False, node="Split", canonical=True)
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of consecutive pieces of sizes ``split_sizes`` along ``dim``."""
 
@@ -266,7 +270,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
     return tuple(core.untie(x) for x in split_with_sizes(input, split_sizes, dim))
 
 
-# ---- splitting the NumPy way -------------------------------------------------------------------------------------------
+# ---- splitting the NumPy way -----------------------------------------------------------------------------------------
 
 #: Views that one call makes: what asks for more is a mistake, and would take all memory before it fails.
 MOST_VIEWS = 1 << 28

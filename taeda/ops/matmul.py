@@ -10,7 +10,7 @@ from . import flops
 from .creation import eye
 from .pointwise import addcmul
 from .table import METHODS, composite, primitive
-from .views import reshape, sum_to, transpose, unsqueeze
+from .views import broadcast_shapes, reshape, sum_to, transpose, unsqueeze
 
 
 def _conj(x: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def _rows(x: Tensor) -> Tensor:
     return x if x.dim() == 2 else reshape(x, (-1, x.shape[-1]) if x.numel() else (x.shape[:-1].numel(), x.shape[-1]))
 
 
-# ---- any rank -----------------------------------------------------------------------------------------------------------
+# ---- any rank --------------------------------------------------------------------------------------------------------
 
 
 def _rank(saved, name):
@@ -60,6 +60,21 @@ def matmul(input, other):
     Raises:
         RuntimeError: the inner sizes or dtypes differ, leading dimensions do not broadcast, or an operand has rank 0.
     """
+
+
+def _matmul_by_bmm(input, other):
+    if input.dim() == 1:
+        return _matmul_by_bmm(input.unsqueeze(0), other).squeeze(-1 if other.dim() == 1 else -2)
+    if other.dim() == 1:
+        return _matmul_by_bmm(input, other.unsqueeze(1)).squeeze(-1)
+    if input.dim() == other.dim() == 2:
+        return input.mm(other)
+    batch = broadcast_shapes(input.shape[:-2], other.shape[:-2])
+    left, right = (x.expand((*batch, *x.shape[-2:])).reshape((-1, *x.shape[-2:])) for x in (input, other))
+    return left.bmm(right).reshape((*batch, input.shape[-2], other.shape[-1]))
+
+
+matmul.traits["lowering"] = _matmul_by_bmm
 
 
 @composite(method=False)
@@ -132,6 +147,15 @@ def linear(input, weight, bias=None):
     """
 
 
+def _linear_by_mm(input, weight, bias):
+    rows = input.reshape(-1, input.shape[-1])
+    made = rows.mm(weight.t()) if bias is None else bias.addmm(rows, weight.t())
+    return made if input.dim() == 2 else made.reshape((*input.shape[:-1], weight.shape[0]))
+
+
+linear.traits["lowering"] = _linear_by_mm
+
+
 def _linear_input(g, weight):
     return matmul(g, _conj(weight)) if weight.dim() == 2 else unsqueeze(g, -1) * _conj(weight)
 
@@ -172,7 +196,7 @@ def bilinear(input1, input2, weight, bias=None):
     return y if bias is None else y + bias
 
 
-# ---- fixed rank ---------------------------------------------------------------------------------------------------------
+# ---- fixed rank ------------------------------------------------------------------------------------------------------
 
 
 def _need(name: str, ranks: tuple[tuple[str, Tensor, int], ...]) -> None:
@@ -194,7 +218,7 @@ def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
         )
 
 
-@primitive(flops=flops.product, out="same", autocast="lower")
+@primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
 def mm(input, mat2):
     """Product of two matrices: ``[m, k] @ [k, n]``."""
     if input.dim() != 2 or mat2.dim() != 2:
@@ -205,7 +229,7 @@ def mm(input, mat2):
 mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(_transposed(input), g))
 
 
-@primitive(flops=flops.product, out="same", autocast="lower")
+@primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
 def bmm(input, mat2):
     """Products of matrices, one per batch: ``[b, m, k] @ [b, k, n]``."""
     _check_bmm("bmm", input, mat2)
@@ -222,6 +246,9 @@ def mv(input, vec):
     return gemm.matmul(input, vec)
 
 
+mv.traits["lowering"] = lambda input, vec: input.mm(vec.unsqueeze(1)).squeeze(1)
+
+
 mv.vjp(
     input=lambda g, vec: unsqueeze(g, -1) * _conj(vec),
     vec=lambda g, input: mv(_transposed(input), g),
@@ -236,6 +263,9 @@ def dot(input, tensor):
     if sums is None:
         return (input * tensor).sum()
     return (sums if sums.dim() == 0 else sums.sum()).to(input.dtype)
+
+
+dot.traits["lowering"] = lambda input, tensor: (input * tensor).sum()
 
 
 def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
@@ -363,7 +393,7 @@ def matrix_power(input, n):
     return result.clone() if result is input else result
 
 
-# ---- products that are added to something ------------------------------------------------------------------------------
+# ---- products that are added to something ----------------------------------------------------------------------------
 
 
 def _scales(input: Tensor, beta, alpha):
@@ -408,6 +438,7 @@ def _scaled(x: Tensor, by) -> Tensor:
 @primitive(
     inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"),
     autocast="lower",
+    canonical=True,
 )  # fmt: skip
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to ``[m, n]``."""
@@ -435,6 +466,9 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
     return reshape(_add("addmv", column, mat, unsqueeze(vec, -1), (mat.shape[0], 1), beta, alpha), (mat.shape[0],))
 
 
+addmv.traits["lowering"] = lambda input, mat, vec, beta, alpha: input * beta + mat.mv(vec) * alpha
+
+
 addmv.vjp(
     input=lambda g, input_shape, beta: sum_to(_scaled(g, beta), input_shape),
     mat=lambda g, vec, alpha: _scaled(outer(g, _conj(vec)), alpha),
@@ -451,6 +485,9 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     _check_bmm("baddbmm", batch1, batch2)
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
     return _add("baddbmm", input, batch1, batch2, shape, beta, alpha)
+
+
+baddbmm.traits["lowering"] = lambda input, batch1, batch2, beta, alpha: input * beta + batch1.bmm(batch2) * alpha
 
 
 baddbmm.vjp(

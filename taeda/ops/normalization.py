@@ -78,7 +78,7 @@ def _check_normalized(name, input, normalized_shape, *affine):
     )
 
 
-@primitive(_layer_norm, method=False, out=False, node="NativeLayerNorm")
+@primitive(_layer_norm, method=False, out=False, node="NativeLayerNorm", canonical=True)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and Hinton 2016).
 
@@ -410,7 +410,7 @@ def _check_channels(name, shape, dtype, **signatures):
             _check_kind(name, label, dtype, found[1])
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
     """Normalise over each group of channels and all positions (Wu and He 2018).
 
@@ -601,7 +601,7 @@ def _check_running(name, mean, var):
                 raise RuntimeError(f"{name}(): {label} has no derivative; call detach() on it")
 
 
-@composite(method=False)
+@composite(method=False, canonical=True)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05):
     """Normalise each channel over batch and positions (Ioffe and Szegedy 2015).
 

@@ -44,7 +44,7 @@ def _times(x, factor):
 # ---- sums and products ----------------------------------------------------------------------------------------------
 
 
-@pointwise(numbers=True, factors=("alpha",), check=_check_alpha, reference="add")
+@pointwise(numbers=True, factors=("alpha",), check=_check_alpha, reference="add", canonical=True)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``; of bools, whether either holds.
 
@@ -69,6 +69,7 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
     dtypes=NUMBER,
     strict_bool=SUBTRACTION,
     reference="subtract",
+    canonical=True,
 )
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`."""
@@ -94,10 +95,13 @@ def rsub(input, other, *, alpha=1):
     return other - _times(input, alpha)
 
 
+rsub.traits["lowering"] = lambda input, other, alpha: add(neg(mul(input, alpha)), other)
+
+
 rsub.vjp(input=lambda g, alpha: neg(g) if alpha == 1 else mul_conj(g, -alpha), other=lambda g: g)
 
 
-@pointwise(numbers=True, reference="multiply", float8=True)
+@pointwise(numbers=True, reference="multiply", float8=True, canonical=True)
 def mul(input, other):
     """``input * other``; of bools, whether both hold."""
     return input * other
@@ -125,7 +129,7 @@ def times_itself(input):
 times_itself.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
 
 
-@pointwise(numbers=True, promote="float", reference="divide", domain=((-2, 2), (0.5, 2)), node="Div")
+@pointwise(numbers=True, promote="float", reference="divide", domain=((-2, 2), (0.5, 2)), node="Div", canonical=True)
 def true_divide(input, other):
     """``input / other``; whole numbers give the default floating-point dtype."""
     return input / other
@@ -214,7 +218,7 @@ def _division(rounding_mode):
         ) from None
 
 
-@composite(names=("divide",), pointwise=True)
+@composite(names=("divide",), pointwise=True, canonical=True)
 def div(input: Any, other, *, rounding_mode=None, out=None):
     """``input / other``.
 
@@ -242,7 +246,7 @@ def rfloor_divide(input: Any, other):
     return floor_divide(_as_tensor(other, input), input)
 
 
-@pointwise(check=_whole_number_zero, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)))
+@pointwise(check=_whole_number_zero, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)), canonical=True)
 def remainder(input, other):
     """``input - other * floor(input / other)``, with the sign of ``other``: Python's ``%``.
 
@@ -267,6 +271,7 @@ def rremainder(input: Any, other):
     reference="fmod",
     domain=((-2, 2), (0.5, 2)),
     tensors=("input",),
+    canonical=True,
 )
 def fmod(input, other):
     """``input - other * trunc(input / other)``, with the sign of ``input``: C's ``fmod``.
@@ -290,6 +295,7 @@ def _as_tensor(x, like):
 @pointwise(
     dtypes=NUMBER, strict_bool="Negation, the `-` operator, on", reference="negative", out_dtype="same",
     additive=True,
+    canonical=True,
 )  # fmt: skip
 def neg(input):
     """``-input``. For bools use ``~``."""
@@ -318,7 +324,7 @@ def _refuse_complex(input):
         raise RuntimeError("In-place abs is not supported for complex tensors: use abs(), which gives a real tensor")
 
 
-@pointwise(out="real", dtypes=NUMBER, reference="abs", float8=True)
+@pointwise(out="real", dtypes=NUMBER, reference="abs", float8=True, canonical=True)
 def abs(input):
     """The absolute value; of a complex number, a real one."""
     return s.abs(input)
@@ -329,7 +335,7 @@ abs.traits["inplace"].body_check = _refuse_complex
 alias(abs, "absolute")
 
 
-@pointwise(reference="sign", dtypes=("bool", "int", "float"), out_dtype="same")
+@pointwise(reference="sign", dtypes=("bool", "int", "float"), out_dtype="same", canonical=True)
 def sign(input):
     """-1, 0 or 1. For complex numbers see :func:`sgn`."""
     return s.sign(input)
@@ -473,19 +479,19 @@ lerp.vjp(
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
 
-@pointwise(dtypes=REAL, reference="floor", out_dtype="same")
+@pointwise(dtypes=REAL, reference="floor", out_dtype="same", canonical=True)
 def floor(input):
     """The largest integer not above."""
     return s.floor(input)
 
 
-@pointwise(dtypes=REAL, reference="ceil", out_dtype="same")
+@pointwise(dtypes=REAL, reference="ceil", out_dtype="same", canonical=True)
 def ceil(input):
     """The smallest integer not below."""
     return s.ceil(input)
 
 
-@pointwise(dtypes=REAL, reference="trunc", out_dtype="same")
+@pointwise(dtypes=REAL, reference="trunc", out_dtype="same", canonical=True)
 def trunc(input):
     """Rounded toward zero."""
     return s.trunc(input)
@@ -522,7 +528,7 @@ def round_to_multiple(input, ten, fractions):
 round_to_multiple.vjp(input=no_slope)
 
 
-@composite(inplace=True, pointwise=True)
+@composite(inplace=True, pointwise=True, canonical=True)
 def round(input, *, decimals=0, out=None):
     """To the nearest integer, or the nearest multiple of ``10 ** -decimals``; halves to the even one."""
     more = {} if out is None else {"out": out}

@@ -412,10 +412,12 @@ def _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_incl
     return _avg_pool(input, size, kernel, stride, padding, divide)
 
 
+@traits(canonical=True)
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
+@traits(canonical=True)
 def avg_pool2d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -424,7 +426,7 @@ def avg_pool2d(
     )
 
 
-@traits(autocast="float32")
+@traits(autocast="float32", canonical=True)
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -462,15 +464,17 @@ def _adaptive_avg(name, n, input, output_size):
     return resampled(input, lines)
 
 
+@traits(canonical=True)
 def adaptive_avg_pool1d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
 
 
+@traits(canonical=True)
 def adaptive_avg_pool2d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@traits(autocast="float32")
+@traits(autocast="float32", canonical=True)
 def adaptive_avg_pool3d(input, output_size):
     return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
 

@@ -43,7 +43,7 @@ def cube(input):
 cube.vjp(input=lambda g, input: mul_conj(g, mul(times_itself(input), 3)))
 
 
-@pointwise(promote="float", reference="sqrt", domain=(0.1, 4))
+@pointwise(promote="float", reference="sqrt", domain=(0.1, 4), canonical=True)
 def sqrt(input):
     """The square root; NaN of negative numbers."""
     return s.sqrt(input)
@@ -52,7 +52,7 @@ def sqrt(input):
 sqrt.vjp(input=lambda g, out: div_conj(g, mul(out, 2)))
 
 
-@pointwise(promote="float", reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 4))
+@pointwise(promote="float", reference=lambda x: 1 / np.sqrt(x), domain=(0.1, 4), canonical=True)
 def rsqrt(input):
     """``1 / sqrt(input)``."""
     return s.rsqrt(input)
@@ -61,7 +61,7 @@ def rsqrt(input):
 rsqrt.vjp(input=lambda g, out: mul_conj(g, mul(cube(out), -0.5)))
 
 
-@pointwise(promote="float", reference="reciprocal", domain=(0.5, 2))
+@pointwise(promote="float", reference="reciprocal", domain=(0.5, 2), canonical=True)
 def reciprocal(input):
     """``1 / input``."""
     return s.reciprocal(input)
@@ -117,7 +117,7 @@ def _special_power(input, exponent):
     return _FLOAT_POWERS.get(exponent) if floating else None
 
 
-@composite(pointwise=True)
+@composite(pointwise=True, canonical=True)
 def pow(input: Any, exponent, *, out=None):
     """``input ** exponent``; either may be a number.
 

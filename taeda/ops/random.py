@@ -345,7 +345,7 @@ def _done(t: Tensor, requires_grad: bool) -> Tensor:
     return t
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def rand(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -366,7 +366,7 @@ def rand(
     return _done(_fresh(uniform_, t, 0.0, 1.0, generator, out), requires_grad)
 
 
-@composite(method=False, meta="sizes")
+@composite(method=False, meta="sizes", canonical=True)
 def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -466,7 +466,7 @@ def randint_like(
     return _done(t, requires_grad)
 
 
-@composite(method=False, meta="numbers")
+@composite(method=False, meta="numbers", canonical=True)
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):

@@ -67,7 +67,14 @@ def _over(name):
     return lambda saved: name if saved.get("dim") in (None, ()) else name + "Backward1"
 
 
-@primitive(Reducer("sum", "sum", (_TOTAL,)).run, batch="reduction", node=_over("Sum"), out="same", dtype_of_out=True)
+@primitive(
+    Reducer("sum", "sum", (_TOTAL,)).run,
+    batch="reduction",
+    node=_over("Sum"),
+    out="same",
+    dtype_of_out=True,
+    canonical=True,
+)
 def sum(input, dim=None, keepdim=False, *, dtype=None):
     """Sum over ``dim`` (all dimensions by default), in blocks, so that long sums stay accurate.
 
@@ -106,7 +113,14 @@ nansum.vjp(
 )
 
 
-@primitive(Reducer("mean", "mean", (_FLOAT,)).run, batch="reduction", node=_over("Mean"), out="same", dtype_of_out=True)
+@primitive(
+    Reducer("mean", "mean", (_FLOAT,)).run,
+    batch="reduction",
+    node=_over("Mean"),
+    out="same",
+    dtype_of_out=True,
+    canonical=True,
+)
 def mean(input, dim=None, keepdim=False, *, dtype=None):
     """Mean over ``dim`` (all dimensions by default) of a floating-point or complex tensor.
 
@@ -134,6 +148,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
 @primitive(
     Reducer("prod", "prod", (_TOTAL,), single=True).run, batch="reduction", out="same", dtype_of_out=True,
     autocast="float32",
+    canonical=True,
 )  # fmt: skip
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over ``dim`` (all dimensions by default).
@@ -184,7 +199,7 @@ def _truth(input):
     return input.ne(0) if input.is_floating_point() and input.itemsize == 1 else input
 
 
-@primitive(out=("bool", "uint8"), batch="reduction")
+@primitive(out=("bool", "uint8"), batch="reduction", canonical=True)
 def any(input, dim=None, keepdim=False):
     """Whether any element along ``dim`` is true (not 0). The result is bool, or uint8 for uint8."""
     if _elementwise(input, dim):
@@ -222,7 +237,7 @@ def _share(g, out, input, dim, keepdim, nan=False):
     return unreduce(g, input.shape, dim, keepdim) * chosen / sum(chosen, dim, True)
 
 
-@primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction")
+@primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction", canonical=True)
 def amax(input, dim=None, keepdim=False):
     """The largest element over ``dim`` (all dimensions by default); NaN where there is one.
 
@@ -233,7 +248,7 @@ def amax(input, dim=None, keepdim=False):
 amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, keepdim))
 
 
-@primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run, out="same", batch="reduction")
+@primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run, out="same", batch="reduction", canonical=True)
 def amin(input, dim=None, keepdim=False):
     """The smallest element over ``dim`` (all dimensions by default); NaN where there is one.
 
@@ -324,7 +339,7 @@ def _extreme(name, full, along, pairwise, input, other, keepdim, dim, out):
     return along(input, operator.index(dim), keepdim is True, **more)
 
 
-@composite()
+@composite(canonical=True)
 def max(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
     """The largest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise maximum.
 
@@ -341,7 +356,7 @@ def max(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
     return _extreme("max", _full_max, _max_along, "maximum", input, other, keepdim, dim, out)
 
 
-@composite()
+@composite(canonical=True)
 def min(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
     """The smallest element of ``input``; along ``dim``, ``(values, indices)``; with a tensor, the elementwise minimum.
 
@@ -362,12 +377,12 @@ def _position(name):
     return Reducer(name, name, (_POSITION,), states=2, ordered=True, identity=False, single=True).run
 
 
-@primitive(_position("argmax"), out="same", batch="reduction")
+@primitive(_position("argmax"), out="same", batch="reduction", canonical=True)
 def argmax(input, dim=None, keepdim=False):
     """Position of the first largest element along ``dim``; in the flattened tensor by default. NaN is the largest."""
 
 
-@primitive(_position("argmin"), out="same", batch="reduction")
+@primitive(_position("argmin"), out="same", batch="reduction", canonical=True)
 def argmin(input, dim=None, keepdim=False):
     """Position of the first smallest element along ``dim``; in the flattened tensor by default. NaN is the smallest."""
 
@@ -482,7 +497,7 @@ _deviation_mean.vjp(
 )
 
 
-@composite()
+@composite(canonical=True)
 def var(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """Variance over ``dim`` (all dimensions by default): squared deviations over ``n - correction``.
 

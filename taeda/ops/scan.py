@@ -29,7 +29,7 @@ def _reverse_cumsum(input, dim):
 _reverse_cumsum.vjp(input=lambda g, dim: cumsum(g, dim))
 
 
-@primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",))
+@primitive(inplace=True, out="same", batch="along", dtype_of_out=True, out_aligned=("input",), canonical=True)
 def cumsum(input, dim, *, dtype=None):
     """Running sum along ``dim``. Integers and bools are summed as int64, float32 with the exactness of float64.
 

@@ -68,6 +68,7 @@ def _expect_along(name, input, dim, index, src):
     samples=lambda m: [((m(3, 4), 0, m.index(2, 4, high=3)), {}), ((m(2, 3, 4), -1, m.index(2, 2, 6, high=4)), {})],
     batch="together",
     meta="mixed",
+    canonical=True,
 )
 def gather(input, dim, index, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
@@ -98,6 +99,7 @@ def _filled(shape, dtype, value):
     batch="together",
     out_aligned=("input",),
     out_apart=("index", "src"),
+    canonical=True,
 )
 def scatter(input, dim, index, src=None, *, reduce=None, value=None):
     """Write ``src`` at ``index`` along ``dim``: ``input[index[i][j]][j] = src[i][j]`` for ``dim=0``.
@@ -150,6 +152,7 @@ scatter.vjp(input=_scatter_input, src=_scatter_src)
     batch="together",
     out_aligned=("input",),
     out_apart=("index", "src"),
+    canonical=True,
 )
 def scatter_add(input, dim, index, src):
     """Add ``src`` at ``index`` along ``dim``, in the order of ``src``, whatever the number of threads."""
@@ -204,6 +207,7 @@ def _divide_by_counts(input, counts):
     batch="together",
     out_aligned=("input",),
     out_apart=("index", "src"),
+    canonical=True,
 )
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """Combine ``src`` into ``input`` at ``index`` along ``dim``.
@@ -364,6 +368,7 @@ def _slices(name, input, dim, index):
     samples=lambda m: [((m(3, 4), d, m.index(5, high=3)), {}) for d in (0, 1)],
     batch="indexed",
     meta="mixed",
+    canonical=True,
 )
 def index_select(input, dim, index):
     """The slices at ``index``, a vector, along ``dim``.

@@ -22,7 +22,11 @@ _LAUNCH = 1 << 15
 
 
 @primitive(
-    moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())], batch="along"
+    moves.flip,
+    variadic="dims",
+    samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
+    batch="along",
+    canonical=True,
 )
 def flip(input, dims):
     """The elements in reverse order along ``dims``, as a copy."""
@@ -85,7 +89,7 @@ roll.vjp(input=_roll_backward)
 # ---- repetition ------------------------------------------------------------------------------------------------------
 
 
-@primitive(variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})])
+@primitive(variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})], canonical=True)
 def repeat(input, repeats):
     """The whole of ``input`` side by side ``repeats[i]`` times along dimension ``i``."""
     repeats = (repeats,) if is_index(repeats) else tuple(repeats)
@@ -217,6 +221,7 @@ def _padded(shape, pad):
     method=False,
     samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
     batch="trailing",
+    canonical=True,
 )
 def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it: ``pad`` is what goes before and after the last dimension, then the one before.
@@ -266,7 +271,8 @@ def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
 
 
 @traits(
-    autocast=lambda input, pad, mode="constant", value=None: "float32" if mode in ("reflect", "replicate") else None
+    autocast=lambda input, pad, mode="constant", value=None: "float32" if mode in ("reflect", "replicate") else None,
+    canonical=True,
 )
 def pad(input, pad, mode="constant", value=None):
     """Padding, for ``nn.functional``.

@@ -11,7 +11,7 @@ _softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "f
 _log_softmax_grad = Rowwise("log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff", stream=1).along
 
 
-@primitive(_softmax, batch="along", out="same")
+@primitive(_softmax, batch="along", out="same", canonical=True)
 def softmax(input, dim, dtype=None):
     """``exp(input) / sum(exp(input))`` along ``dim``, without overflow.
 
@@ -39,7 +39,7 @@ _softmax_backward.vjp(
 )
 
 
-@primitive(_log_softmax, batch="along", out="same")
+@primitive(_log_softmax, batch="along", out="same", canonical=True)
 def log_softmax(input, dim, dtype=None):
     """``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision.
 

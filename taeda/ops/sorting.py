@@ -20,7 +20,7 @@ from .views import _wrap, reshape
 # ---- sorting ---------------------------------------------------------------------------------------------------------
 
 
-@choice(ordering.sort, "sort", out_aligned=("input",))
+@choice(ordering.sort, "sort", out_aligned=("input",), canonical=True)
 def sort(input, dim=-1, descending=False, stable=None):
     """Sort along a dimension. Always stable; NaN counts as larger than everything.
 
@@ -48,7 +48,7 @@ def msort(input):
     return sort(input, 0)[0]
 
 
-@choice(ordering.topk, "topk", out_aligned=("input",))
+@choice(ordering.topk, "topk", out_aligned=("input",), canonical=True)
 def topk(input, k, dim=-1, largest=True, sorted=True):
     """The ``k`` largest (or smallest) elements along a dimension, in sorted order; of equal ones the first come first.
 

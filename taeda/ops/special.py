@@ -25,7 +25,7 @@ def _each(function):
 # ---- error functions ------------------------------------------------------------------------------------------------
 
 
-@pointwise(promote="float", dtypes=("float",), reference=_each(math.erf))
+@pointwise(promote="float", dtypes=("float",), reference=_each(math.erf), canonical=True)
 def erf(input):
     """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``input``."""
     return s.erf(input)

@@ -33,19 +33,19 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     return _scattered("diagonal_scatter", input, src, diagonal, offset, dim1, dim2)
 
 
-@composite(out="same")
+@composite(out="same", canonical=True)
 def select_scatter(input, src, dim, index: int):
     """A copy of ``input`` with ``src`` at ``index`` along ``dim``."""
     return _scattered("select_scatter", input, src, select, dim, index)
 
 
-@composite(out="same")
+@composite(out="same", canonical=True)
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of ``input`` with ``src`` in a slice along ``dim``."""
     return _scattered("slice_scatter", input, src, slice_view, dim, start, end, step)
 
 
-@composite(out="same")
+@composite(out="same", canonical=True)
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look.
 

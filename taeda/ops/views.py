@@ -11,7 +11,7 @@ from .._warn import warn_once
 from .creation import arange
 from .table import Ints, alias, checked, composite, is_index, primitive, spread, view
 
-# ---- dimensions ---------------------------------------------------------------------------------------------------------
+# ---- dimensions ------------------------------------------------------------------------------------------------------
 
 
 @view(core.view_transpose)
@@ -19,11 +19,21 @@ def transpose(input, dim0, dim1):
     """A view with dimensions ``dim0`` and ``dim1`` swapped."""
 
 
+def _permuted(input, dim0, dim1):
+    order = list(range(input.dim()))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return input.permute(order)
+
+
+transpose.traits["lowering"] = _permuted
+
+
 transpose.vjp(input=lambda g, dim0, dim1: transpose(g, dim0, dim1))
 alias(transpose, "swapaxes", "swapdims")
 
 
-@view(core.view_permute, variadic="dims")
+@view(core.view_permute, variadic="dims", canonical=True)
 def permute(input, dims):
     """A view with dimensions in the order ``dims``."""
 
@@ -75,7 +85,7 @@ def _wrap(dim, n, name):
     return dim % m
 
 
-@view(core.view_squeeze, spreads="dim")
+@view(core.view_squeeze, spreads="dim", canonical=True)
 def squeeze(input, dim=None):
     """A view without the dimensions of size 1 (all of them, or those in ``dim``)."""
 
@@ -83,7 +93,7 @@ def squeeze(input, dim=None):
 squeeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 
-@view(core.view_unsqueeze)
+@view(core.view_unsqueeze, canonical=True)
 def unsqueeze(input, dim):
     """A view with a dimension of size 1 inserted at ``dim``."""
 
@@ -91,7 +101,7 @@ def unsqueeze(input, dim):
 unsqueeze.vjp(input=lambda g, input_shape: reshape(g, input_shape))
 
 
-@view(core.view_expand, variadic="size")
+@view(core.view_expand, variadic="size", canonical=True)
 def expand(input, size, *, implicit=False):
     """A view in which dimensions of size 1 are repeated, without copying, up to ``size`` (-1 keeps a size)."""
 
@@ -167,10 +177,10 @@ def sum_to(g, shape):
     return reshape(g.sum(dims), shape)
 
 
-# ---- sizes --------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
-@view(core.view_view, variadic="size")
+@view(core.view_view, variadic="size", canonical=True)
 def view_(input, size=None, dtype=None):
     """A view with other sizes (one may be -1), or of another dtype."""
 
@@ -186,7 +196,7 @@ view_.__name__ = "view"
 _core.install("view", view_)
 
 
-@view(core.view_reshape, variadic="shape", node="View")
+@view(core.view_reshape, variadic="shape", node="View", canonical=True)
 def reshape(input, shape):
     """The elements in row-major order with sizes ``shape`` (one may be -1): a view where strides allow, else a copy."""
 
@@ -262,7 +272,7 @@ view_alias.vjp(input=lambda g: g)
 alias_view = view_alias
 
 
-# ---- parts --------------------------------------------------------------------------------------------------------------
+# ---- parts -----------------------------------------------------------------------------------------------------------
 
 
 def _index_name(saved):
@@ -310,7 +320,7 @@ def blank(like, shape):
     return like.new_zeros(()).expand(shape)
 
 
-@view(core.view_select)
+@view(core.view_select, canonical=True)
 def select(input, dim, index: int):
     """A view of the elements at ``index`` along ``dim``, without that dimension."""
 
@@ -360,7 +370,10 @@ def narrow(input, dim, start, length: int):
     return slice_view(input, at, start, start + length, 1)
 
 
-@view(core.view_diagonal)
+narrow.lowering = lambda input, dim, start, length: input[_at(dim, slice(start, start + length), input.dim())]
+
+
+@view(core.view_diagonal, canonical=True)
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """A view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
 
@@ -401,7 +414,7 @@ unfold_backward.vjp(grad=lambda g, dimension, size, step: unfold(g, dimension, s
 unfold.vjp(input=lambda g, input_shape, dimension, size, step: unfold_backward(g, input_shape, dimension, size, step))
 
 
-@composite()
+@composite(canonical=True)
 def as_strided(input, size, stride, storage_offset: int | None = None):
     """A view with any sizes and strides (in elements, none of them negative) on the storage of ``input``."""
     if any(step < 0 for step in stride):
@@ -448,7 +461,7 @@ def _overlaps(sizes, strides):
     return False
 
 
-# ---- complex ------------------------------------------------------------------------------------------------------------
+# ---- complex ---------------------------------------------------------------------------------------------------------
 
 
 @view(core.view_as_real_body, method=False)
@@ -496,7 +509,7 @@ real.vjp(input=lambda g, input_dtype: _part_of_complex(g, 0) if input_dtype.is_c
 imag_view.vjp(input=lambda g: _part_of_complex(g, 1))
 
 
-# ---- properties of Tensor -----------------------------------------------------------------------------------------------
+# ---- properties of Tensor --------------------------------------------------------------------------------------------
 
 
 def _warn_of_order(dims):
@@ -560,7 +573,7 @@ for _name, _getter, _setter in (
     _core.install(_name, property(lambda self, get=_getter: get(self), _setter, doc=_getter.__doc__))
 
 
-# ---- in-place and copying forms of views --------------------------------------------------------------------------------
+# ---- in-place and copying forms of views -----------------------------------------------------------------------------
 
 
 def _replace(input, made):

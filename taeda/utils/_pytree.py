@@ -182,6 +182,7 @@ def register_dataclass(cls: type, *, field_names: list[str] | None = None, **opt
         cls,
         lambda x: ([getattr(x, name) for name in names], names),
         lambda items, context: cls(**dict(zip(context, items, strict=True))),
+        flatten_with_keys_fn=lambda x: ([(GetAttrKey(name), getattr(x, name)) for name in names], names),
     )
 
 

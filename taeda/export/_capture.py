@@ -1,0 +1,486 @@
+"""The mode that records a program: one step for each public op or function, run without values at several sizes."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import operator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from taeda import _core
+from taeda._core import Tensor
+from taeda.fx import Graph, GraphModule, Node
+from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymInt, _Symbolic
+from taeda.fx.node import map_aggregate
+from taeda.nn.modules import _hooks
+from taeda.ops.meta import planning, without_values
+from taeda.ops.table import trait
+from taeda.utils import _pytree as pytree
+
+from ._control_flow import RECORDED
+from ._steps import assert_scalar, set_grad_enabled, sym_size
+from ._values import Conflict, Traced, as_size, fake, refuse_value
+
+_HERE = str(Path(__file__).parents[1])
+_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+
+
+class Scope:
+    """A graph that is being recorded: that of the program, or that of a function given to ``cond`` and its like."""
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self.parent = parent
+        self.graph = Graph()
+        self.modules: dict[str, GraphModule] = {}
+        self.nodes: dict[int, Node] = {}
+        self.captured: dict[int, tuple[Traced, Node]] = {}
+        self.sizes: dict[Any, Node] = {}
+        self.last_input: Node | None = None
+
+    def placeholder(self, name: str) -> Node:
+        """A new input, after those that there are."""
+        last = self.last_input
+        with self.graph.inserting_before(None) if last is None else self.graph.inserting_after(last):
+            self.last_input = made = self.graph.placeholder(name)
+        if name not in {n.name for n in self.graph.nodes if n is not made}:  # names of built-in functions are free here
+            made.name = name
+            self.graph._graph_namespace._rename_object(made, name)
+        return made
+
+
+class Capture:
+    """The mode. ``samples`` are the values of the symbols at which every step is run."""
+
+    composites = True
+
+    def __init__(self, samples: list[dict[str, int]]) -> None:
+        self.samples = samples
+        self.scope = self.root = Scope()
+        self.progress = 0
+        self.guards: list[tuple[Expr, bool, str]] = []
+        self.constants: dict[int, tuple[Tensor, Traced]] = {}
+        self.alive: list[Any] = []
+        self.modules: list[tuple[str, str]] = []
+        self.paths: dict[int, str] = {}
+        self.grad_mode = _core.is_grad_enabled()
+        self.lift: Callable[[Tensor], Traced] = lambda x: self.traced(self.root.placeholder("c_0"), [x], x.device)
+        self._names = 0
+        self.expressions: dict[tuple, Expr] = {}  # of sizes, by their values at the samples
+
+    # ---- making tensors ----
+
+    def new_name(self) -> str:
+        """A name for a size that has no expression."""
+        self._names += 1
+        return f"u{self._names - 1}"
+
+    def traced(self, node: Node | None, metas: Sequence[Tensor], device: Any) -> Traced:
+        """A tensor of the program with these forms, the value of ``node``."""
+        metas = list(metas) * (len(self.samples) if len(metas) == 1 else 1)
+        made = Tensor._make_subclass(Traced, metas[0])
+        # that of a step may: a body that asks saves what the derivative needs, and programs can be trained
+        made.wants_grad = _core.is_grad_enabled() and (metas[0].is_floating_point() or metas[0].is_complex())
+        made.metas, made.capture, made._device = metas, self, device
+        self._measure(made)
+        self.alive.append(made)
+        if node is not None:
+            self.scope.nodes[id(made)] = node
+            node.meta["val"] = fake(metas[0], made._sizes, device)
+        return made
+
+    def _measure(self, made: Traced) -> None:
+        """Set the sizes that ``made`` shows from its forms."""
+        ranks = {m.dim() for m in made.metas}
+        if len(ranks) > 1:
+            sample = next(i for i, m in enumerate(made.metas) if m.dim() != made.metas[0].dim())
+            raise Conflict(sample, self.progress, f"the number of dimensions of a result changes\n{self.where()}")
+        made._sizes = tuple(
+            as_size([m.shape[d] for m in made.metas], self.samples, self, ("size", made, d)) for d in range(ranks.pop())
+        )
+
+    def input_of(self, node: Node, tensor: Tensor) -> Traced:
+        """The value of the placeholder ``node``: a tensor like ``tensor``, of the same sizes."""
+        made = self.traced(node, [without_values(tensor.shape, tensor.stride(), tensor.dtype)], tensor.device)
+        return made
+
+    def input(self, name: str, tensor: Tensor, sizes: Sequence[Any]) -> Traced:
+        """A placeholder. ``sizes`` has an Expr for each size that is dynamic, else None."""
+        node = self.root.placeholder(name)
+        if not any(isinstance(s, Expr) for s in sizes):
+            return self.input_of(node, tensor)
+        metas = [
+            _like(tensor, [_at(s, n, at) for s, n in zip(sizes, tensor.shape, strict=True)]) for at in self.samples
+        ]
+        made = self.traced(node, metas, tensor.device)
+        shown: list[Any] = []
+        for d, (size, known) in enumerate(zip(made._sizes, sizes, strict=True)):
+            if isinstance(size, SymInt) and known is not None:
+                size = SymInt(int(size))._become(known, size.samples, self, ("input", made, d))
+                self.root.sizes.setdefault(repr(known), (node, d))  # type: ignore[arg-type]
+            shown.append(size)
+        made._sizes = tuple(shown)
+        node.meta["val"]._sizes = made._sizes
+        return made
+
+    # ---- what the core calls ----
+
+    def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """Called for every op and composite."""
+        if function.__name__ == "as_subclass" or any(callable(x) and not isinstance(x, (type, Tensor)) for x in args):
+            return _core.pass_through(self, function, args, kwargs)
+        return self.call(function, args, kwargs)
+
+    def item(self, x: Tensor) -> Any:
+        """The value of a tensor that is not of the program, such as a constant."""
+        if isinstance(x, Traced):
+            refuse_value("item()", self.where())
+        with self.aside():
+            return x.item()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """No mode is on within it."""
+        stack = _core.mode_stack()
+        _core.set_mode_stack([])
+        try:
+            yield
+        finally:
+            _core.set_mode_stack(stack)
+
+    # ---- one step ----
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """Run ``function`` at every sample, and record it if it gives tensors or writes to one."""
+        if trait(function, "meta", "") == "values":
+            refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
+        with self.aside():
+            given = map_aggregate((args, kwargs), self._lifted)
+            results = [
+                self._run(function, map_aggregate(given, functools.partial(_sample, i)), i)
+                for i in self._counted(given)
+            ]
+        self.progress += 1
+        writes = function is operator.setitem
+        if not writes and not any(isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])):
+            return self._plain(function, results)
+        if not writes and not _is_tree(results[0]):
+            raise RuntimeError(f"export: {function.__name__} gives {type(results[0]).__name__}\n{self.where()}")
+        return self._record(function, given, results)
+
+    def _counted(self, given: Any) -> range:
+        """The samples to run: only the first where nothing varies."""
+        varies = any(
+            isinstance(x, _Symbolic) or (isinstance(x, Traced) and x.metas[0] is not x.metas[-1])
+            for x in _everything(given)
+        )
+        return range(len(self.samples) if varies else 1)
+
+    def _run(self, function: Any, given: tuple, sample: int) -> Any:
+        args, kwargs = given
+        try:
+            with planning():
+                return function(*args, **kwargs)
+        except Exception as error:
+            if "Tensor.item() cannot be called on meta" in str(error) or "on device meta have none" in str(error):
+                refuse_value(f"{function.__name__}()", self.where())
+            if sample == 0:
+                raise
+            text = f"{function.__name__} fails: {error}\n{self.where()}"
+            raise Conflict(sample, self.progress, text) from None
+
+    def _plain(self, function: Any, results: list) -> Any:
+        for i, result in enumerate(results):
+            if result != results[0]:
+                text = f"{function.__name__} gives {results[0]!r} in the example and {result!r} at other sizes\n{self.where()}"
+                raise Conflict(i, self.progress, text)
+        return results[0]
+
+    def _lifted(self, x: Any) -> Any:
+        """Tensors from outside as constants of the program."""
+        if not isinstance(x, Tensor) or (isinstance(x, Traced) and x.capture is self):
+            return x
+        if id(x) not in self.constants:
+            self.constants[id(x)] = x, self.lift(x)
+        return self.constants[id(x)][1]
+
+    def _record(self, function: Any, given: Any, results: list) -> Any:
+        self._follow_grad_mode()
+        args, kwargs = given
+        node = self.create(function, map_aggregate(args, self.node_of), map_aggregate(kwargs, self.node_of))
+        if function is operator.setitem:
+            return None
+        owners = {id(x.metas[0]): x for x in _everything(given) if isinstance(x, Traced)}
+        device = _device_of(given)
+        shapes = [pytree.tree_flatten(r) for r in results]
+        for i, (_, spec) in enumerate(shapes):
+            if spec != shapes[0][1]:
+                raise Conflict(i, self.progress, f"{function.__name__} gives another number of results\n{self.where()}")
+        leaves = list(zip(*(flat for flat, _ in shapes), strict=True))
+        single = isinstance(results[0], Tensor)
+        made = []
+        for i, metas in enumerate(leaves):
+            if not isinstance(metas[0], Tensor):
+                made.append(metas[0])
+                continue
+            part = node if single else self.create(operator.getitem, (node, i), {})
+            known = owners.get(id(metas[0]))
+            if known is None:
+                made.append(self.traced(part, metas, device))
+                made[-1].wants_grad &= any(x.wants_grad for x in owners.values()) and function.__name__ != "detach"
+                continue
+            self._measure(known)  # the argument itself: it was written to
+            self.scope.nodes[id(known)] = part
+            part.meta["val"] = fake(known.metas[0], known._sizes, known._device)
+            made.append(known)
+        if not single:
+            node.meta["val"] = tuple(
+                x if not isinstance(x, Traced) else fake(x.metas[0], x._sizes, x._device) for x in made
+            )
+        return pytree.tree_unflatten(made, shapes[0][1])
+
+    def create(self, target: Any, args: tuple, kwargs: dict, name: str | None = None) -> Node:
+        """A step of the graph that is being recorded."""
+        node = self.scope.graph.create_node("call_function", target, args, kwargs, name)
+        node.meta["stack_trace"] = self.stack_trace()
+        if self.modules:
+            node.meta["nn_module_stack"] = {path: (path, kind) for path, kind in self.modules}
+        return node
+
+    def _follow_grad_mode(self) -> None:
+        mode = _core.is_grad_enabled()
+        if mode != self.grad_mode:
+            self.create(set_grad_enabled, (mode,), {})
+            self.grad_mode = mode
+
+    # ---- arguments as nodes ----
+
+    def node_of(self, x: Any) -> Any:
+        """What stands for ``x`` in the graph that is being recorded."""
+        if isinstance(x, Traced):
+            return self._node_in(self.scope, x)
+        if isinstance(x, _Symbolic):
+            return self._number(x)
+        return x
+
+    def _node_in(self, scope: Scope, x: Traced) -> Node:
+        node = scope.nodes.get(id(x))
+        if node is not None:
+            return node
+        if scope.parent is None:
+            raise RuntimeError(
+                f"export: a tensor of a function given to cond or the like is used after it\n{self.where()}"
+            )
+        self._node_in(scope.parent, x)
+        node = scope.placeholder(f"captured{len(scope.captured)}")
+        node.meta["val"] = fake(x.metas[0], x._sizes, x._device)
+        scope.nodes[id(x)], scope.captured[id(x)] = node, (x, node)
+        return node
+
+    def _number(self, x: Any) -> Any:
+        """The node of a symbolic number."""
+        kind, *args = x.source
+        if kind == "number":
+            return self._node_in(self.scope, args[0])
+        key: Any = repr(x.expr) if exact(x) else id(x)
+        found: Any = self.scope.sizes.get(key)
+        if isinstance(found, Node):
+            return found
+        if isinstance(found, tuple) or kind in ("size", "input"):
+            source, dim = found if isinstance(found, tuple) else (self._node_in(self.scope, args[0]), args[1])
+            made = self.create(sym_size, (source, dim), {})
+        else:
+            made = self.create(_FUNCTIONS[kind][0], tuple(map(self.node_of, args)), {})
+        made.meta["val"] = type(x)(x.samples[0])._become(x.expr, x.samples)
+        self.scope.sizes[key] = made
+        self.alive.append(x)
+        return made
+
+    # ---- comparisons ----
+
+    def guard(self, expr: Expr, values: list, source: tuple) -> bool:
+        """The outcome of a comparison, which must be the same at every sample."""
+        outcome = values[0]
+        known = all(exact(a) for a in source[1:])
+        for i, value in enumerate(values):
+            if value != outcome:
+                text = f"'{expr}' is {outcome} in the example and {value} at other sizes\n{self.where()}"
+                raise Conflict(i, self.progress, text, expr if known else None, outcome)
+        if known:
+            self.guards.append((expr, outcome, self.where()))
+            return outcome
+        name = source[0] if outcome else _OPPOSITE[source[0]]
+        shown = Expr(name, *expr.args)
+        if not any(
+            node.target is assert_scalar and node.args[1] == f"expected {shown}" for node in self.scope.graph.nodes
+        ):
+            condition = self.create(_FUNCTIONS[name][0], tuple(map(self.node_of, source[1:])), {})
+            self.create(assert_scalar, (condition, f"expected {shown}"), {})
+        return outcome
+
+    # ---- functions given to ops ----
+
+    def sub_graph(self, function: Callable, inputs: Sequence[Any]) -> tuple[Scope, list, Any]:
+        """``function`` of ``inputs``, leaves, as a graph of its own: its scope, flat results, and their structure."""
+        outer, mode = self.scope, self.grad_mode
+        scope = self.scope = Scope(outer)
+        stack = _core.mode_stack()
+        _core.set_mode_stack([*stack, self] if self not in stack else stack)
+        try:
+            given = []
+            for i, x in enumerate(inputs):
+                if not isinstance(x, Tensor):
+                    given.append(x)
+                    continue
+                x = self._lifted(x)
+                given.append(self.traced(scope.placeholder(f"arg{i}"), x.metas, x._device))
+            flat, spec = pytree.tree_flatten(function(*given))
+            flat = [self._lifted(x) for x in flat]
+            scope.graph.output(tuple(self.node_of(x) for x in flat))
+        finally:
+            _core.set_mode_stack(stack)
+            self.scope, self.grad_mode = outer, mode
+        return scope, flat, spec
+
+    def close(self, scopes: Sequence[Scope], names: Sequence[str]) -> tuple[list[Node], list[Node]]:
+        """Make graphs that take the same tensors from outside, as ``get_attr`` nodes; and the nodes of those
+        tensors."""
+        union = {key: x for scope in scopes for key, (x, _) in scope.captured.items()}
+        for scope in scopes:
+            last = scope.last_input
+            if scope.captured:
+                first = [n for n in scope.graph.nodes if n.op == "placeholder"]
+                own = [n for n in first if all(n is not node for _, node in scope.captured.values())]
+                last = own[-1] if own else None
+            for key, x in union.items():
+                if key not in scope.captured:
+                    self._node_in(scope, x)
+                node = scope.captured[key][1]
+                if last is not None:
+                    last.append(node)
+                else:
+                    scope.graph._root.append(node)
+                last = node
+        nodes = []
+        for scope, name in zip(scopes, names, strict=True):
+            index = sum(key.startswith(f"{name}_") for key in self.scope.modules)
+            path = f"{name}_{index}"
+            self.scope.modules[path] = GraphModule(dict(scope.modules), scope.graph, name)
+            nodes.append(self.scope.graph.create_node("get_attr", path, (), {}, path))
+        return nodes, [self._node_in(self.scope, x) for x in union.values()]
+
+    def results(self, node: Node, likes: Sequence[Any], spec: Any) -> Any:
+        """The results of a step that gives a tuple of tensors like ``likes``."""
+        made = []
+        for i, x in enumerate(likes):
+            if isinstance(x, Traced):
+                x = self.traced(self.create(operator.getitem, (node, i), {}), x.metas, x._device)
+            made.append(x)
+        node.meta["val"] = tuple(fake(x.metas[0], x._sizes, x._device) for x in made if isinstance(x, Traced))
+        self.progress += 1
+        return pytree.tree_unflatten(made, spec)
+
+    def control_flow(self, name: str, *args: Any) -> Any:
+        """A call of ``cond``, ``while_loop`` and so on, as one step. NotImplemented where it is not needed."""
+        return RECORDED[name](self, *args)
+
+    # ---- where it is ----
+
+    def frames(self) -> list[tuple[str, int, str]]:
+        """File, line and function of the calls that are running, outermost first, without this machinery."""
+        found: list[tuple[str, int, str]] = []
+        frame: Any = sys._getframe(2)
+        while frame is not None and frame.f_code is not _call_model.__code__:
+            file = frame.f_code.co_filename
+            if not file.startswith(_HERE) or (f"{_HERE}/nn/modules" in file and "module.py" not in file):
+                found.append((file, frame.f_lineno, frame.f_code.co_name))
+            frame = frame.f_back
+        return found[::-1]
+
+    def stack_trace(self) -> str:
+        """The running calls as Python shows them."""
+        return "".join(
+            f'  File "{file}", line {line}, in {name}\n    {linecache.getline(file, line).strip()}\n'
+            for file, line, name in self.frames()
+        )
+
+    def where(self) -> str:
+        """The innermost line of the user's program."""
+        lines = [f for f in self.frames() if not f[0].startswith(_HERE)] or self.frames()
+        if not lines:
+            return "  (line not known)"
+        file, line, name = lines[-1]
+        return f'  File "{file}", line {line}, in {name}\n    {linecache.getline(file, line).strip()}'
+
+    @contextmanager
+    def watching(self, model: Any) -> Iterator[None]:
+        """Keep ``modules`` up to date while ``model`` runs."""
+        self.paths = {id(m): name for name, m in model.named_modules()} if hasattr(model, "named_modules") else {}
+
+        def enter(module: Any, args: Any) -> None:
+            kind = f"{type(module).__module__}.{type(module).__qualname__}"
+            self.modules.append((self.paths.get(id(module), ""), kind))
+
+        def leave(module: Any, args: Any, output: Any) -> None:
+            self.modules.pop()
+
+        with (
+            _hooks.register_module_forward_pre_hook(enter),
+            _hooks.register_module_forward_hook(leave, always_call=True),
+        ):
+            yield
+
+
+def _call_model(model: Callable, args: Sequence, kwargs: dict) -> Any:
+    """``model(*args, **kwargs)``: the frame at which stack traces begin."""
+    return model(*args, **kwargs)
+
+
+def exact(x: Any) -> bool:
+    """Whether the expression of a number is known to hold, not found from samples."""
+    if not isinstance(x, _Symbolic):
+        return True
+    kind, *args = x.source
+    return kind in ("input", "number") or (kind != "size" and all(map(exact, args)))
+
+
+def _sample(i: int, x: Any) -> Any:
+    if isinstance(x, Traced):
+        return x.metas[i]
+    return x.samples[i] if isinstance(x, _Symbolic) else x
+
+
+def _at(expr: Expr | None, size: int, symbols: dict[str, int]) -> int:
+    return size if expr is None else expr.value(symbols)
+
+
+def _like(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
+    """A tensor on device meta of these sizes, dense, with dimensions in memory in the order that ``tensor`` has them
+    in."""
+    order = sorted(range(len(sizes)), key=lambda d: -tensor.stride(d))
+    strides, step = [0] * len(sizes), 1
+    for d in reversed(order):
+        strides[d], step = step, step * max(sizes[d], 1)
+    return without_values(sizes, None if tensor.is_contiguous() else strides, tensor.dtype)
+
+
+def _everything(tree: Any) -> list:
+    found: list = []
+    map_aggregate(tree, found.append)
+    return found
+
+
+def _is_tree(x: Any) -> bool:
+    return isinstance(x, (Tensor, tuple, list))
+
+
+def _device_of(given: Any) -> Any:
+    """The device that a program would see its result on."""
+    named = given[1].get("device") if isinstance(given[1], dict) else None
+    if named is not None:
+        return named if isinstance(named, _core.device) else _core.device(named)
+    device = next((x._device for x in _everything(given) if isinstance(x, Traced)), None)
+    return device or _core.HELPERS["default_device"]()

@@ -1,0 +1,570 @@
+"""``run_decompositions``: a program in fewer ops, and without writes.
+
+The graph is run again, without values, by a mode that does two things. It replaces a call of an op that is not
+canonical by
+its stanza's decomposition, its expression or its body. And it keeps account of memory: a write to a tensor makes a new
+value, which stands for that tensor, and for all views of it, from then on.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from taeda import _core
+from taeda._core import Composite, Op, Tensor
+from taeda.fx import GraphModule, Interpreter, Node, _names
+from taeda.fx.experimental.symbolic_shapes import Expr, ValueRanges
+from taeda.fx.node import map_aggregate, map_arg
+from taeda.ops.table import METHODS, OPS, asked_for, trait
+from taeda.utils import _pytree as pytree
+
+from ._capture import Capture, _everything, _sample
+from ._functions import table as known_functions
+from ._lowering import of_expression
+from ._values import Conflict, Traced, range_of, samples_of
+from .graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
+
+__all__ = ["decomposed", "default_decompositions", "is_canonical"]
+
+
+def is_canonical(function: Any) -> bool:
+    """Whether a function is one of those that decomposed programs are written in."""
+    return bool(trait(function, "canonical", False))
+
+
+@functools.cache
+def _rules() -> dict[Any, Callable]:
+    found: dict[Any, Callable] = {}
+    for name, function in known_functions().items():
+        if is_canonical(function) or name.startswith(("step.", "operator.", "math.")):
+            continue
+        rule = trait(function, "lowering") or trait(function, "decomposition")
+        if rule is not None:
+            found[function] = functools.partial(_by_name, function, rule)
+        elif isinstance(function, Composite):
+            found[function] = functools.partial(_body, function)
+        elif isinstance(function, Op) and function.traits.get("pointwise") is True:
+            found[function] = functools.partial(of_expression, function)
+    return found
+
+
+def default_decompositions() -> dict[Any, Callable]:
+    """From ops that are not canonical to functions that do the same in other ops: to change, and to give to
+    ``run_decompositions``."""
+    return dict(_rules())
+
+
+def _body(composite: Composite, *args: Any, **kwargs: Any) -> Any:
+    return composite.unwatched(args, kwargs)
+
+
+def _by_name(function: Any, rule: Callable, *args: Any, **kwargs: Any) -> Any:
+    """A decomposition, which asks for arguments by name."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return rule(*(bound.arguments[name] for name in asked_for(rule)))
+
+
+# ---- the mode --------------------------------------------------------------------------------------------------------
+
+
+class _Memory:
+    """What tensors that share memory have in common: the one that owns it, and how often it was written to."""
+
+    def __init__(self, base: Traced) -> None:
+        self.base, self.version = base, 0
+
+
+class _Lowering(Capture):
+    """The mode."""
+
+    def __init__(
+        self, samples: list[dict[str, int]], rules: Mapping[Any, Callable], ranges: dict[str, ValueRanges]
+    ) -> None:
+        super().__init__(samples)
+        self.rules, self.ranges = rules, ranges
+        self.memories: dict[int, _Memory] = {}  # by the address of meta memory
+        self.versions: dict[int, int] = {}  # of memory, by address
+        self.active: list[Any] = []  # what is being replaced
+        self.views: dict[
+            int, tuple[int, Callable[[Traced], Any]]
+        ] = {}  # of tensors: version, and how they are made anew
+
+    # ---- memory ----
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        result = super().call(function, args, kwargs)
+        for x in [*_everything((args, kwargs)), *pytree.tree_leaves(result)]:
+            if isinstance(x, Traced):
+                self.versions[_address(x)] = x.metas[0]._version
+        return result
+
+    def _unseen(self, tensors: list) -> bool:
+        """Whether one of the tensors was written to other than by a call that came here."""
+        traced = [x for x in tensors if isinstance(x, Traced)]
+        return any(self.versions.get(_address(x), x.metas[0]._version) != x.metas[0]._version for x in traced)
+
+    def memory(self, x: Traced) -> _Memory:
+        """That of ``x``."""
+        return self.memories.setdefault(_address(x), _Memory(x))
+
+    def node_of(self, x: Any) -> Any:
+        if isinstance(x, Traced):
+            self._refresh(x)
+        return super().node_of(x)
+
+    def _refresh(self, x: Traced) -> None:
+        """Make a view anew whose memory was written to since."""
+        memory = self.memory(x)
+        if x is memory.base or id(x) not in self.views:
+            return
+        version, make = self.views[id(x)]
+        if version != memory.version:
+            self.views[id(x)] = memory.version, make
+            made = make(memory.base)
+            self.scope.nodes[id(x)] = self._node_in(self.scope, made)
+
+    def _set(self, x: Traced, value: Traced) -> None:
+        """``x`` has the elements of ``value`` from now on, and so have the tensors that share its memory."""
+        memory = self.memory(x)
+        if x is not memory.base:
+            make = self.views[id(x)][1]
+            if len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
+                form = tuple(x.metas[0].shape), tuple(x.metas[0].stride()), x.metas[0].storage_offset()
+                value = self.call(OPS["as_strided_scatter"], (memory.base, value, *form), {})
+            else:
+                whole = self.call(OPS["clone"], (memory.base,), {})
+                self.call(METHODS["copy_"], (make(whole), value), {})
+                value = whole
+        node = self._node_in(self.scope, value)
+        memory.version += 1
+        self.scope.nodes[id(memory.base)] = node
+
+    def _track(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
+        """Take note of results that are views of arguments."""
+        given = {_address(x): x for x in reversed(_everything((args, kwargs))) if isinstance(x, Traced)}
+        parts = result if isinstance(result, (tuple, list)) else [result]
+        for i, part in enumerate(parts):
+            if not isinstance(part, Traced) or any(part is x for x in given.values()):
+                continue
+            source = given.get(_address(part))
+            if source is None:
+                continue
+            memory, before = self.memory(source), self.views.get(id(source))
+
+            make = functools.partial(self._viewed, function, args, kwargs, source, before, i)
+            self.views[id(part)] = memory.version, make
+
+    def _viewed(
+        self, function: Any, args: tuple, kwargs: dict, source: Traced, before: Any, i: int, base: Traced
+    ) -> Any:
+        """The view, result ``i`` of a call, of the memory that ``base`` owns."""
+        start = base if before is None else before[1](base)
+        made = self.call(function, *map_aggregate((args, kwargs), lambda x: start if x is source else x))
+        return made[i] if isinstance(made, (tuple, list)) else made
+
+    # ---- calls ----
+
+    def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        if function.__name__ == "as_subclass":
+            return _core.pass_through(self, function, args, kwargs)
+        if function is operator.setitem or _writes(function):
+            return self._write(function, args, kwargs)
+        if kwargs.get("out") is not None:
+            return self._write_to(kwargs["out"], self._step(function, args, {**kwargs, "out": None}))
+        return self._step(function, args, kwargs)
+
+    def _step(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        rule = self.rules.get(function)
+        if rule is not None and function not in self.active:
+            made = self._lowered(function, rule, args, kwargs)
+            if made is not NotImplemented:
+                return made
+        kwargs = {k: v for k, v in kwargs.items() if not (k == "out" and v is None)}
+        tensors = [x for x in _everything((args, kwargs)) if isinstance(x, Traced)]
+        before = [x.metas[0]._version for x in tensors]
+        for x in tensors:
+            self._refresh(x)
+        result = self.call(function, args, kwargs)
+        changed = [x for x, version in zip(tensors, before, strict=True) if x.metas[0]._version != version]
+        self._track(function, args, kwargs, result)
+        for x in changed:
+            self._copied(x)
+        return result
+
+    def _copied(self, x: Traced) -> None:
+        """Let the last step write to a copy of its argument ``x``, which is the value of ``x`` afterwards."""
+        last = next(n for n in reversed(self.scope.graph.nodes) if n.target is not operator.getitem)
+        old = self._node_in(self.scope, x)
+        with self.scope.graph.inserting_before(last):
+            copied = self.create(OPS["clone"], (old,), {})
+        copied.meta["val"] = old.meta.get("val")
+        last.replace_input_with(old, copied)
+        made = self.traced(copied, x.metas, x._device)
+        self._set(x, made)
+
+    def _lowered(self, function: Any, rule: Callable, args: tuple, kwargs: dict) -> Any:
+        """What the rule gives, if it leads to public ops; else NotImplemented, and nothing was recorded."""
+        before = self._mark()
+        stack = _core.mode_stack()
+        _core.set_mode_stack([*stack, self] if self not in stack else stack)
+        self.active.append(function)
+        count = len(self.alive)
+        try:
+            made = rule(*args, **kwargs)
+            fresh = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor) and not isinstance(x, Traced)]
+            if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
+                made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
+        except Exception:
+            made = NotImplemented
+        finally:
+            self.active.pop()
+            _core.set_mode_stack(stack)
+        if made is not NotImplemented and not self.active and self._forms(made) != self._wanted(function, args, kwargs):
+            made = NotImplemented
+        if made is NotImplemented or not all(map(_is_public, self._since(before))):
+            self._back(before)
+            return NotImplemented
+        return made
+
+    def _wanted(self, function: Any, args: tuple, kwargs: dict) -> list:
+        """The forms of what ``function`` gives, at each sample."""
+        with self.aside():
+            given = map_aggregate((args, kwargs), self._lifted)
+            made = [
+                self._run(function, map_aggregate(given, functools.partial(_sample, i)), i)
+                for i in range(len(self.samples))
+            ]
+        return [[(tuple(x.shape), x.dtype) for x in pytree.tree_leaves(m) if isinstance(x, Tensor)] for m in made]
+
+    def _forms(self, made: Any) -> list:
+        leaves = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor)]
+        metas = [x.metas if isinstance(x, Traced) else [x] * len(self.samples) for x in leaves]
+        return [[(tuple(m[i].shape), m[i].dtype) for m in metas] for i in range(len(self.samples))]
+
+    def _mark(self) -> tuple:
+        nodes = self.scope.graph._root._prev
+        return (
+            nodes,
+            dict(self.scope.sizes),
+            dict(self.scope.nodes),
+            len(self.guards),
+            dict(self.views),
+            self.progress,
+            [(m, m.version) for m in self.memories.values()],
+        )
+
+    def _since(self, mark: tuple) -> list[Node]:
+        found, node = [], self.scope.graph._root._prev
+        while node is not mark[0]:
+            found.append(node)
+            node = node._prev
+        return found
+
+    def _back(self, mark: tuple) -> None:
+        for node in self._since(mark):
+            self.scope.graph.erase_node(node)
+        _, self.scope.sizes, self.scope.nodes, guards, self.views, self.progress, versions = mark
+        del self.guards[guards:]
+        for memory, version in versions:
+            memory.version = version
+
+    # ---- writes ----
+
+    def _write(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        target = args[0]
+        if not isinstance(target, Traced):
+            target = self._lifted(target)
+        name = function.__name__
+        if function is operator.setitem:
+            view, value = self._basic_view(target, args[1]), args[2]
+            if view is None:
+                return self._write_to(target, self._written_copy(function, args, kwargs))
+            target = view
+        elif name == "copy_":
+            value = args[1]
+        elif name in ("fill_", "zero_"):
+            value = args[1] if name == "fill_" else 0
+        elif name in ("detach_", "requires_grad_"):
+            return target
+        else:
+            other = _without_write(function)
+            if other is None:
+                value = self._written_copy(function, args, kwargs)
+            else:
+                value = self.handle(other, (target, *args[1:]), kwargs)
+        return self._write_to(target, value)
+
+    def _basic_view(self, target: Traced, index: Any) -> Any:
+        """The view that a basic index gives; None where it gives none."""
+        items = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(i, (Tensor, list)) for i in items):
+            return None
+        return self.handle(operator.getitem, (target, index), {})
+
+    def _written_copy(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        made = self.call(OPS["clone"], (args[0],), {})
+        self.call(function, (made, *args[1:]), kwargs)
+        if [m.shape for m in made.metas] != [m.shape for m in args[0].metas]:
+            raise RuntimeError(
+                f"run_decompositions: {function.__name__} changes sizes in place; there is no form without writes"
+            )
+        return made
+
+    def _write_to(self, target: Traced, value: Any) -> Traced:
+        if not isinstance(value, Tensor):
+            value = self.handle(OPS["full_like"], (target, value), {})
+        value = self._lifted(value)
+        if value.dtype is not target.dtype:
+            value = self.handle(METHODS["to"], (value, target.dtype), {})
+        if [m.shape for m in value.metas] != [m.shape for m in target.metas]:
+            value = self.handle(
+                OPS["expand"] if "expand" in OPS else METHODS["expand"], (value, tuple(target.shape)), {}
+            )
+        if value is not target:
+            self._set(target, value)
+        return target
+
+    # ---- guards ----
+
+    def guard(self, expr: Expr, values: list, source: tuple) -> bool:
+        made = super().guard(expr, values, source)
+        if self.guards and self.guards[-1][0] is expr:
+            self.guards.pop()
+            found = range_of(expr, values[0], {k: (r.lower, r.upper) for k, r in self.ranges.items()})
+            if found is None:
+                raise Conflict(0, self.progress, f"'{expr}' need not be {values[0]}")
+            name, low, high = found
+            if name and (low > max(1, self.ranges[name].lower) or high < self.ranges[name].upper):
+                raise Conflict(0, self.progress, f"'{expr}' need not be {values[0]}")
+            if name and low > self.ranges[name].lower:  # size 0 is not worth another program
+                self.ranges[name] = ValueRanges(low, self.ranges[name].upper)
+        return made
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """The mode is on within it."""
+        _core.push_mode(self)
+        try:
+            yield
+        finally:
+            _core.set_mode_stack([m for m in _core.mode_stack() if m is not self])
+
+
+def _without_write(function: Any) -> Any:
+    """The op that gives what an in-place form writes; None where there is none."""
+    other = trait(function, "functional")
+    candidate = OPS.get(function.__name__[:-1])
+    if other is None and candidate is not None and inspect.unwrap(candidate) is inspect.unwrap(function):
+        return candidate
+    return other
+
+
+def _is_public(node: Node) -> bool:
+    """Whether a step is one that programs write themselves, or a canonical one."""
+    if node.op != "call_function" or not isinstance(node.target, (Op, Composite)):
+        return True
+    return is_canonical(node.target) or _names.space_of(node.target) is not None or _names.is_method(node.target)
+
+
+def _address(x: Traced) -> int:
+    return x.metas[0].untyped_storage()._cdata
+
+
+def _writes(function: Any) -> bool:
+    name = getattr(function, "__name__", "")
+    return isinstance(function, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
+
+
+# ---- the program -----------------------------------------------------------------------------------------------------
+
+
+class _Run(Interpreter):
+    """Runs the graph under the mode; steps that Python's operators stand for go to the mode as well."""
+
+    def __init__(self, module: GraphModule, mode: _Lowering) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.mode, self.extra_traceback = mode, False
+        self.emitted: dict[str, list] = {}
+
+    def run_node(self, n: Node) -> Any:
+        before = self.mode.scope.graph._root._prev
+        self.mode.stack_trace = lambda: n.meta.get("stack_trace", "")  # type: ignore[method-assign]
+        result = super().run_node(n)
+        made = self.mode._since((before,))
+        self.emitted[n.name] = [(m.target, map_arg((m.args, m.kwargs), lambda _: "node")) for m in made]
+        for m in made:
+            if "nn_module_stack" in n.meta:
+                m.meta["nn_module_stack"] = n.meta["nn_module_stack"]
+        return result
+
+    def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if target in (operator.getitem, operator.setitem) and isinstance(args[0], Traced):
+            return self.mode.handle(target, args, kwargs)
+        return super().call_function(target, args, kwargs)
+
+
+class _Attempt:
+    """The program run again at some sizes; ``kept`` names the steps that are not to be replaced."""
+
+    def __init__(self, ep: Any, rules: Mapping[Any, Callable], samples: list[dict[str, int]], kept: set[str]) -> None:
+        self.ep, self.constants = ep, dict(ep.constants)
+        self.mode = mode = _Lowering(samples, rules, dict(ep.range_constraints))
+        self.specs = copy.deepcopy(ep.graph_signature.input_specs)
+        mode.lift = self._lift
+        sizes = {c.name: c.sizes for c in ep._checks.inputs}
+        inputs = []
+        self.inputs: list[tuple[InputSpec, Traced]] = []
+        nodes = [n for n in ep.graph.nodes if n.op == "placeholder"]
+        for node, spec in zip(nodes, self.specs, strict=True):
+            if spec.kind != InputKind.USER_INPUT:
+                x = (
+                    ep._state(str(spec.target))
+                    if spec.kind != InputKind.CONSTANT_TENSOR
+                    else ep.constants[str(spec.target)]
+                )
+                made: Any = mode.input(node.name, x, [None] * x.dim())
+                made.wants_grad = x.requires_grad
+                self.last_state = mode.root.last_input
+            elif isinstance(spec.arg, TensorArgument):
+                x = node.meta["val"]
+                made = mode.input(node.name, x, [e if isinstance(e, Expr) else None for e in sizes[node.name] or ()])
+            else:
+                mode.root.placeholder(node.name).meta["val"] = spec.arg.value
+                made = spec.arg.value
+            inputs.append(made)
+            if isinstance(made, Traced):
+                self.inputs.append((spec, made))
+        self.run = _Run(ep.graph_module, mode)
+        rules_all = mode.rules
+        original = self.run.run_node
+
+        def run_node(n: Node) -> Any:
+            mode.rules = {} if n.name in kept else rules_all
+            try:
+                return original(n)
+            except Conflict as conflict:
+                conflict.args = (n.name,)
+                raise
+
+        self.run.run_node = run_node  # type: ignore[method-assign]
+        before = _core.is_grad_enabled()
+        try:
+            with mode.on():
+                result = self.run.run(*inputs, enable_io_processing=False)
+        finally:
+            _core.set_grad_enabled(before)
+        self._end(result)
+
+    last_state: Node | None = None
+
+    def _lift(self, x: Tensor) -> Traced:
+        """A placeholder for a tensor that a decomposition made."""
+        if x.is_meta:
+            raise RuntimeError("a body made a view that the mode did not see")
+        path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
+        self.constants[path] = x.detach()
+        mode = self.mode
+        graph = mode.root.graph
+        with graph.inserting_before(None) if self.last_state is None else graph.inserting_after(self.last_state):
+            node = graph.placeholder(f"c_{path}")
+        scope, mode.scope = mode.scope, mode.root
+        made = mode.input_of(node, x)
+        made.wants_grad = x.requires_grad
+        mode.scope = scope
+        index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
+        self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
+        self.last_state = node
+        return made
+
+    def _end(self, result: tuple) -> None:
+        """What was written is an output, before the others."""
+        mode, values, self.outputs = self.mode, [], []
+        kinds = {
+            InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION, InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
+            InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
+        }  # fmt: skip
+        for spec, x in sorted(self.inputs, key=lambda pair: pair[0].kind == InputKind.USER_INPUT):
+            if spec.kind in kinds and mode.memory(x).version:
+                node = mode.node_of(x)
+                target = spec.arg.name if spec.kind == InputKind.USER_INPUT else spec.target
+                values.append(node)
+                self.outputs.append(OutputSpec(kinds[spec.kind], TensorArgument(node.name), target))
+        for old, x in zip(self.ep.graph_signature.output_specs, result, strict=True):
+            value = mode.node_of(x if not isinstance(x, Tensor) else mode._lifted(x))
+            spec = copy.deepcopy(old)
+            if isinstance(value, Node):
+                spec.arg.name = value.name
+            values.append(value)
+            self.outputs.append(spec)
+        mode.root.graph.output(tuple(values))
+
+
+def decomposed(ep: Any, table: Any) -> Any:
+    """See ``ExportedProgram.run_decompositions``."""
+    rules = _rules() if table is None else table
+    samples = _samples(ep)
+    kept: set[str] = set()
+    for _ in range(len(ep.graph.nodes) + 1):
+        try:
+            attempt = _Attempt(ep, rules, samples, kept)
+            others = []
+            for i in range(1, len(samples)):
+                order = [samples[i], *(s for j, s in enumerate(samples) if j != i)]
+                others.append(_Attempt(ep, rules, order, kept))
+        except Conflict as conflict:
+            if conflict.args[0] in kept:
+                raise RuntimeError(f"run_decompositions: {conflict.text}") from None
+            kept.add(conflict.args[0])
+            continue
+        differ = {
+            name
+            for other in others
+            for name, made in attempt.run.emitted.items()
+            if made != other.run.emitted.get(name)
+        }
+        if differ <= kept:
+            return _finished(ep, attempt)
+        kept |= differ
+    raise RuntimeError("run_decompositions: the program does something else at other sizes")
+
+
+def _finished(ep: Any, attempt: _Attempt) -> Any:
+    graph = attempt.mode.root.graph
+    graph.eliminate_dead_code()
+    specs = []
+    for node, spec in zip([n for n in graph.nodes if n.op == "placeholder"], attempt.specs, strict=True):
+        if spec.kind == InputKind.CONSTANT_TENSOR and spec.target not in ep.constants and not node.users:
+            graph.erase_node(node)
+            del attempt.constants[str(spec.target)]
+        else:
+            specs.append(spec)
+    module = GraphModule(dict(attempt.mode.root.modules), graph, "GraphModule")
+    signature = type(ep.graph_signature)(specs, attempt.outputs)
+    checks = copy.deepcopy(ep._checks)
+    checks.ranges = attempt.mode.ranges
+    return ep._update(
+        module, graph_signature=signature, constants=attempt.constants, checks=checks,
+        range_constraints=attempt.mode.ranges, dialect="ATEN",
+    )  # fmt: skip
+
+
+def _samples(ep: Any) -> list[dict[str, int]]:
+    """Sizes to run the program at, from those of its example."""
+    hints: dict[str, int] = {}
+    values = {n.name: n.meta.get("val") for n in ep.graph.nodes if n.op == "placeholder"}
+    for check in ep._checks.inputs:
+        for expr, size in zip(check.sizes or (), getattr(values[check.name], "shape", ()), strict=False):
+            linear = expr.linear() if isinstance(expr, Expr) else None
+            if linear and len(linear[0]) == 1:
+                ((name, factor),) = linear[0].items()
+                hints.setdefault(name, (int(size) - linear[1]) // factor)
+    return samples_of(
+        {name: (hints[name], int(r.lower), r.upper) for name, r in ep.range_constraints.items() if name in hints}
+    )

@@ -1,0 +1,336 @@
+"""Values of programs as JSON, and back. ``docs/export-format.md`` describes it."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from taeda import _core
+from taeda._core import Tensor
+from taeda.fx import Node
+from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymInt, ValueRanges, int_oo
+from taeda.ops.meta import without_values
+from taeda.utils import _pytree as pytree
+from taeda.utils._pytree import LeafSpec, TreeSpec
+
+from ._values import fake
+
+_LAYOUTS = {str(x): x for x in (_core.strided,)}
+_FORMATS = {
+    str(getattr(_core, n)): getattr(_core, n)
+    for n in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+    if hasattr(_core, n)
+}
+_KINDS = {"tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict}
+
+#: Classes that programs take and give, by the name that files have for them.
+CLASSES: dict[str, type] = {}
+#: The names of their fields.
+FIELDS: dict[type, list[str]] = {}
+
+
+def register_dataclass(
+    cls: type, *, serialized_type_name: str | None = None, field_names: list[str] | None = None, **options: Any
+) -> None:
+    """Let programs take and give objects of a dataclass. A program in a file needs it registered before it is loaded.
+
+    Args:
+        cls: the dataclass.
+        serialized_type_name: its name in files; ``module.name`` by default.
+    Raises:
+        AssertionError: ``cls`` is no dataclass.
+        ValueError: it is registered already.
+    """
+    import dataclasses
+
+    if not dataclasses.is_dataclass(cls):
+        raise AssertionError(f"Only dataclasses can be registered with this function: {cls}")
+    pytree.register_dataclass(cls, field_names=field_names)
+    FIELDS[cls] = field_names or [field.name for field in dataclasses.fields(cls)]
+    CLASSES[serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"] = cls
+
+
+def bad(what: str) -> ValueError:
+    """The error for a file that says what it may not."""
+    return ValueError(f"export.load: {what}")
+
+
+# ---- checks that decoding starts with --------------------------------------------------------------------------------
+
+
+def identifier(x: Any) -> str:
+    """A name that may stand in code."""
+    if not isinstance(x, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,500}", x) or keyword.iskeyword(x):
+        raise bad(f"{x!r:.80} is no name")
+    return x
+
+
+def path(x: Any) -> str:
+    """A path of attributes."""
+    if not isinstance(x, str) or not re.fullmatch(r"[^\s.'\"\\{}]+(\.[^\s.'\"\\{}]+)*", x) or not x.isprintable():
+        raise bad(f"{x!r:.80} is no path")
+    return x
+
+
+def items(x: Any, count: int | None = None) -> list:
+    """A list, of that many items."""
+    if not isinstance(x, list) or (count is not None and len(x) != count):
+        raise bad(f"expected a list{'' if count is None else f' of {count}'}, got {x!r:.80}")
+    return x
+
+
+def fields(x: Any, *names: str) -> list:
+    """The values of these keys of an object, which has no others; None for one that is missing."""
+    if not isinstance(x, dict) or not set(x) <= set(names):
+        raise bad(f"expected an object of {', '.join(names)}, got {x!r:.80}")
+    return [x.get(name) for name in names]
+
+
+def whole(x: Any, low: int = 0) -> int:
+    """An int of at least ``low`` that fits 62 bits."""
+    if type(x) is not int or not low <= x < 2**62:
+        raise bad(f"expected a whole number of at least {low}, got {x!r:.80}")
+    return x
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+def encode(x: Any) -> Any:
+    """An argument as JSON.
+
+    Raises:
+        ValueError: there is no form for it.
+    """
+    if isinstance(x, SymInt):
+        raise ValueError("export: a size that may change stands outside of the graph")
+    if x is None or isinstance(x, (bool, str)) or type(x) is int:
+        return x
+    if isinstance(x, float):
+        return float(x) if math.isfinite(x) else {"float": str(x)}
+    if isinstance(x, int):
+        return int(x)
+    if isinstance(x, Node):
+        return {"node": x.name}
+    if isinstance(x, tuple):
+        return {"tuple": [encode(y) for y in x]}
+    if isinstance(x, list):
+        return {"list": [encode(y) for y in x]}
+    if isinstance(x, dict):
+        return {"dict": [[encode(k), encode(v)] for k, v in x.items()]}
+    if isinstance(x, slice):
+        return {"slice": [encode(y) for y in (x.start, x.stop, x.step)]}
+    if isinstance(x, complex):
+        return {"complex": [encode(x.real), encode(x.imag)]}
+    if x is Ellipsis:
+        return {"ellipsis": True}
+    for name, kind in (
+        ("dtype", _core.dtype), ("device", _core.device), ("layout", _core.layout), ("memory_format", _core.memory_format)
+    ):  # fmt: skip
+        if isinstance(x, kind):
+            return {name: x.name if name == "dtype" else str(x)}
+    raise ValueError(f"export: {type(x).__name__} {x!r:.80} cannot be written to a file")
+
+
+def decode(x: Any, nodes: dict[str, Any]) -> Any:
+    """An argument from JSON, with the nodes that its names stand for."""
+    if x is None or isinstance(x, (bool, int, float, str)):
+        return x
+    if not isinstance(x, dict) or len(x) != 1:
+        raise bad(f"expected an argument, got {x!r:.80}")
+    ((kind, value),) = x.items()
+    if kind not in _DECODERS:
+        raise bad(f"unknown kind of argument {kind!r:.80}")
+    return _DECODERS[kind](value, nodes)
+
+
+def _node(value: Any, nodes: dict[str, Any]) -> Any:
+    if not isinstance(value, str) or value not in nodes:
+        raise bad(f"{value!r:.80} is used before it is made")
+    return nodes[value]
+
+
+def _named(found: dict[str, Any]) -> Callable:
+    def decoded(value: Any, nodes: dict[str, Any]) -> Any:
+        if not isinstance(value, str) or value not in found:
+            raise bad(f"{value!r:.80} is none of {', '.join(found)}")
+        return found[value]
+
+    return decoded
+
+
+def dtype(value: Any, nodes: Any = None) -> Any:
+    """A dtype by its name."""
+    known = {d.name: d for d in vars(_core).values() if isinstance(d, _core.dtype)}
+    return _named(known)(value, {})
+
+
+def device(value: Any, nodes: Any = None) -> Any:
+    """A device by its name."""
+    if not isinstance(value, str) or not re.fullmatch(r"(cpu|cuda|meta)(:\d{1,3})?", value):
+        raise bad(f"{value!r:.80} is no device")
+    return _core.device(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, dict):
+        value = decode(value, {})
+    if not isinstance(value, (int, float)):
+        raise bad(f"{value!r:.80} is no number")
+    return value
+
+
+_DECODERS: dict[str, Callable] = {
+    "node": _node,
+    "tuple": lambda v, nodes: tuple(decode(y, nodes) for y in items(v)),
+    "list": lambda v, nodes: [decode(y, nodes) for y in items(v)],
+    "dict": lambda v, nodes: {_key(k): decode(y, nodes) for k, y in (items(pair, 2) for pair in items(v))},
+    "slice": lambda v, nodes: slice(*(decode(y, nodes) for y in items(v, 3))),
+    "complex": lambda v, nodes: complex(*(_number(y) for y in items(v, 2))),
+    "ellipsis": lambda v, nodes: Ellipsis,
+    "float": _named({"inf": math.inf, "-inf": -math.inf, "nan": math.nan}),
+    "dtype": dtype,
+    "device": device,
+    "layout": _named(_LAYOUTS),
+    "memory_format": _named(_FORMATS),
+}
+
+
+def _key(k: Any) -> Any:
+    if not isinstance(k, (str, int)):
+        raise bad(f"{k!r:.80} is no key")
+    return k
+
+
+# ---- structures ------------------------------------------------------------------------------------------------------
+
+
+def encode_spec(spec: Any) -> Any:
+    """A TreeSpec as JSON."""
+    if spec is None:
+        return None
+    if spec.is_leaf():
+        return "leaf"
+    children = [encode_spec(s) for s in spec.children_specs]
+    for name, kind in _KINDS.items():
+        if spec.type is kind:
+            context = [encode(k) for k in spec.context] if name in ("dict", "OrderedDict") else None
+            return {"kind": name, "context": context, "children": children}
+    for name, cls in CLASSES.items():
+        if spec.type is cls:
+            return {"kind": "class", "context": [name, *spec.context], "children": children}
+    raise ValueError(
+        f"export: {getattr(spec.type, '__name__', spec.type)} is among the arguments or results, and cannot be "
+        f"written to a "
+        "file. Register dataclasses with export.register_dataclass"
+    )
+
+
+def decode_spec(x: Any) -> Any:
+    """A TreeSpec from JSON."""
+    if x == "leaf":
+        return LeafSpec()
+    kind, context, children = fields(x, "kind", "context", "children")
+    specs = [decode_spec(c) for c in items(children)]
+    if kind == "class":
+        name, *names = items(context)
+        cls = CLASSES.get(name) if isinstance(name, str) else None
+        if cls is None:
+            raise bad(f"the class {name!r:.80} is not registered; call export.register_dataclass before loading")
+        if names != FIELDS[cls] or len(names) != len(specs):
+            raise bad(f"the fields of {name!r} are {FIELDS[cls]}, not {names!r:.80}")
+        return TreeSpec(cls, names, specs)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise bad(f"unknown structure {kind!r:.80}")
+    if kind in ("dict", "OrderedDict"):
+        keys = [_key(k) for k in items(context, len(specs))]
+        if len(set(keys)) != len(keys):
+            raise bad("a dict has a key twice")
+        return TreeSpec(_KINDS[kind], keys, specs)
+    return TreeSpec(_KINDS[kind], None, specs)
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def encode_expr(x: Any) -> Any:
+    """A size, number or expression as JSON."""
+    if isinstance(x, SymInt):
+        x = x.expr
+    if isinstance(x, Expr):
+        return [x.head, *map(encode_expr, x.args)]
+    return encode(x)
+
+
+def decode_expr(x: Any, depth: int = 0) -> Any:
+    """A size, number or expression from JSON."""
+    if not isinstance(x, list):
+        if type(x) not in (int, float):
+            raise bad(f"{x!r:.80} is no size")
+        return x
+    if not x or depth > 50:
+        raise bad("an expression is empty, or too deep")
+    head, *args = x
+    if not args:
+        return Expr(identifier(head))
+    if not isinstance(head, str) or head not in _FUNCTIONS or len(args) > 2:
+        raise bad(f"unknown function of sizes {head!r:.80}")
+    arity = 1 if head in ("neg", "abs", "ceil", "floor") else 2
+    if len(args) != arity or head == "pow":
+        raise bad(f"{head} of {len(args)} sizes")
+    return Expr(head, *(decode_expr(a, depth + 1) for a in args))
+
+
+def encode_ranges(ranges: dict[str, ValueRanges]) -> Any:
+    """Ranges of symbols as JSON; no upper bound is null."""
+    return {name: [r.lower, None if r.upper == int_oo else int(r.upper)] for name, r in ranges.items()}
+
+
+def decode_ranges(x: Any) -> dict[str, ValueRanges]:
+    """Ranges of symbols from JSON."""
+    if not isinstance(x, dict):
+        raise bad("the ranges are no object")
+    found = {}
+    for name, pair in x.items():
+        low, high = items(pair, 2)
+        found[identifier(name)] = ValueRanges(whole(low, -(2**61)), int_oo if high is None else whole(high, -(2**61)))
+    return found
+
+
+def encode_value(x: Any) -> Any:
+    """The form of a node's value as JSON; None where it is not a tensor, a size or a tuple of tensors."""
+    if isinstance(x, SymInt):
+        return {"size": encode_expr(x), "hint": int(x.samples[0])}
+    if isinstance(x, Tensor):
+        sizes, hints = [encode_expr(n) for n in x.shape], [int(n) for n in x.shape]
+        return {"tensor": [x.dtype.name, sizes, hints, [int(n) for n in x.stride()], str(x.device)]}
+    if isinstance(x, (tuple, list)) and x and all(isinstance(y, Tensor) for y in x):
+        return {"tensors": [encode_value(y) for y in x]}
+    return None
+
+
+def decode_value(x: Any) -> Any:
+    """The form of a node's value from JSON."""
+    size, hint, tensor, tensors = fields(x, "size", "hint", "tensor", "tensors")
+    if tensors is not None:
+        return tuple(decode_value(y) for y in items(tensors))
+    if tensor is None:
+        return _size(size, whole(hint, -(2**61)))
+    kind, sizes, hints, strides, where = items(tensor, 5)
+    hints = [whole(n) for n in items(hints)]
+    if len(hints) > 64 or math.prod(max(n, 1) for n in hints) >= 2**55:
+        raise bad("a tensor is too large")
+    strides = [whole(n, -(2**40)) for n in items(strides, len(hints))]
+    if any(abs(n * s) >= 2**55 for n, s in zip(hints, strides, strict=True)):
+        raise bad("a tensor is too large")
+    shown = [_size(s, n) for s, n in zip(items(sizes, len(hints)), hints, strict=True)]
+    return fake(without_values(hints, [max(s, 0) for s in strides], dtype(kind)), shown, device(where))
+
+
+def _size(x: Any, hint: int) -> Any:
+    expr = decode_expr(x)
+    return SymInt(hint)._become(expr, (hint,)) if isinstance(expr, Expr) else hint

@@ -1,0 +1,102 @@
+"""The functions that a program in a file may name, and their names there.
+
+====================  ===================================================================================
+``relu``              a public op or function of ops, ``nn.functional.linear`` as well
+``Tensor.add_``       an op that is a method alone
+``op._attention``     an op that the bodies of others are written in
+``operator.getitem``  a function of Python's ``operator`` and ``math`` for sizes and tuples
+``step.sym_size``     a function of ``_steps.py`` and ``_control_flow.py``
+====================  ===================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from taeda._core import Composite, Method, Op, Tensor
+from taeda.fx import _names
+from taeda.nn import lower
+from taeda.ops.table import OPS
+
+from . import _control_flow, _steps
+
+#: Functions that read or write files: no program in a file may call them.
+_REFUSED = frozenset({"from_file"})
+
+_PYTHON: dict[str, Any] = {
+    **{f"operator.{n}": getattr(operator, n) for n in (
+        "getitem setitem add sub mul floordiv truediv mod pow neg eq ne lt le gt ge and_ or_ not_"
+    ).split()},
+    "operator.abs": operator.abs, "math.ceil": math.ceil, "math.floor": math.floor,
+}  # fmt: skip
+_STEPS: dict[str, Any] = {
+    **{f"step.{n}": getattr(_steps, n) for n in _steps.__all__},
+    **{f"step.{n}": f for n, f in _control_flow.STEPS.items()},
+    **{n: getattr(lower, n) for n in ("lstm", "gru", "rnn_tanh", "rnn_relu")},
+}
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """The functions by name."""
+    found: dict[str, Any] = {**_PYTHON, **_STEPS}
+    for name, function in OPS.items():
+        found[f"op.{name}"] = function
+    for name, method in vars(Tensor).items():
+        if isinstance(method, Method):
+            found[f"Tensor.{name}"] = method.function
+    for function, (space, name) in _names._functions().items():
+        if isinstance(function, (Op, Composite)):
+            found[f"{space}.{name}".lstrip(".")] = function
+    return {name: f for name, f in found.items() if f.__name__ not in _REFUSED}
+
+
+@functools.cache
+def _by_function() -> dict[Any, str]:
+    names: dict[Any, str] = {}
+    for name, function in table().items():
+        names[function] = name  # the last one is the public name
+    return names
+
+
+def name_of(function: Any) -> str:
+    """The name of a function in files.
+
+    Raises:
+        ValueError: it has none.
+    """
+    try:
+        return _by_function()[function]
+    except (KeyError, TypeError):
+        raise ValueError(f"export: {getattr(function, '__name__', function)!r} cannot be written to a file") from None
+
+
+@functools.cache
+def _signature(function: Callable) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def check_call(name: str, function: Any, args: tuple, kwargs: dict) -> None:
+    """Raise a ValueError for arguments that ``function`` has no parameters for."""
+    if isinstance(function, Op):
+        room = len(function.params) if function.traits.get("variadic") is None else len(args)
+        unknown = [k for k in kwargs if k not in function.params and k != "out"]
+        if len(args) > room or unknown:
+            raise ValueError(
+                f"export: {name} takes {', '.join(function.params)}; got {len(args)} arguments and {unknown}"
+            )
+        return
+    signature = _signature(function)
+    if signature is not None:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ValueError(f"export: {name}: {error}") from None

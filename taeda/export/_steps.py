@@ -1,0 +1,52 @@
+"""Functions that are steps of exported programs and that no op is for: sizes, checks, modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from taeda import _core
+from taeda._core import Tensor
+from taeda.fx import has_side_effect
+from taeda.nn.lower import native_batch_norm
+
+__all__ = ["assert_scalar", "batch_norm_functional", "set_grad_enabled", "sym_size", "with_grad_enabled"]
+
+
+def sym_size(x: Tensor, dim: int) -> int:
+    """The size of ``x`` along ``dim``."""
+    return x.shape[dim]
+
+
+@has_side_effect
+def assert_scalar(condition: Any, message: str) -> None:
+    """Raise a RuntimeError with ``message`` unless ``condition`` holds."""
+    if not condition:
+        raise RuntimeError(message)
+
+
+@has_side_effect
+def set_grad_enabled(mode: bool) -> None:
+    """From here on, steps are recorded for differentiation, or are not."""
+    _core.set_grad_enabled(mode)
+
+
+def with_grad_enabled(mode: bool, graph: Callable, args: tuple) -> Any:
+    """``graph(*args)``, recorded for differentiation or not."""
+    before = _core.is_grad_enabled()
+    _core.set_grad_enabled(mode)
+    try:
+        return graph(*args)
+    finally:
+        _core.set_grad_enabled(before)
+
+
+def batch_norm_functional(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+    training: bool,
+    momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Batch norm without writes: the result, the batch's statistics, and the running statistics as they are
+    afterwards."""
+    mean, var = running_mean.clone(), running_var.clone()
+    return (*native_batch_norm(input, weight, bias, mean, var, training, momentum, eps), mean, var)

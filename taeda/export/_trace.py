@@ -1,0 +1,586 @@
+"""``export``: a model is run on its example arguments, without values, and what it does becomes a graph."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from taeda import _core
+from taeda._core import Size, Tensor
+from taeda.fx import GraphModule, Node
+from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, ValueRanges, _Symbolic, int_oo
+from taeda.fx.node import map_arg
+from taeda.nn import Module, Parameter
+from taeda.utils import _pytree as pytree
+
+from ._capture import Capture, _call_model
+from ._checks import Checks, InputCheck
+from ._values import Conflict, Traced, range_of, samples_of
+from .dynamic_shapes import Reader, Root, UserError, named_arguments
+from .exported_program import CallSpec, ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+
+__all__ = ["draft_export", "export", "export_for_training"]
+
+_NUMBERS = (int, float, complex, bool, str, type(None), _core.dtype, _core.device, _core.layout, _core.memory_format)
+
+
+def export(
+    mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (), prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:  # fmt: skip
+    """The program that ``mod(*args, **kwargs)`` runs, as a graph of ops, with its parameters and buffers.
+
+    The model runs without values, so it costs no memory. Its Python code is followed once: loops are unrolled, and
+    conditions on
+    sizes are kept as constraints. What depends on values of tensors must be written with ``cond`` and its like.
+
+    Args:
+        mod: the model.
+        args, kwargs: example arguments: tensors, numbers, and trees of them. Numbers are fixed.
+        dynamic_shapes: which sizes may change, for each argument: by name in a dict, or in order. ``{0:
+            Dim("batch")}`` for a
+            tensor; trees of that for a tree; None where all sizes are fixed. All sizes are fixed by default.
+        strict: accepted. Programs are recorded in one way.
+        preserve_module_call_signature: paths of submodules; accepted.
+    Raises:
+        TypeError: ``mod`` is no Module, or an argument is neither a tensor nor a number.
+        UserError: a RuntimeError. The program does not allow the sizes to change as ``dynamic_shapes`` says.
+        GuardOnDataDependentSymNode: a RuntimeError. The program asks for the value of a tensor.
+        ValueError: the program sets an attribute of a module to a tensor.
+    """
+    if not isinstance(mod, Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    given = dict(kwargs or {})
+    for x in pytree.tree_leaves((args, given)):
+        if not isinstance(x, (Tensor, *_NUMBERS)):
+            raise UserError(
+                f"Unsupported input type {type(x)}. Export takes tensors, numbers, strings, and trees of them"
+            )
+    named = named_arguments(mod, args, given)
+    reader = Reader()
+    sizes = reader.read(named, dynamic_shapes)
+    exporter = _Exporter(mod, args, given, named, sizes, reader.roots)
+    return exporter.run()
+
+
+def export_for_training(mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """:func:`export`: a program is recorded before differentiation, so that it can be trained."""
+    return export(mod, args, kwargs, **options)
+
+
+def draft_export(mod: Module, args: tuple, kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """:func:`export`, which has no weaker form here."""
+    return export(mod, args, kwargs, **options)
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+def leaf_names(named: Mapping[str, Any]) -> list[str]:
+    """The names of the leaves of arguments: ``x``, ``pair_0``, ``table_key``."""
+    return [
+        re.sub(r"[^0-9a-zA-Z_]+", "_", "_".join(map(_key, path)))
+        for path, _ in pytree.tree_leaves_with_path(dict(named))
+    ]
+
+
+def _key(part: Any) -> str:
+    return str(next(getattr(part, a) for a in ("key", "idx", "name") if hasattr(part, a))).replace(".", "_")
+
+
+def leaf_places(args: tuple, kwargs: dict) -> list[str]:
+    """How errors name the leaves of arguments: ``args[0]``, ``kwargs['x']['y']``."""
+    found = []
+    for path, _ in pytree.tree_leaves_with_path((args, kwargs)):
+        found.append(("args", "kwargs")[path[0].idx] + "".join(map(str, path[1:])))
+    return found
+
+
+# ---- one attempt -----------------------------------------------------------------------------------------------------
+
+
+class _Attempt:
+    """The model recorded at some sizes of its inputs."""
+
+    def __init__(self, exporter: _Exporter, base: int = 0) -> None:
+        self.exporter = exporter
+        samples = exporter.samples()
+        self.capture = Capture([samples[base], *(s for i, s in enumerate(samples) if i != base)] if base else samples)
+        self.state: dict[str, tuple[Any, Traced, InputSpec]] = {}  # by path
+        self.constants: dict[str, Tensor] = {}
+        self.specs: list[InputSpec] = []
+        self.last_state: Node | None = None
+        self.out_spec: Any = None
+        self.outputs: list[Any] = []
+        self._record()
+
+    def _record(self) -> None:
+        exporter, capture = self.exporter, self.capture
+        known: dict[int, Traced] = {}
+        parameters = list(exporter.mod.named_parameters(remove_duplicate=False))
+        buffers = list(exporter.mod.named_buffers(remove_duplicate=False))
+        for i, (path, x) in enumerate([*parameters, *buffers]):
+            kind = InputKind.PARAMETER if i < len(parameters) else InputKind.BUFFER
+            label = f"{'b' if kind is InputKind.BUFFER else 'p'}_{path.replace('.', '_')}"
+            made = capture.input(label, x, [None] * x.dim())
+            made.wants_grad = x.requires_grad
+            known.setdefault(id(x), made)  # one tensor of several names is used by the first
+            capture.constants.setdefault(id(x), (x, made))
+            persistent = path in exporter.persistent if kind is InputKind.BUFFER else None
+            spec = InputSpec(kind, TensorArgument(capture.root.nodes[id(made)].name), path, persistent)
+            self.state[path] = x, made, spec
+            self.specs.append(spec)
+        self.last_state = capture.root.last_input
+        capture.lift = self._lift
+        inputs = self._inputs()
+        args, kwargs = pytree.tree_unflatten(inputs, exporter.in_spec)
+        with self._swapped(known), capture.watching(exporter.mod):
+            _core.push_mode(capture)
+            try:
+                result = _call_model(exporter.mod, args, kwargs)
+                self._write_back(known)
+            finally:
+                _core.set_mode_stack([m for m in _core.mode_stack() if m is not capture])
+        result = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, result)
+        leaves, self.out_spec = pytree.tree_flatten(result)
+        if capture.grad_mode != _core.is_grad_enabled():
+            capture._follow_grad_mode()
+        for x in leaves:
+            self.outputs.append(self._output(x))
+        values = [o.value if isinstance(o, ConstantArgument) else self.nodes[o.name] for o in self.outputs]
+        capture.root.graph.output(tuple(values))
+
+    def _output(self, x: Any) -> Any:
+        if isinstance(x, (Tensor, _Symbolic)):
+            node = self.capture.node_of(self.capture._lifted(x) if isinstance(x, Tensor) else x)
+            return SymIntArgument(node.name) if isinstance(x, SymInt) else TensorArgument(node.name)
+        if isinstance(x, _NUMBERS):
+            return ConstantArgument("", x)
+        raise UserError(f"Unsupported output type {type(x)}: export takes tensors, numbers, strings, and trees of them")
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.capture.root.graph.nodes}
+
+    def _inputs(self) -> list[Any]:
+        exporter, found = self.exporter, []
+        for name, leaf, sizes in zip(exporter.names, exporter.leaves, exporter.current_sizes(), strict=True):
+            if isinstance(leaf, Tensor):
+                made = self.capture.input(name, leaf, sizes)
+                argument: Any = TensorArgument(self.capture.root.nodes[id(made)].name)
+                found.append(made)
+            else:
+                node = self.capture.root.placeholder(name)
+                node.meta["val"] = leaf
+                argument = ConstantArgument(node.name, leaf)
+                found.append(leaf)
+            self.specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+        return found
+
+    def _lift(self, x: Tensor) -> Traced:
+        """A placeholder for a tensor from outside."""
+        if isinstance(x, Traced) or x.is_meta:
+            raise RuntimeError("export: a tensor on device meta, or of another program, is used as a constant")
+        path = self.exporter.attributes.get(id(x))
+        if path is None:
+            path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
+        self.constants[path] = x.detach() if not isinstance(x, Parameter) else x
+        graph = self.capture.root.graph
+        with graph.inserting_before(None) if self.last_state is None else graph.inserting_after(self.last_state):
+            node = graph.placeholder(f"c_{path.replace('.', '_')}")
+        scope, self.capture.scope = self.capture.scope, self.capture.root
+        made = self.capture.input_of(node, x)
+        made.wants_grad = x.requires_grad
+        self.capture.scope = scope
+        index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
+        self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
+        self.last_state = node
+        return made
+
+    @contextmanager
+    def _swapped(self, known: dict[int, Traced]) -> Iterator[None]:
+        """Tensors of the program in place of parameters and buffers; the model is as before afterwards."""
+        before = [(m, dict(m._parameters), dict(m._buffers), dict(vars(m))) for m in self.exporter.mod.modules()]
+        for module, parameters, buffers, _ in before:
+            for table, held in ((module._parameters, parameters), (module._buffers, buffers)):
+                table.update({name: known[id(x)] for name, x in held.items() if x is not None})
+        changed = []
+        try:
+            yield
+            for module, _, _, attributes in before:
+                for name, x in vars(module).items():
+                    if (
+                        any(isinstance(leaf, Traced) for leaf in pytree.tree_leaves(x))
+                        and attributes.get(name) is not x
+                    ):
+                        changed.append(f"{type(module).__name__}.{name}")
+        finally:
+            for module, parameters, buffers, attributes in before:
+                module.__dict__.clear()
+                module.__dict__.update(attributes)
+                for table, held in ((module._parameters, parameters), (module._buffers, buffers)):
+                    table.clear()
+                    table.update(held)
+        if changed:
+            raise ValueError(
+                f"The tensor attribute{'s' if len(changed) > 1 else ''} {', '.join(changed)} "
+                f"{'were' if len(changed) > 1 else 'was'} assigned during export. Such attributes must be "
+                f"registered as buffers "
+                "using the `register_buffer` API."
+            )
+
+    def _write_back(self, known: dict[int, Traced]) -> None:
+        """Copy buffers that were set to new tensors."""
+        for path, (x, _, _) in self.state.items():
+            made = known[id(x)]
+            owner, _, name = path.rpartition(".")
+            module = self.exporter.mod.get_submodule(owner)
+            now = module._buffers.get(name, module._parameters.get(name))
+            if now is not made and isinstance(now, Tensor) and now is not x:
+                made.copy_(now)
+
+
+class _Exporter:
+    """Records the model until its sizes may change as asked, or it is known why they may not."""
+
+    def __init__(
+        self,
+        mod: Module,
+        args: tuple,
+        kwargs: dict,
+        named: dict,
+        sizes: list[list[Expr | None]],
+        roots: dict[str, Root],
+    ) -> None:
+        self.mod, self.args, self.kwargs, self.named = mod, args, kwargs, named
+        self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
+        order = _order(mod, self.in_spec)
+        names, places = leaf_names(named), leaf_places(args, kwargs)
+        self.names = [names[i] for i in order]
+        self.places = places
+        self.sizes = [sizes[i] for i in order]
+        self.roots = roots
+        self.fixed: dict[str, Any] = {}
+        self.avoid: set[int] = set()
+        self.persistent = set(mod.state_dict())
+        self.attributes = _attributes(mod)
+
+    # ---- sizes ----
+
+    def current_sizes(self) -> list[list[Any]]:
+        """The expressions of the inputs' sizes, with what has been found out about the symbols."""
+        return [[None if e is None else self.expr(e) for e in sizes] for sizes in self.sizes]
+
+    def expr(self, expr: Expr) -> Any:
+        """``expr`` with symbols that are fixed replaced: None where it is a number then."""
+        replaced = _replace(expr, self.fixed)
+        return replaced if isinstance(replaced, Expr) else None
+
+    def samples(self) -> list[dict[str, int]]:
+        """Values of the symbols that are left."""
+        roots = {r.name: (r.hint, r.low, r.high) for r in self.roots.values() if r.name not in self.fixed}
+        return samples_of(roots, self.avoid)
+
+    # ---- attempts ----
+
+    def run(self) -> ExportedProgram:
+        """The program.
+
+        Raises:
+            UserError: sizes may not change as asked.
+        """
+        for _ in range(8 * len(self.roots) + 1):
+            conflict, attempt = self._try()
+            if conflict is None:
+                return self._finished(attempt)
+            self._resolve(conflict)
+        raise UserError("export: the sizes that may change could not be found; say which with dynamic_shapes")
+
+    def _try(self) -> tuple[Conflict | None, Any]:
+        try:
+            attempt = _Attempt(self)
+            self._constrain(attempt.capture)
+            for base in range(1, len(attempt.capture.samples)):
+                other = _Attempt(self, base)
+                if difference := _difference(attempt, other):
+                    return Conflict(base, attempt.capture.progress, difference), None
+            return None, attempt
+        except Conflict as conflict:
+            return conflict, None
+
+    def _constrain(self, capture: Capture) -> None:
+        """Narrow the ranges of symbols by the comparisons that were made; those that say more are left in
+        ``guards``."""
+        left = {}
+        for expr, outcome, where in capture.guards:
+            low_high = self._range_of(expr, outcome)
+            if low_high is None:
+                left[repr(expr), outcome] = expr, outcome, where
+                continue
+            name, low, high = low_high
+            if name == "":
+                continue
+            root = self.roots[name]
+            if (low > root.low and root.bounded[0]) or (high < root.high and root.bounded[1]):
+                raise UserError(
+                    f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range "
+                    f"{root.low} <= {name} <= {root.high} satisfy '{expr}', which is {outcome} in the "
+                    f"example.\n{where}\n"
+                    f"Suggested fixes:\n  {name} = Dim('{name}', min={max(low, root.low)}, max={min(high, root.high)})"
+                )
+            root.low, root.high = max(low, root.low), min(high, root.high)
+        self.guards = list(left.values())
+
+    def _range_of(self, expr: Expr, outcome: bool) -> tuple[str, int, float] | None:
+        return range_of(expr, outcome, {r.name: (r.low, r.high) for r in self.roots.values()})
+
+    # ---- what a conflict means ----
+
+    def _resolve(self, conflict: Conflict) -> None:
+        """Take it that some sizes are tied to each other or fixed, if they may be.
+
+        Raises:
+            UserError: they may not.
+        """
+        left = [name for name in self.roots if name not in self.fixed]
+        index = conflict.sample - 1
+        suspects = [left[index]] if 0 <= index < len(left) else left
+        if conflict.guard is not None and (self._stepped_on(conflict) or self._narrow(conflict)):
+            return
+        for name in suspects:
+            for kind, fixed in self._hypotheses(name, conflict):
+                before = dict(self.fixed), dict(self.roots)
+                self._assume(name, fixed)
+                later = None if kind == "static" else self._try()[0]
+                if later is None or later.progress > conflict.progress:
+                    if kind == "static" and not self.roots[name].free:
+                        self._refuse_static(name, conflict)
+                    if kind != "static" and not self._may_tie(name, fixed):
+                        self._refuse_tie(name, fixed, conflict)
+                    return
+                self.fixed, self.roots = before
+        raise UserError(f"Constraints violated ({', '.join(suspects)})! {conflict.text}")
+
+    def _stepped_on(self, conflict: Conflict) -> bool:
+        """Whether a sample was the one size that the program makes an exception for; it is avoided then."""
+        if (conflict.guard.head, conflict.outcome) not in (("ne", True), ("eq", False)):
+            return False
+        sizes = set(self.samples()[conflict.sample].values()) - self.avoid
+        self.avoid |= sizes
+        return bool(sizes)
+
+    def _narrow(self, conflict: Conflict) -> bool:
+        found = self._range_of(conflict.guard, conflict.outcome)
+        if found is None or not found[0]:
+            return False
+        name, low, high = found
+        root = self.roots[name]
+        low, high = max(low, root.low), min(high, root.high)
+        if low >= high:
+            return False
+        if (low > root.low and root.bounded[0]) or (high < root.high and root.bounded[1]):
+            raise UserError(
+                f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range "
+                f"satisfy the "
+                f"program: {conflict.text}\nSuggested fixes:\n  {name} = Dim('{name}', min={low}, max={high})"
+            )
+        root.low, root.high = low, high
+        return True
+
+    def _hypotheses(self, name: str, conflict: Conflict) -> Iterator[tuple[str, Any]]:
+        root = self.roots[name]
+        for other in self.roots.values():
+            if other.name != name and other.name not in self.fixed and other.hint == root.hint:
+                yield "equal", Expr(other.name)
+        for factor in (2, 3, 4, 8, 16, 32, 64):
+            if root.hint % factor == 0 and root.hint > 0:
+                yield "multiple", Expr("mul", factor, Expr(f"_{name}"))
+        yield "static", root.hint
+
+    def _assume(self, name: str, value: Any) -> None:
+        self.fixed[name] = value
+        if isinstance(value, Expr) and value.head == "mul":
+            root, factor = self.roots[name], value.args[0]
+            inner = f"_{name}"
+            self.roots = {
+                **self.roots,
+                inner: Root(
+                    inner, root.hint // factor, -(-root.low // factor),
+                    root.high if root.high == int_oo else root.high // factor, root.free, root.bounded, root.where,
+                ),
+            }  # fmt: skip
+
+    def _may_tie(self, name: str, value: Expr) -> bool:
+        return self.roots[name].free or any(
+            s in self.roots and self.roots[s].free for s in value.symbols() if s != f"_{name}"
+        )
+
+    def _refuse_static(self, name: str, conflict: Conflict) -> None:
+        root = self.roots[name]
+        raise UserError(
+            f"Constraints violated ({name})! You marked {name} = {root.where} as dynamic, but the program works for "
+            f"the constant "
+            f"{root.hint} alone: {conflict.text}\nSuggested fixes:\n  {name} = {root.hint}"
+        )
+
+    def _refuse_tie(self, name: str, value: Expr, conflict: Conflict) -> None:
+        root = self.roots[name]
+        if value.head == "mul":
+            made = f"_{name} = Dim('_{name}')\n  {name} = {value.args[0]}*_{name}"
+            says = f"{name} = {root.where} must be a multiple of {value.args[0]}"
+        else:
+            made = f"{name} = {value}"
+            says = (
+                f"the values of {name} = {root.where} and {value} = {self.roots[str(value)].where} must always be equal"
+            )
+        raise UserError(f"Constraints violated ({name})! {says}: {conflict.text}\nSuggested fixes:\n  {made}")
+
+    # ---- the program ----
+
+    def _finished(self, attempt: _Attempt) -> ExportedProgram:
+        capture = attempt.capture
+        graph = capture.root.graph
+        _prune(graph)
+        signature = ExportGraphSignature(
+            attempt.specs, [OutputSpec(OutputKind.USER_OUTPUT, o, None) for o in attempt.outputs]
+        )
+        state = self.mod.state_dict(keep_vars=True)
+        state = {k: v if isinstance(v, Parameter) else v.detach() for k, v in state.items() if isinstance(v, Tensor)}
+        constants = dict(attempt.constants)
+        for path, (x, _, spec) in attempt.state.items():
+            if spec.persistent is False:
+                constants[path] = x.detach()
+        ranges = {r.name: ValueRanges(r.low, r.high) for r in self.roots.values() if r.name not in self.fixed}
+        checks = Checks(
+            [
+                InputCheck(
+                    place, name, sizes if isinstance(leaf, Tensor) else None, None if isinstance(leaf, Tensor) else leaf
+                )
+                for place, name, leaf, sizes in zip(
+                    self.places, self.names, self.leaves, self._shown_sizes(), strict=True
+                )
+            ],
+            ranges,
+            [(expr, outcome) for expr, outcome, _ in self.guards],
+        )
+        module = GraphModule(dict(capture.root.modules), graph, "GraphModule")
+        return ExportedProgram(
+            module, graph, signature, state, ranges,
+            [ModuleCallEntry("", ModuleCallSignature([], [], self.in_spec, attempt.out_spec))],
+            (self.args, self.kwargs), constants,
+            checks=checks, call_spec=CallSpec(self.in_spec, attempt.out_spec), argument_names=self._argument_names(),
+        )  # fmt: skip
+
+    def _shown_sizes(self) -> list[list[Any]]:
+        found = []
+        for leaf, sizes in zip(self.leaves, self.current_sizes(), strict=True):
+            plain = list(leaf.shape) if isinstance(leaf, Tensor) else []
+            found.append([n if e is None else e for n, e in zip(plain, sizes, strict=True)])
+        return found
+
+    def _argument_names(self) -> tuple[list[str], list[str]]:
+        by_position = list(self.named)[: len(self.args)]
+        if len(by_position) < len(self.args) or any(
+            self.named[n] is not x for n, x in zip(by_position, self.args, strict=True)
+        ):
+            by_position = [f"args_{i}" for i in range(len(self.args))]
+        return by_position, list(self.kwargs)
+
+
+def _order(mod: Module, spec: Any) -> list[int]:
+    """For each leaf of ``(args, kwargs)`` its place among the leaves of the arguments by name."""
+    args, kwargs = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    places = {leaf: i for i, leaf in enumerate(pytree.tree_leaves(named_arguments(mod, args, kwargs)))}
+    return [places[i] for i in range(spec.num_leaves)]
+
+
+def _replace(expr: Any, fixed: dict[str, Any]) -> Any:
+    """``expr`` with symbols replaced; a number where none is left."""
+    if not isinstance(expr, Expr):
+        return expr
+    if not expr.args:
+        return _replace(fixed[expr.head], fixed) if expr.head in fixed else expr
+    args = [_replace(a, fixed) for a in expr.args]
+    made = Expr(expr.head, *args)
+    return made if made.symbols() else made.value({})
+
+
+def _attributes(mod: Module) -> dict[int, str]:
+    """The paths of tensors that are attributes of modules and neither parameters nor buffers."""
+    found = {}
+    for path, module in mod.named_modules():
+        for name, x in vars(module).items():
+            if isinstance(x, Tensor):
+                found[id(x)] = f"{path}.{name}" if path else name
+    return found
+
+
+def _prune(graph: Any) -> None:
+    """Take out sizes, arithmetic of sizes, and parts of tuples that nothing uses."""
+    for node in reversed(graph.nodes):
+        if node.op != "call_function" or node.users or node.is_impure():
+            continue
+        part = node.target is operator.getitem and isinstance(node.args[0].meta.get("val"), tuple)
+        if part or not isinstance(node.meta.get("val"), (Tensor, tuple)):
+            graph.erase_node(node)
+
+
+def _difference(one: _Attempt, two: _Attempt) -> str | None:
+    """Where two recordings of a program are not the same."""
+    return _graphs_differ(one.capture.root, two.capture.root, one, two)
+
+
+def _graphs_differ(one: Any, two: Any, first: _Attempt, second: _Attempt) -> str | None:
+    numbers: dict[Node, int] = {}
+    others: dict[Node, int] = {}
+    steps, again = list(one.graph.nodes), list(two.graph.nodes)
+    for i, (a, b) in enumerate(itertools.zip_longest(steps, again)):
+        if a is None or b is None or (a.op, a.target) != (b.op, b.target) or _form(a, numbers) != _form(b, others):
+            node = a or b
+            return (
+                f"the program does something else at other sizes, at '{node.format_node()}'. Is a size used as a "
+                f"Python "
+                f"number (in range, int, a list's length)?\n{node.meta.get('stack_trace', '').rstrip()}"
+            )
+        numbers[a] = others[b] = i
+    for path, x in first.constants.items():
+        y = second.constants.get(path)
+        if y is None or x.shape != y.shape or x.dtype != y.dtype or not _equal(x, y):
+            return f"the constant {path} is another one at other sizes"
+    for name in one.modules:
+        inner = _modules_differ(one.modules[name], two.modules[name])
+        if inner:
+            return inner
+    return None
+
+
+def _modules_differ(one: GraphModule, two: GraphModule) -> str | None:
+    if one.code != two.code:
+        return "a function given to cond or the like does something else at other sizes"
+    return None
+
+
+def _equal(x: Tensor, y: Tensor) -> bool:
+    return x is y or x.data_ptr() == y.data_ptr() or bool(((x == y) | ((x != x) & (y != y))).all())
+
+
+def _form(node: Node, numbers: dict[Node, int]) -> Any:
+    return map_arg((node.args, node.kwargs), lambda n: ("node", numbers.get(n, -1)))
