@@ -23,6 +23,8 @@ from .errors import Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Sugar, TypeRef, Value
 from .modules import RecursiveScriptModule
 from .types import (
+    BOOL,
+    INT,
     NONE,
     PLAIN,
     REQUIRED,
@@ -103,6 +105,8 @@ class ArchiveFrontend(Frontend):
         """An op, as it was when the archive was written."""
         if self.unit.version < 4 and qualified == "aten::div" and len(args) == 2 and args[0].type == TENSOR:
             qualified = "prim::OldDiv"
+        if self.unit.version < 5 and qualified == "aten::full" and len(args) > 1 and args[1].type in (INT, BOOL):
+            self.fail(node, "full with an int or a bool gave floats in archives of versions below 5: not supported")
         return super().op(qualified, args, keywords, node)
 
     def attribute(self, value: Value, name: str, node: ast.AST) -> Value:

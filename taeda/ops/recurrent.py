@@ -280,6 +280,8 @@ def _pairs(blocks: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[i
 @recurrent_layer.vjp_all("gates", "h0", "c0", "w_hh", "b_hh")
 def _(g, out, saved, old_c, mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, needs):
     g_c = None if c0 is None else g[2]
+    if saved.shape[1] != _SAVED[mode] * h0.shape[-1]:
+        raise RuntimeError("_recurrent_layer: expected save=True, as a derivative is asked for; got save=False")
     given = gates, h0, c0, w_hh, b_hh, sizes, reverse
     return _recurrent_layer_backward(mode, g[0], g[1], g_c, *given, out, saved, old_c, needs)
 

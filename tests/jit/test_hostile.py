@@ -210,5 +210,9 @@ def test_division_is_that_of_the_file():
         entries["a/version"] = version
         assert taeda.jit.load(io.BytesIO(packed(entries)))(taeda.tensor([-7, 7])).tolist() == expected
     entries["a/version"] = b"11\n"
+    old = records(program("return torch.full([2], 3, dtype=None, layout=None, device=None, pin_memory=None) + x"))
+    old["a/version"] = b"4\n"
+    with pytest.raises(RuntimeError, match="full with an int"):  # it gave floats
+        taeda.jit.load(io.BytesIO(packed(old)))(taeda.tensor([1, 2]))
     with pytest.raises(RuntimeError, match="version"):
         taeda.jit.load(io.BytesIO(packed(entries)))
