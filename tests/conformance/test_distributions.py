@@ -18,6 +18,12 @@ BOTH = [taeda, torch]
 D = {taeda: taeda.distributions, torch: torch.distributions}
 
 
+@pytest.fixture(autouse=True)
+def validation():
+    """PyTorch's compiler, where a test has used it, leaves the checks of PyTorch's distributions switched off."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 class T(list):
     """A tensor of parameters, made in either library."""
 
