@@ -17,7 +17,7 @@ cdef enum:
     NODE = 2 << 8
     NUMBER = 3 << 8
     LEAST_ELEMENTS = 16384  # for which the order of an operand's dimensions matters
-    BRANCHES = -1
+    ALONE = -1            # Op.fuses: it is never put off, it may be, not known
     UNKNOWN = 0
     FITS = 1
 

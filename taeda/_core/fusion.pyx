@@ -11,6 +11,8 @@ in registers. What nobody holds any more is never written. What somebody holds i
 cache; a large result of few ops stays a recipe: computing it again costs less than writing and reading it.
 """
 
+import os
+
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
@@ -160,11 +162,11 @@ cdef object put_off(Op op, PyObject** inputs, int nin, int compute, int variant,
     cdef int i, d, nd, code, inner = -1
     cdef int64_t count
     cdef bint flat = True
-    if not puts_off or nin > MOST_SOURCES or op.nouts != 1 or op.fuses == BRANCHES or not is_plain(compute):
+    if not puts_off or nin > MOST_SOURCES or op.nouts != 1 or op.fuses == ALONE or not is_plain(compute):
         return None
     if op.fuses == UNKNOWN:
-        op.fuses = FITS if "require" not in op.traits else BRANCHES
-        if op.fuses == BRANCHES:
+        op.fuses = FITS if "require" not in op.traits else ALONE
+        if op.fuses == ALONE:
             return None
     if memory.planners and is_planning():
         return None
@@ -931,6 +933,7 @@ def compute_written():
         if r.inplace and not r.superseded and r.storage != NULL and is_held(r):
             found.append(<Storage>(<Recipe>at).storage)
         at = (<Recipe>at).after
+    r = None  # a recipe that only this name held would seem to be needed
     settle_all(found)
 
 
@@ -957,5 +960,13 @@ def count_kernels():
     return table_used
 
 
+def _after_fork():
+    """In a forked process no other thread computes."""
+    global depth
+    depth = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 set_settler(settle_storage)
 set_recorder(put_off, settle_all, compute_into)

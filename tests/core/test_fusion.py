@@ -221,6 +221,18 @@ def test_writing_in_place():
 
     check(with_out, draw(20), draw(20, seed=1))
 
+    def temporaries(x, y):
+        t = x * 2
+        t.mul_(y)
+        u = t + 1
+        del t
+        x.mul_(u)
+        v = u + 1
+        del u
+        y.add_(v)
+
+    check(temporaries, draw(9), draw(9, seed=1))
+
     def many_times(x):
         for i in range(100):
             x.mul_(0.99).add_(0.01 * i)
