@@ -5,39 +5,73 @@ Most programs need few of them, and ``import taeda`` none.
 """
 
 import importlib.util
+import os
 import sys
+import threading
 from types import ModuleType
+
+_lock = threading.RLock()  # one for all: a module may load another
+if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through one
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+class _Deferred(ModuleType):
+    """A module that runs when an attribute is asked for that it lacks. Other threads that ask meanwhile wait."""
+
+    def __getattr__(self, name: str):
+        with _lock:
+            if type(self) is _Deferred:
+                assert self.__spec__ is not None and self.__spec__.loader is not None
+                if self.__spec__.loader_state:  # it is running, on this thread
+                    raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} yet")
+                self.__spec__.loader_state = True
+                try:
+                    self.__spec__.loader.exec_module(self)
+                    self.__class__ = ModuleType
+                finally:
+                    self.__spec__.loader_state = False
+        return getattr(self, name)
 
 
 def _deferred(name: str) -> ModuleType:
     """The submodule ``name``, which runs on the first access to one of its attributes."""
     full = f"{__name__}.{name}"
     spec = importlib.util.find_spec(full)
-    assert spec is not None and spec.loader is not None
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[full] = module
-    spec.loader.exec_module(module)
+    assert spec is not None
+    module = sys.modules[full] = importlib.util.module_from_spec(spec)
+    module.__class__ = _Deferred
     return module
 
 
 attention = _deferred("attention")
 bags = _deferred("bags")
+build = _deferred("build")
 channel_norm = _deferred("channel_norm")
 conv = _deferred("conv")
+conv_windows = _deferred("conv_windows")
 copy = _deferred("copy")
 ctc = _deferred("ctc")
+depthwise = _deferred("depthwise")
+depthwise_last = _deferred("depthwise_last")
+dot = _deferred("dot")
+floor = _deferred("floor")
+fused = _deferred("fused")
 gemm = _deferred("gemm")
 gridsample = _deferred("gridsample")
 indexing = _deferred("indexing")
 normalize = _deferred("normalize")
 optim = _deferred("optim")
+pointwise = _deferred("pointwise")
 pool = _deferred("pool")
 pool_last = _deferred("pool_last")
+random = _deferred("random")
 recurrent = _deferred("recurrent")
+reduce = _deferred("reduce")
 resample = _deferred("resample")
 scalar = _deferred("scalar")
 scan = _deferred("scan")
+short_gemm = _deferred("short_gemm")
 softmax = _deferred("softmax")
 sort = _deferred("sort")
 target = _deferred("target")
+winograd = _deferred("winograd")

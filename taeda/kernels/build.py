@@ -24,6 +24,8 @@ from .target import Target, host
 FORMAT = 1  # changes when the cache's layout does
 _SHIPPED = Path(__file__).with_name("shipped")
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # no process forks while a thread is half way through a kernel
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _addresses: dict[str, int] = {}
 _known: set[int] = set()  # the addresses alone
 _alive: list[object] = []  # what LLVM must not free
