@@ -176,7 +176,7 @@ def after_import(tmp_path_factory):
         "import taeda\n"
         "tasks = len(os.listdir('/proc/self/task')) if os.path.isdir('/proc/self/task') else 1\n"
         "kernels = [n for n, m in sys.modules.items() if n.startswith('taeda.kernels.')\n"
-        "           and type(m).__name__ != '_LazyModule']\n"
+        "           and type(m).__name__ != '_Deferred']\n"
         "print(json.dumps({'modules': sorted(set(sys.modules) - before), 'tasks': tasks, 'kernels': kernels,\n"
         "                  'threads': threading.active_count()}))"
     )
