@@ -222,6 +222,7 @@ cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t g
     x, y = in_lines(x), in_lines(y)
     t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
     cdef Variant v = variant_of(x.code, t, 1, 1, False)
+    memset(arg, 0, sizeof(arg))  # not all are meant for this kernel
     sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups * m, 1, g.taps
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes), memory
     describe_rows(t, &t[2], &v, x, arg)
