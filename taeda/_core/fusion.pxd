@@ -12,6 +12,7 @@ cdef enum:
     MOST_NUMBERS = 24     # numbers of a kernel
     CACHED = 1 << 18      # bytes of a result that is written along: it stays in the cache
     AGAIN = 12            # ops that are computed again rather than their result read
+    NEIGHBOURS = 32       # of what is computed at once, as many are looked at for what goes into one kernel
     MOST_WORDS = 8 + MOST_FUSED + MOST_NODES * (3 + MOST_SOURCES)
     LEAF = 1 << 8         # marks of a key, beside a number
     NODE = 2 << 8

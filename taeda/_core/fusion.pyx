@@ -401,16 +401,17 @@ cdef int settle_together(list storages) except -1:
     cdef Kernel k, before
     cdef Recipe first, r
     cdef Storage other
+    cdef Py_ssize_t i, j, n = len(storages)
     begin()
     try:
-        for one in storages:
-            if (<Storage>one).recipe is None:
+        for i in range(n):
+            if (<Storage>storages[i]).recipe is None:
                 continue
-            first = <Recipe>(<Storage>one).recipe
+            first = <Recipe>(<Storage>storages[i]).recipe
             start(&k)
             join(&k, first)
-            for two in storages:
-                other = <Storage>two
+            for j in range(i + 1, min(n, i + NEIGHBOURS)):
+                other = <Storage>storages[j]
                 r = <Recipe>other.recipe if other.recipe is not None else None
                 if r is None or r.mark == generation or not same_shape(first, r) or not shares(&k, r):
                     continue
