@@ -248,7 +248,8 @@ except ImportError as error:
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
     "attention.pyx": 8, "becoming.pxi": 6, "copying.pxi": 1, "fusion.pyx": 6, "graph.pxi": 4, "layout.pxi": 6, "making.pxi": 6,
-    "plan.pyx": 15, "replay.pyx": 15, "shared.pyx": 1, "tensor.pxd": 2, "tensor.pxi": 3, "views.pxi": 5,
+    "moves.pyx": 4,
+    "plan.pyx": 15, "replay.pyx": 15, "shared.pyx": 1, "tensor.pxd": 3, "tensor.pxi": 3, "views.pxi": 5,
 }  # fmt: skip
 
 

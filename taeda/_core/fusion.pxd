@@ -46,8 +46,9 @@ cdef struct Kernel:
 cdef struct Prologue:     # what computes elements where another kernel reads them
     Kernel kernel
     int nleaves, nnumbers
-    bint along[MOST_FUSED]        # whether a leaf runs along with the elements; else it is one number
-    char* pointers[MOST_FUSED]    # of the leaves, of which the first runs along
+    char* pointers[MOST_FUSED]    # of the leaves
+    int64_t steps[MOST_FUSED][4]  # theirs along a row and from row to row, as the other kernel counts them
+    char letters[MOST_FUSED + 1]  # how a leaf lies where vectors run: c, one after the other, or s, one for all
     int64_t numbers[2 * MOST_NUMBERS]
 
 # To be called around the use of a Prologue: nobody computes meanwhile, so that what it reads stays where it is.

@@ -36,6 +36,8 @@ from .tensor import ALL_DTYPES, HELPERS
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
+    int PyGC_Disable()
+    int PyGC_Enable()
 
 cdef extern from *:
     """
@@ -84,6 +86,7 @@ cdef class Recipe(Pending):
 cdef PyObject* oldest = NULL
 cdef PyObject* newest = NULL
 cdef unsigned long owner = 0      # the thread that computes
+cdef bint collects = False        # whether Python's collector was on before
 cdef int depth = 0                # how often it is on its way
 cdef int generation = 0           # of marks
 cdef int64_t written = 0          # recipes of in-place ops
@@ -644,19 +647,26 @@ cdef Recipe with_memory(Recipe r):
 
 
 cdef void begin() noexcept:
-    """Wait until no other thread computes, and keep others from it."""
-    global owner, depth
+    """Wait until no other thread computes, and keep others from it.
+
+    Python's collector waits, too: what it frees may ask for elements, and recipes that are looked at would be gone.
+    """
+    global owner, depth, collects
     cdef unsigned long me = PyThread_get_thread_ident()
     while depth and owner != me:  # the other thread has given up the GIL meanwhile
         with nogil:
             taeda_pause()
     owner = me
+    if not depth:
+        collects = PyGC_Disable()
     depth += 1
 
 
 cdef void end() noexcept:
     global depth
     depth -= 1
+    if not depth and collects:
+        PyGC_Enable()
 
 
 cdef int compute_own(Storage storage) except -1:
@@ -841,37 +851,18 @@ cdef object prologue_of(Tensor x, Prologue* p):
     better written first."""
     cdef Recipe root
     cdef Kernel k
-    cdef Source* s
     cdef int64_t words[MOST_WORDS]
-    cdef int i, d, along, full = -1, item = ITEMSIZE[x.code]
+    cdef int i
     if x.holds != VALUES or x.storage.recipe is None:
         return None
     root = <Recipe>x.storage.recipe
     start(&k)
     if root.nodes > AGAIN or not same_form(root, x, x) or not gather(&k, root):
         return None
-    for i in range(k.nleaves):
-        s = k.leaves[i]
-        along = ITEMSIZE[s.code] == item
-        for d in range(root.nd):
-            if along and s.strides[d] != root.strides[d] * item and root.sizes[d] != 1:
-                along = 0
-        p.along[i] = along
-        if along and full < 0:
-            full = i
-        for d in range(root.nd):
-            if not along and s.strides[d] and root.sizes[d] != 1:
-                return None
-    if full < 0:
-        return None
-    if full:  # the first one leads
-        s = k.leaves[0]
-        k.leaves[0], k.leaves[full] = k.leaves[full], s
-        p.along[full], p.along[0] = p.along[0], True
     p.nleaves = k.nleaves
     for i in range(k.nleaves):
         p.pointers[i] = k.leaves[i].data
-        words[i] = k.leaves[i].code << 1 | p.along[i]
+        words[i] = k.leaves[i].code
     p.nnumbers = numbers_of(&k, p.numbers)
     i = k.nleaves + describe(&k, words + k.nleaves)
     p.kernel = k
@@ -879,9 +870,9 @@ cdef object prologue_of(Tensor x, Prologue* p):
 
 
 cdef object prologue_parts(Prologue* p):
-    """The nodes, and ``(dtype, whether it runs along)`` of each leaf, for what builds the kernel."""
+    """The nodes, and dtype and letter of each leaf, for what builds the kernel."""
     cdef int i
-    return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, bool(p.along[i]))
+    return nodes_of(&p.kernel), [(ALL_DTYPES[p.kernel.leaves[i].code].name, chr(p.letters[i]))
                                  for i in range(p.nleaves)]
 
 
@@ -964,7 +955,9 @@ def count_kernels():
 def _after_fork():
     """In a forked process no other thread computes."""
     global depth
-    depth = 0
+    if depth:
+        depth = 1
+        end()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,8 +10,8 @@ from .memory cimport release_scratch, take_scratch
 from .pool cimport kernel_t, launch
 from .tensor cimport (
     BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
-    REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, empty_tensor,
-    make_size,
+    REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
+    empty_tensor, make_size,
 )
 
 from .tensor import DTYPE_NAMES
@@ -532,13 +532,13 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint turned, int out=-1):
     if c.count == 0:
         return c if kept == code else empty_tensor(code, nd, sizes)  # cast() takes integers of one width for the same
     p.c.rows, p.c.columns = p.n * size, size
-    p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = address_of(a), address_of(b), address_of(c), address_of(c), 0
+    p.a.ptr, p.b.ptr, p.c.ptr, p.d.ptr, p.init = address_to_read(a), address_to_read(b), address_of(c), address_of(c), 0
     p.d.rows = p.d.columns = 0
     if d is not None:
         d = cast(d, inner)
         if d.nd and d.sizes[d.nd - 1] != 1 and d.strides[d.nd - 1] != 1:
             d = contiguous_tensor(d)
-        p.init, p.d.ptr = 1, address_of(d)
+        p.init, p.d.ptr = 1, address_to_read(d)
         p.d.columns = step(d, 1, p.n)
         p.d.rows = step(d, 2, p.m)
     batch_stride = p.m * p.n * size

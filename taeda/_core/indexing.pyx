@@ -17,7 +17,7 @@ from .tensor cimport (
     MAXDIM,
     NDTYPES,
     REAL_OF,
-    Tensor, address_of,
+    Tensor, address_of, address_to_read,
     alias_tensor,
     contiguous_tensor,
     copy_into,
@@ -246,8 +246,9 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         inner = STRIDED
     note_flag(&bad, 8)
     ptr[1] = <char*>&bad
-    ptr[3] = address_of(index)
-    ptr[0], ptr[2] = (address_of(near), address_of(far)) if action == GET else (address_of(far), address_of(near))
+    ptr[3] = address_to_read(index)
+    ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
+                      else (address_of(far), address_to_read(near)))
     work = arg[1] * arg[2] * item
     if action <= PUT:
         k = log2_item(item)
@@ -482,10 +483,11 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         fn = build("along", (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
         if outer < 8:
             ALONG[what][action][kind][outer] = fn
-    ptr[0], ptr[2] = (address_of(near), address_of(far)) if action == GET else (address_of(far), address_of(near))
+    ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
+                      else (address_of(far), address_to_read(near)))
     note_flag(&bad, 8)
     ptr[1] = <char*>&bad
-    ptr[3] = address_of(at)
+    ptr[3] = address_to_read(at)
     launch(fn, ptr, 4, arg, 10 + 4 * outer, units, at.count // units * 16)
     return bad == 0
 

@@ -10,8 +10,8 @@ from libc.string cimport memcpy
 from .memory cimport unsettled
 from .pool cimport kernel_t, launch
 from .tensor cimport (
-    ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, alias_tensor, contiguous_tensor, copy_into, dtype, empty_tensor,
-    wrap_dim,
+    ITEMSIZE, MAXDIM, VALUES, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
+    dtype, empty_tensor, wrap_dim,
 )
 
 include "formats.pxi"
@@ -97,7 +97,7 @@ def copy_transposed(Tensor target, Tensor source):
     cdef int64_t ts[MAXDIM]
     cdef int64_t ss[MAXDIM]
     cdef int64_t arg[TURN_HEAD + 3 * MAXDIM]
-    cdef char** ptr = [address_of(target), address_of(source)]
+    cdef char** ptr = [address_of(target), address_to_read(source)]
     cdef int d, n = 0, item = ITEMSIZE[target.code], row = -1, column = -1, k, pair = -1
     cdef int64_t total, outer = 1, rest
     cdef bint large
@@ -321,7 +321,7 @@ def cat(tensors, dim=0):
         if t.count == 0:
             continue
         if out.contiguous and by_rows(t, code, rows, t.sizes[at] * inner):
-            put_block(address_of(out) + place * inner, address_of(t), rows, t.sizes[at] * inner, along * inner)
+            put_block(address_of(out) + place * inner, address_to_read(t), rows, t.sizes[at] * inner, along * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, out.strides, place * out.strides[at]), t)
         place += t.sizes[at]
@@ -373,7 +373,7 @@ def stack(tensors, dim=0):
     for i in range(n):
         t = item_of(tensors, i, "stack")
         if out.contiguous and by_rows(t, code, rows, inner):
-            put_block(address_of(out) + i * inner, address_of(t), rows, inner, n * inner)
+            put_block(address_of(out) + i * inner, address_to_read(t), rows, inner, n * inner)
         else:
             copy_into(alias_tensor(out, t.nd, t.sizes, strides, i * out.strides[at]), t)
     return out
@@ -395,7 +395,7 @@ def adjoining(tensors, int dim, bint stacked):
     first, t = <Tensor>tensors[0], <Tensor>tensors[1]
     nd = first.nd
     at = dim + nd + stacked if dim < 0 else dim
-    distance = address_of(t) - address_of(first)
+    distance = t.raw - first.raw
     if distance <= 0 or distance % ITEMSIZE[first.code] or nd + stacked > MAXDIM:
         return None
     step = 0
@@ -409,7 +409,7 @@ def adjoining(tensors, int dim, bint stacked):
         for d in range(nd):
             if t.strides[d] != first.strides[d] or t.sizes[d] != first.sizes[d] and (stacked or d != at):
                 return None
-        if i and address_of(t) - address_of(before) != (distance if stacked
+        if i and t.raw - before.raw != (distance if stacked
                                                         else before.sizes[at] * first.strides[at] * ITEMSIZE[t.code]):
             return None
         step += 1 if stacked else t.sizes[at]
@@ -445,7 +445,7 @@ cdef Tensor triangle(Tensor input, object diagonal, bint upper, str name):
     if TRIANGLE[k][upper] == NULL:
         from taeda.kernels import copy
         TRIANGLE[k][upper] = <kernel_t><size_t>copy.triangle(item, bool(upper))
-    ptr[0], ptr[1] = address_of(out), address_of(source)
+    ptr[0], ptr[1] = address_of(out), address_to_read(source)
     arg[0], arg[1], arg[2] = input.sizes[input.nd - 2], input.sizes[input.nd - 1], diagonal
     run(TRIANGLE[k][upper], ptr, arg, out.count // arg[1], arg[1] * item)
     return out
@@ -495,7 +495,7 @@ def flip(Tensor input, dims):
         from taeda.kernels import copy
         REVERSE[k] = <kernel_t><size_t>copy.reverse_rows(item)
     if length * item < 4 * PIECE_BYTES:
-        ptr[0], ptr[1] = address_of(out), address_of(source)
+        ptr[0], ptr[1] = address_of(out), address_to_read(source)
         arg[0], arg[1], arg[2] = length, length * item, length * item
         run(REVERSE[k], ptr, arg, out.count // length, length * item)
         return out

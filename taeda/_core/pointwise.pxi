@@ -492,7 +492,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         k = nout
         for i in range(nin):
             if codes[i] != PARAM:
-                L.ptr[k] = address_of(<Tensor>inputs[i])
+                L.ptr[k] = address_to_read(<Tensor>inputs[i])
                 L.strides[k][0] = ITEMSIZE[codes[i]]
                 k += 1
         for i in range(nout):
@@ -530,7 +530,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
                 continue
             t = <Tensor>inputs[i]
             k = L.nmem
-            L.ptr[k] = address_of(t)
+            L.ptr[k] = address_to_read(t)
             for d in range(nd):
                 if d < nd - t.nd or t.sizes[d - (nd - t.nd)] == 1:
                     L.strides[k][d] = 0

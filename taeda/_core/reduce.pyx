@@ -21,7 +21,8 @@ from .memory cimport release_scratch, take_scratch, unsettled
 from .recorder cimport note_flag
 from .pool cimport kernel_t, launch as run_kernel
 from .tensor cimport (
-    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, NO_COMMON, WORK, Tensor, address_of, alias_tensor,
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, NO_COMMON, WORK, Tensor, address_of, address_to_read,
+    alias_tensor,
     contiguous_tensor, copy_into, dtype, empty_tensor, wrap_dim,
 )
 
@@ -91,6 +92,29 @@ cdef int coalesce(Group* groups, int n) noexcept:
         else:
             groups[m] = groups[i]
             m += 1
+    return m
+
+
+cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
+                         int64_t (*steps)[MOST_FUSED]) noexcept:
+    """:func:`coalesce` where ``x`` and all leaves run on; ``steps`` are those of the leaves. More than 2 are 3."""
+    cdef int i, k, m = 0
+    cdef int64_t size, stride
+    cdef bint runs
+    for i in range(n):
+        size, stride = x.sizes[dims[i]], x.strides[dims[i]] * ITEMSIZE[x.code]
+        runs = m > 0 and groups[m - 1].stride == size * stride
+        for k in range(p.nleaves):
+            runs = runs and steps[m - 1][k] == size * p.kernel.leaves[k].strides[dims[i]]
+        if not runs:
+            if m == 2:
+                return 3
+            m += 1
+            groups[m - 1].size = 1
+        groups[m - 1].size *= size
+        groups[m - 1].stride = stride
+        for k in range(p.nleaves):
+            steps[m - 1][k] = p.kernel.leaves[k].strides[dims[i]]
     return m
 
 
@@ -210,11 +234,12 @@ cdef class Reducer:
         if (<Tensor>first).count and unsettled and source.storage.recipe is not None:
             begin()
             try:
-                self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values)
+                self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values,
+                            mask)
             finally:
                 end()
         elif (<Tensor>first).count:
-            self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values)
+            self.launch(source, &layout, <Tensor>first, <Tensor>second if second is not None else None, values, mask)
         if self.nouts == 1:
             return first
         return first, second
@@ -358,32 +383,79 @@ cdef class Reducer:
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
                              int variant) except NULL:
         """The kernel that computes what it reduces."""
-        full = (self.op, first.code, variant, key)
+        full = (self.op, first.code, variant, key, (<char*>prologue.letters)[:prologue.nleaves])
         address = FUSED.get(full)
         if address is None:
             nodes, leaves = prologue_parts(prologue)
-            mode = "cc" if variant & 1 else "rc"
-            address = FUSED[full] = HELPERS["build_reduce_of"](
-                nodes, leaves, self.op, self.out_names(first, second), mode, 2 if variant & 4 else 1, not variant & 8)
+            key = (self.op, nodes[len(nodes) - 1][3], self.out_names(first, second), "cc" if variant & 1 else "rc",
+                   2 if variant & 4 else 1, not variant & 8)
+            address = FUSED[full] = HELPERS["build_with"](nodes, leaves, "reduce.reduce", key,
+                                                          self.nstates if variant & 8 else self.nouts, 5, self.op)
         return <kernel_t><size_t>address
 
-    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params) except -1:
+    cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept:
+        """How rows lie where leaves are read; whether what is added up, and in which order, stays that of ``l``."""
+        cdef int kept[MAXDIM]
+        cdef int reduced[MAXDIM]
+        cdef Group outer[2]
+        cdef Group inner[2]
+        cdef int64_t rows[2][MOST_FUSED]
+        cdef int64_t along[2][MOST_FUSED]
+        cdef int nk = 0, nr = 0, i, first
+        cdef int64_t step
+        for i in range(x.nd):
+            if x.sizes[i] == 1:
+                continue
+            if (mask >> i) & 1:
+                reduced[nr] = i
+                nr += 1
+            else:
+                kept[nk] = i
+                nk += 1
+        if not x.contiguous:
+            if not self.ordered:
+                sort_dims(x, reduced, nr, False)
+            sort_dims(x, kept, nk, True)
+        nk, nr = coalesce_leaves(x, kept, nk, p, outer, rows), coalesce_leaves(x, reduced, nr, p, inner, along)
+        if nk > 2 or nr > 2:
+            return False
+        made.n1 = made.a = 1
+        made.s1 = made.sa = 0
+        made.columns = made.strided = False
+        place(made, outer, nk, inner, nr, ITEMSIZE[x.code], self.ordered)
+        if made.strided or made.columns != l.columns or made.n0 != l.n0 or made.n1 != l.n1:
+            return False
+        first = 0 if nr == 2 and made.s0 == inner[0].stride else nr - 1
+        for i in range(p.nleaves):
+            p.steps[i][0] = along[first][i] if nr else 0
+            p.steps[i][1] = along[1 - first][i] if nr == 2 else 0
+            p.steps[i][2] = rows[0][i] if nk == 2 else 0
+            p.steps[i][3] = rows[nk - 1][i] if nk else 0
+            step = p.steps[i][3 if made.columns else 0]
+            if step and step != ITEMSIZE[p.kernel.leaves[i].code]:
+                return False
+            p.letters[i] = b"c" if step else b"s"
+        return True
+
+    cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, uint64_t mask) except -1:
         cdef int64_t count = l.n0 * l.n1
         cdef int64_t limit = ROW_CHUNK
         cdef Prologue prologue
+        cdef Layout made
         if l.columns:
             limit = min(COLUMN_CHUNK, max(COLUMN_LEAST, COLUMN_ELEMENTS // (l.b + (l.b == 0))))
         cdef int variant = l.columns | (l.strided << 1) | ((l.n1 > 1) << 2)
         cdef object key = prologue_of(x, &prologue) if unsettled and not l.strided and x.count else None
-        if key is None:
-            prologue.nleaves, prologue.nnumbers = 1, 0
-            prologue.pointers[0] = address_of(x)
-            prologue.along[0] = True
+        if key is not None and self.place_leaves(x, mask, &prologue, l, &made):
+            l = &made
+        else:
+            key, prologue.nleaves, prologue.nnumbers = None, 0, 0
+        cdef char* read = address_to_read(x) if key is None else prologue.pointers[0]
         if count >= 2 * limit:
-            return self.launch_chunks(x, l, first, second, params, variant | 8, limit, key, &prologue)
+            return self.launch_chunks(x, l, first, second, params, variant | 8, limit, key, &prologue, read)
         cdef Kernel kernel = self.find(x, first, second, variant)
-        cdef char* pointers[2 + MOST_FUSED]
-        cdef int64_t args[32 + 2 * MOST_NUMBERS]
+        cdef char* pointers[3 + MOST_FUSED]
+        cdef int64_t args[32 + 4 * MOST_FUSED + 2 * MOST_NUMBERS]
         cdef int n = 3, outs = self.nouts
         if key is not None:
             kernel.fn = self.find_fused(key, &prologue, first, second, variant)
@@ -393,17 +465,20 @@ cdef class Reducer:
         if second is not None:
             pointers[1] = address_of(second)
             n = out_strides(args, n, l.b * ITEMSIZE[second.code], ITEMSIZE[second.code])
-        memcpy(pointers + outs, prologue.pointers, prologue.nleaves * sizeof(char*))
+        pointers[outs] = read
+        memcpy(pointers + outs + 1, prologue.pointers, prologue.nleaves * sizeof(char*))
         args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, l.sa, l.sb
-        args[n + 4], args[n + 5], args[n + 6] = 0, 0, count
-        args[n + 7], args[n + 8] = params[0], params[1]
-        memcpy(args + n + 9, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
-        go(kernel, pointers, outs + prologue.nleaves, args, n + 9 + prologue.nnumbers, l.a, l.b, count, l.columns,
+        memcpy(args + n + 4, prologue.steps, prologue.nleaves * sizeof(prologue.steps[0]))
+        n += 4 + 4 * prologue.nleaves
+        args[n], args[n + 1], args[n + 2] = 0, 0, count
+        args[n + 3], args[n + 4] = params[0], params[1]
+        memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
+        go(kernel, pointers, outs + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers, l.a, l.b, count, l.columns,
            l.a >= 16)
         return 0
 
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params, int variant,
-                           int64_t limit, object key, Prologue* prologue) except -1:
+                           int64_t limit, object key, Prologue* prologue, char* read) except -1:
         """One state per chunk and row, then the merge."""
         cdef bint across = l.n1 > 1          # chunks of the outer loop of the row, not of the inner
         cdef int64_t length = l.n1 if across else l.n0
@@ -420,9 +495,10 @@ cdef class Reducer:
             kernel.fn = self.find_fused(key, prologue, first, second, variant)
         cdef int* widths = self.widths[self.key(x.code, first.code)]
         cdef char* states[MAXSTATES]
-        cdef char* pointers[MAXSTATES + 2 + MOST_FUSED]
-        cdef int64_t args[40 + 2 * MOST_NUMBERS]
-        cdef int64_t total = 0, a, rest
+        cdef char* pointers[MAXSTATES + 3 + MOST_FUSED]
+        cdef int64_t args[40 + 4 * MOST_FUSED + 2 * MOST_NUMBERS]
+        cdef int64_t total = 0, a, rest, hop
+        cdef int64_t* step_of
         cdef int i, n
         for i in range(self.nstates):
             total += (chunks * m * widths[i] + 63) & -64
@@ -446,15 +522,21 @@ cdef class Reducer:
                 for i in range(self.nstates):
                     pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
                     n = out_strides(args, n, m * widths[i], widths[i])
-                for i in range(prologue.nleaves):
-                    pointers[self.nstates + i] = prologue.pointers[i]
-                    if prologue.along[i]:
-                        pointers[self.nstates + i] += a * l.sa + (whole * jump if rest else 0)
+                pointers[self.nstates] = read + a * l.sa + (whole * jump if rest else 0)
                 args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
-                args[n + 4], args[n + 5], args[n + 6] = whole * step if rest else 0, step, count
-                args[n + 7], args[n + 8] = params[0], params[1]
-                memcpy(args + n + 9, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
-                go(kernel, pointers, self.nstates + prologue.nleaves, args, n + 9 + prologue.nnumbers,
+                n += 4
+                for i in range(prologue.nleaves):
+                    step_of = prologue.steps[i]
+                    hop = per * step_of[1 if across else 0]
+                    pointers[self.nstates + 1 + i] = prologue.pointers[i] + a * step_of[2]
+                    if rest:
+                        pointers[self.nstates + 1 + i] += whole * hop
+                    args[n], args[n + 1], args[n + 2], args[n + 3] = step_of[0], step_of[1], hop, step_of[3]
+                    n += 4
+                args[n], args[n + 1], args[n + 2] = whole * step if rest else 0, step, count
+                args[n + 3], args[n + 4] = params[0], params[1]
+                memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
+                go(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
                    1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
         args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
         pointers[0] = address_of(first)

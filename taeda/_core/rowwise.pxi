@@ -29,6 +29,8 @@ cdef class Rowwise:
         real: whether complex numbers are refused.
         stream: whether there is a kernel that stores past the cache: ``function(*key, dtypes, columns, True)``. 2: long
             rows may begin anywhere.
+        computes: whether an input that was put off is computed where it is read. All operands have the shape of the
+            input, and none is needed again after the op.
     """
 
     cdef readonly str name
@@ -36,7 +38,7 @@ cdef class Rowwise:
     cdef readonly tuple key
     cdef bytes outs, ins
     cdef int nouts, nins
-    cdef bint floating, wide, real
+    cdef bint floating, wide, real, computes
     cdef int stream
     cdef dict table
     cdef uint64_t last_key
@@ -44,7 +46,8 @@ cdef class Rowwise:
     cdef int vector_bytes
 
     def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
-                 bint real=False, int stream=0):
+                 bint real=False, int stream=0, bint computes=False):
+        self.computes = computes
         self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
         self.real, self.stream = real, stream
         self.outs, self.ins = outs.encode(), ins.encode()
@@ -60,17 +63,21 @@ cdef class Rowwise:
             return self.last_fn
         address = self.table.get(key)
         if address is None:
-            names = []
-            for i in range(self.nouts + self.nins):
-                code = (key >> (5 * i)) & (CODES - 1)
-                names.append(None if code == NO_COMMON else NAMES[code])
             module, function = self.kernel.split(".")
             kernel = getattr(importlib.import_module("taeda.kernels." + module), function)
-            more = (True,) if key >> STREAM_BIT else ()
-            address = self.table[key] = kernel(*self.key, tuple(names), bool(columns), *more)
+            address = self.table[key] = kernel(*self.arguments(key, columns))
         self.last_key = key
         self.last_fn = <kernel_t><size_t>address
         return self.last_fn
+
+    cdef tuple arguments(self, uint64_t key, bint columns):
+        """What the function that makes the kernel is given."""
+        cdef int i, code
+        names = []
+        for i in range(self.nouts + self.nins):
+            code = (key >> (5 * i)) & (CODES - 1)
+            names.append(None if code == NO_COMMON else NAMES[code])
+        return (*self.key, tuple(names), bool(columns), *((True,) if key >> STREAM_BIT else ()))
 
     def along(self, x, dim, tuple more=(), dtype out=None, double p=0.0, double q=0.0):
         """Run on rows along one dimension."""
@@ -139,9 +146,10 @@ cdef class Rowwise:
         cdef Tensor source
         cdef Tensor t
         cdef list alive = []
-        cdef char* pointers[MAXROWWISE]
+        cdef char* pointers[MAXROWWISE + MOST_FUSED]
         cdef int64_t args[3 + 4 * MAXROWWISE + 2]
         cdef int64_t report[2]
+        cdef bint late
         cdef int64_t a = 1, n = 1, b = 1
         cdef int i, code, at, acc = WORK[x.code]
         cdef uint64_t key = 0
@@ -163,6 +171,8 @@ cdef class Rowwise:
         for i in range(last, source.nd):
             b *= source.sizes[i]
         cdef bint columns = b > 1
+        late = (self.computes and unsettled and not columns and source is x and x.count
+                and x.storage.recipe is not None)
         for i in range(self.nouts):
             shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
             code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code
@@ -200,7 +210,7 @@ cdef class Rowwise:
                 if t.count != (a * n * b if shape == b"f" else n if shape == b"w" else 1 if shape == b"s" else a * b):
                     raise RuntimeError(f"{self.name}(): operand {i} of shape {tuple(t.shape)} does not fit rows of {n} "
                                        f"elements in a tensor of shape {tuple(x.shape)}")
-            pointers[at] = address_of(t)
+            pointers[at] = NULL if late and i == 0 else address_to_read(t)
             key |= <uint64_t>t.code << (5 * at)
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
         if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
@@ -212,6 +222,15 @@ cdef class Rowwise:
             i = 3 + 4 * (self.nouts + self.nins)
             memcpy(&args[i], &p, 8)
             memcpy(&args[i + 1], &q, 8)
+            if late:
+                begin()
+                try:
+                    late = self.launch_with(x, key, pointers, args, a, n, first)
+                finally:
+                    end()
+                if late:
+                    return alive[0]
+                pointers[self.nouts] = address_to_read(x)
             code = acc if out is None else out.code
             self.launch(key, pointers, args, a, b, n, 8 if self.wide or ITEMSIZE[acc] == 8 or ITEMSIZE[code] == 8
                         else 4,
@@ -223,6 +242,65 @@ cdef class Rowwise:
         if self.nouts == 1:
             return alive[0]
         return tuple(alive[: self.nouts])
+
+    cdef bint launch_with(self, Tensor x, uint64_t key, char** pointers, int64_t* args, int64_t a, int64_t n,
+                          int first) except -1:
+        """Run a kernel that computes the elements of ``x``; False where there can be none."""
+        cdef Prologue p
+        cdef Group outer[2]
+        cdef Group inner[2]
+        cdef int64_t rows[2][MOST_FUSED]
+        cdef int64_t along[2][MOST_FUSED]
+        cdef int64_t more[5 + 4 * (MAXROWWISE + MOST_FUSED) + 2 * MOST_NUMBERS]
+        cdef int dims[MAXDIM]
+        cdef int i, k, no = 0, ni = 0, count = self.nouts + self.nins
+        cdef Kernel kernel
+        cdef object found = prologue_of(x, &p)
+        if found is None:
+            return False
+        for i in range(first):
+            if x.sizes[i] != 1:
+                dims[no] = i
+                no += 1
+        no = coalesce_leaves(x, dims, no, &p, outer, rows)
+        for i in range(first, x.nd):
+            if x.sizes[i] != 1:
+                dims[ni] = i
+                ni += 1
+        ni = coalesce_leaves(x, dims, ni, &p, inner, along)
+        if no > 2 or ni != 1:
+            return False
+        more[0], more[1], more[2] = n, 1, outer[1].size if no == 2 else 1
+        for i in range(count):  # all have the shape of `x`
+            k = 3 + 4 * i
+            more[k], more[k + 1], more[k + 3] = args[k], 0, n * args[k]
+            more[k + 2] = more[2] * more[k + 3]
+        for i in range(p.nleaves):
+            k = 3 + 4 * (count + i)
+            more[k], more[k + 1] = along[0][i], 0
+            more[k + 2] = rows[0][i] if no else 0
+            more[k + 3] = rows[1][i] if no == 2 else 0
+            if along[0][i] and along[0][i] != ITEMSIZE[p.kernel.leaves[i].code]:
+                return False
+            p.letters[i] = b"c" if along[0][i] else b"s"
+            pointers[count + i] = p.pointers[i]
+        pointers[self.nouts] = p.pointers[0]
+        k = 3 + 4 * (count + p.nleaves)
+        memcpy(more + k, args + 3 + 4 * count, 16)
+        memcpy(more + k + 2, p.numbers, p.nnumbers * sizeof(int64_t))
+        kernel.fn = self.find_with(found, &p, key)
+        go(kernel, pointers, count + p.nleaves, more, k + 2 + p.nnumbers, a // more[2], more[2],
+           share(key, a, n, False), False, False)
+        return True
+
+    cdef kernel_t find_with(self, object found, Prologue* p, uint64_t key) except NULL:
+        cdef object full = (self.kernel, self.key, key, found, (<char*>p.letters)[:p.nleaves])
+        cdef object address = FUSED.get(full)
+        if address is None:
+            nodes, leaves = prologue_parts(p)
+            address = FUSED[full] = HELPERS["build_with"](nodes, leaves, self.kernel, self.arguments(key, False),
+                                                          self.nouts, 2, self.name)
+        return <kernel_t><size_t>address
 
     cdef bint streams(self, int code, Tensor out, int64_t n, bint columns) except -1:
         """Whether inputs and output would not stay in the cache, and ``n`` elements of the output are whole lines of
@@ -246,14 +324,20 @@ cdef class Rowwise:
 
                 self.vector_bytes = host().vector_bytes
             kernel.lanes = self.vector_bytes // width if self.vector_bytes >= 16 else 1
-        # Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come
-        # several to a piece, as one is read while the one before is written.
-        cdef int64_t count = n // 2 if key >> STREAM_BIT else n * 4
-        if not columns and key >> STREAM_BIT:
-            count = min(count, PIECE // max(1, min(8, a * b // 16)))
-        go(kernel, pointers, self.nouts + self.nins, args, 5 + 4 * (self.nouts + self.nins), a, b, count, columns,
-           False)
+        go(kernel, pointers, self.nouts + self.nins, args, 5 + 4 * (self.nouts + self.nins), a, b,
+           share(key, a * b, n, columns), columns, False)
         return 0
+
+
+cdef int64_t share(uint64_t key, int64_t rows, int64_t n, bint columns) noexcept:
+    """What a row of ``n`` elements counts when rows are cut into pieces.
+
+    Each piece that stores past the cache ends by waiting for its stores: there are fewer. Long rows, too, come several
+    to a piece, as one is read while the one before is written.
+    """
+    if not key >> STREAM_BIT:
+        return n * 4
+    return n // 2 if columns else min(n // 2, PIECE // max(1, min(8, rows // 16)))
 
 
 cdef inline bint is_float32(object x):

@@ -240,6 +240,11 @@ cdef inline char* address_of(Tensor t) except? NULL nogil:
     return t.raw if t.holds == VALUES and not unsettled else settled_address(t)
 
 
+cdef inline char* address_to_read(Tensor t) except? NULL:
+    """`address_of` for who does not write there: what others are to read there later need not be computed first."""
+    return t.raw if t.holds == VALUES and (not unsettled or t.storage.recipe is None) else settled_address(t)
+
+
 cdef inline char* elements_of(Tensor t) except? NULL:
     """`address_of` for the processor to read at once: a thread that plans has no elements either."""
     if planners:

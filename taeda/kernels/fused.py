@@ -35,17 +35,19 @@ class _Fused(_Schedule):
         super().__init__(f, lambda: (), [steps[i].dtype for i in outs], leaves, widest, classes)
 
     def _params(self, at: int) -> list[Number]:
-        found: list[Number] = []
-        for step in self.steps:
-            for _ in range(step.sources.count(None)):
-                found.append(self.f.scalar(at + 2 * len(found), part(step.compute)))
-        return found
+        return numbers_of(self.f, self.steps, at)
 
     def apply(self, loaded: Sequence[Number], lanes: int) -> list[Number]:
         """All steps on one vector of each memory operand."""
         params = self.wide_params if lanes == self.lanes else self.params
         results = apply_steps(self.f, self.steps, loaded, params, lanes)
         return [self._splat(results[i], lanes) for i in self.written]
+
+
+def numbers_of(f: Function, steps: Sequence[Step], at: int) -> list[Number]:
+    """The numbers of all steps in order, two words each from word ``at`` of a kernel's arguments on."""
+    types = [part(step.compute) for step in steps for _ in range(step.sources.count(None))]
+    return [f.scalar(at + 2 * i, t) for i, t in enumerate(types)]
 
 
 def apply_steps(

@@ -381,6 +381,8 @@ class Function:
         self.inner = False
         #: Instruction sets that this kernel needs beyond those of the target (LLVM's names); set by who checked for them.
         self.features: tuple[str, ...] = ()
+        #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rowwise.Prologue`), if anything.
+        self.prologue: object = None
 
     # ---- emitting ---------------------------------------------------------------------------------------------------
     def emit(self, instruction: str, t: Type, lanes: int = 1) -> Value:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import scalar as s
-from .build import build, kernel
-from .fused import Step, apply_steps
+from .build import kernel
 from .ir import BOOL, F64, I32, I64, TYPES, Function, Type, Value
 from .pointwise import COMPLEX, WORKING, is_complex, part
 from .rowwise import FRONT, LONG_TILES, Operand, Row, State, by_register, rowwise
@@ -431,53 +430,11 @@ def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, l
     ``ptr``: the outputs (``whole``) or the states, then the input. Parameters: the position of the first element, what
     is added to it per ``a``, the number of elements, then the reduction's own.
     """
-    _reduce(f, op, dtype, outs, mode, levels, whole, None)
-
-
-def build_reduce_of(
-    steps: Sequence[Step], leaves: Sequence[tuple[str, bool]], op: str, outs: tuple[str, ...], mode: str, levels: int,
-    whole: bool, name: str,
-) -> int:  # fmt: skip
-    """The address of a kernel that reduces what pointwise ops give, without writing that to memory.
-
-    It sums up as :func:`reduce` does, so that results are the same. Where that has a pointer to its input, this one has
-    one for each leaf, all moved alike; numbers of the steps, two words each, follow the parameters.
-
-    Args:
-        steps: the ops; the last one gives the elements.
-        leaves: for each the dtype, and whether it runs along with the elements, which the first does; else it is one
-            number.
-        op, outs, mode, levels, whole: as for :func:`reduce`; the mode is one of contiguous rows.
-        name: what a profile calls it.
-    """
-    f = Function(vector_bytes=host().vector_bytes)
-    f.label = name
-    targets = len(outs if whole else REDUCTIONS[op].stored(REDUCTIONS[op].working(steps[-1].dtype, outs[0])))
-    numbers: list[Number] = []
-    first = 3 + 4 * (targets + 1) + PARAMS + 2
-    for step in steps:
-        for _ in range(step.sources.count(None)):
-            numbers.append(f.scalar(first + 2 * len(numbers), part(step.compute)))
-    single = {k: f.load(f.data(targets + k), part(dtype)) for k, (dtype, along) in enumerate(leaves) if not along}
-
-    def made(load: Callable[[int, str], Number], lanes: int) -> Number:
-        loaded = [
-            load(targets + k, dtype) if along else f.splat(single[k], lanes) for k, (dtype, along) in enumerate(leaves)
-        ]
-        return apply_steps(f, steps, loaded, numbers, lanes)[-1]
-
-    _reduce(f, op, steps[-1].dtype, outs, mode, levels, whole, made)
-    return build(f)
-
-
-def _reduce(
-    f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, levels: int, whole: bool, made: Callable | None
-) -> None:
     reduction = REDUCTIONS[op]
     working = reduction.working(dtype, outs[0])
     stored = reduction.stored(working)
     targets = outs if whole else stored
-    operands = [Operand(d) for d in targets] + [Operand(dtype, mode[1], working, made=made)]
+    operands = [*map(Operand, targets), Operand(dtype, mode[1], working)]
 
     def body(row: Row) -> None:
         state = reduction.states(row, len(targets), working)

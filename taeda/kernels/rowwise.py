@@ -16,11 +16,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from .build import build, kernel
+from .fused import Step, apply_steps, numbers_of
 from .ir import BF16, BOOL, F16, F32, I64, PTR, U16, Function, Type, Value
 from .pointwise import WORKING, is_complex, part, to_type
 from .scalar import Complex
+from .target import host
 
 #: Elements that one lane adds before its sum moves up a level.
 BLOCK = 16
@@ -45,6 +48,23 @@ State = tuple[Number, ...]
 
 
 @dataclass(frozen=True)
+class Prologue:
+    """Pointwise ops that compute the elements of an operand where a kernel would load them.
+
+    Attributes:
+        operand: its number. Nothing is read at its address.
+        steps: the ops; the last one gives the elements.
+        leaves: what they read: operands that follow the kernel's own.
+        skip: words of the kernel's parameters. The numbers of the steps, two words each, come after them.
+    """
+
+    operand: int
+    steps: Sequence[Step]
+    leaves: Sequence[Operand]
+    skip: int
+
+
+@dataclass(frozen=True)
 class Operand:
     """What a kernel says of one memory operand.
 
@@ -53,15 +73,15 @@ class Operand:
     only stored, such as float16. ``stream``: whole registers are stored past the cache; rows then begin at cache lines, and
     the kernel ends with a fence.
 
-    ``made`` computes elements instead of loading them: from a function that loads what lies at the operand's place in other
-    memory, and is given the number of lanes.
+    ``made`` computes elements instead of loading them: from a function that loads what other operands have at the same
+    place of the row, and the number of lanes.
     """
 
     dtype: str
     layout: str = "c"
     compute: str | None = None
     stream: bool = False
-    made: Callable[[Callable[[int, str], Number], int], Number] | None = None
+    made: Callable[[Callable[[int], Number], int], Number] | None = None
 
     @property
     def working(self) -> str:
@@ -140,27 +160,21 @@ class Row:
         step = self.f.i64(operand.bytes) if not s.columns and operand.layout == "c" else s.strides[i][0]
         return self.f.offset(pointer, inner * step)
 
-    def _load(self, i: int, pointer: Value, lanes: int, count: Value | None, mask: Value | None) -> Number:
-        """``lanes`` values of operand ``i`` along the vector dimension, converted for computing."""
-        operand = self.schedule.operands[i]
+    def _load(self, i: int, at: Callable[[int], Value], lanes: int, count: Value | None, mask: Value | None) -> Number:
+        """``lanes`` values of operand ``i`` along the vector dimension, converted for computing; ``at`` gives addresses."""
+        s, f = self.schedule, self.f
+        operand = s.operands[i]
         if operand.made is None:
-            return self._read(i, operand, pointer, lanes, count, mask)
-        f, size = self.f, min(lanes, self.schedule.lanes)
-        base, target = self.schedule.pointers[i], part(operand.working)
+            return self._read(i, operand, at(i), lanes, count, mask)
+        size, target, parts = min(lanes, s.lanes), part(operand.working), []
+        for first in range(0, lanes, size):
 
-        def other(place: Value) -> Callable[[int, str], Number]:
-            def load(k: int, dtype: str) -> Number:
-                """What lies at the same distance from data pointer ``k``."""
-                at = place if f.data(k) is base else f.offset(f.data(k), f.address(place) - f.address(base))
-                return self._read(i, Operand(dtype, operand.layout), at, size, count, mask)
+            def load(k: int, first: int = first) -> Number:
+                other = s.operands[k]
+                place = f.offset(at(k), first * other.bytes) if first and other.layout == "c" else at(k)
+                return self._read(k, other, place, size, count, mask)
 
-            return load
-
-        made = operand.made
-        parts = [
-            to_type(made(other(f.offset(pointer, j * operand.bytes) if j else pointer), size), target)
-            for j in range(0, lanes, size)
-        ]
+            parts.append(to_type(operand.made(load, size), target))
         while len(parts) > 1:
             parts = [a.shuffle(range(2 * a.lanes), b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
@@ -211,7 +225,7 @@ class Row:
 
     def load(self, i: int, index: Value, lanes: int, count: Value | None = None, mask: Value | None = None) -> Number:
         """``lanes`` elements of operand ``i`` from position ``index`` of the row (row mode)."""
-        return self._load(i, self._address(i, None, index), lanes, count, mask)
+        return self._load(i, lambda k: self._address(k, None, index), lanes, count, mask)
 
     def head(self, i: int) -> Value:
         """The first vector of operand ``i``, with zeros where the row is shorter (row mode)."""
@@ -254,8 +268,8 @@ class Row:
     def get(self, i: int) -> Number:
         """The row's one value of operand ``i`` (an operand that does not run along the row)."""
         if self.schedule.columns:
-            return self._load(i, self.bases[i], self.width, self.count, self.mask)
-        return self._load(i, self.bases[i], 1, None, None)
+            return self._load(i, self.bases.__getitem__, self.width, self.count, self.mask)
+        return self._load(i, self.bases.__getitem__, 1, None, None)
 
     def put(self, i: int, x: Number) -> None:
         """Store ``x``, one value per row, to operand ``i``."""
@@ -267,7 +281,7 @@ class Row:
         """Element ``index`` (int64, one per row) of operand ``i``. It must lie inside the row. One-level rows only."""
         f, stride = self.f, self.schedule.strides[i][0]
         if index.lanes == 1:
-            return self._load(i, f.offset(self.bases[i], index * stride), 1, None, None)
+            return self._load(i, lambda k: self._address(k, None, index), 1, None, None)
         operand, step = self.schedule.operands[i], self.schedule.strides[i][3]
         lane = f.iota(I64, self.width)
         if self.mask is not None:  # lanes that are no rows read row 0 again
@@ -343,7 +357,8 @@ class _Fold:
         """One step at position ``(outer, inner)``."""
         row, s = self.row, self.row.schedule
         at = {i: row._address(i, outer, inner) for i in {*self.ins, *self.outs}}
-        args = [row._load(i, at[i], lanes, count, mask) for i in self.ins]
+        args = [row._load(i, lambda k: at[k] if k in at else row._address(k, outer, inner), lanes, count, mask)
+                for i in self.ins]  # fmt: skip
         if s.levels == 1 and count is None:
             row.prefetch(self.fetch, inner, lanes)
         if self.index is not None:
@@ -480,13 +495,19 @@ class FrontRow(Row):
 
         n0, stride = self.schedule.n0, self.schedule.strides[source][0]
 
-        def take(row: Value, count: int) -> Callable[[Value], None]:
+        def take(first: Value, count: int) -> Callable[[Value], None]:
             """Add ``count`` rows: so often less are sums loaded and stored."""
+            steps = [stride[0] for stride in self.schedule.strides]
+            rows = {o: f.offset(self.bases[o], first * steps[o]) for o in (source, *self.schedule.leaves)}
 
             def fn(i: Value) -> None:
-                at, acc = f.offset(row, i * self.schedule.operands[source].bytes), load(levels[0], i)
+                at, acc = {}, load(levels[0], i)
+                for o, row in rows.items():
+                    operand = self.schedule.operands[o]
+                    at[o] = f.offset(row, i * operand.bytes) if operand.layout == "c" else row
                 for k in range(count):
-                    acc = step(acc, self._load(source, f.offset(at, stride * k), lanes, None, None))
+                    place = {o: f.offset(row, steps[o] * k) for o, row in at.items()}
+                    acc = step(acc, self._load(source, place.__getitem__, lanes, None, None))
                 store(levels[0], i, acc)
 
             return fn
@@ -505,7 +526,7 @@ class FrontRow(Row):
                 some = f.select(stride > WIDE_ROW, first + ((end - first) & -ROWS), first)
                 for start, stop, count in ((first, some, ROWS), (some, end, 1)):
                     with f.loop(start, stop, count) as L:
-                        each_vector(take(f.offset(self.bases[source], L.index * stride), count))
+                        each_vector(take(L.index, count))
                 return
             with f.loop(first, end, BLOCK**depth) as L:
                 last = L.index + BLOCK**depth
@@ -641,12 +662,30 @@ class Schedule:
     """Lays a body out over all rows; see :func:`rowwise`."""
 
     def __init__(self, f: Function, operands: Sequence[Operand], compute: Type, columns: bool, levels: int):
-        self.f, self.operands, self.columns, self.levels = f, tuple(operands), columns, levels
+        self.f, self.columns, self.levels = f, columns, levels
+        #: What is read, the last operand, but for leaves: those that it is computed from.
+        self.source, self.leaves = len(operands) - 1, range(0)
+        self.operands = operands = self._computed(operands) if f.prologue else tuple(operands)
         self.lanes = f.lanes(compute) if f.vector_bytes >= 16 else 1
         self.n0, self.n1, self.neighbours = f.size(0), f.size(1), f.size(2)
         self.strides = [[f.size(3 + 4 * i + k) for k in range(4)] for i in range(len(operands))]
         self.pointers = [f.data(i) for i in range(len(operands))]
         self._params = 3 + 4 * len(operands)
+
+    def _computed(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """The operands where one is computed, and the leaves."""
+        prologue = self.f.prologue
+        assert isinstance(prologue, Prologue)
+        first, count = len(operands), len(prologue.leaves)
+        numbers = numbers_of(self.f, prologue.steps, 3 + 4 * (first + count) + prologue.skip)
+
+        def made(load: Callable[[int], Number], lanes: int) -> Number:
+            return apply_steps(self.f, prologue.steps, [load(first + k) for k in range(count)], numbers, lanes)[-1]
+
+        found = [*operands, *prologue.leaves]
+        found[prologue.operand] = replace(found[prologue.operand], made=made)
+        self.source, self.leaves = prologue.operand, range(first, first + count)
+        return tuple(found)
 
     def param(self, i: int, t: Type) -> Value:
         """Scalar parameter ``i``."""
@@ -733,7 +772,7 @@ class Schedule:
                 if tile >= FRONT:
                     left = f.select(whole - u < f.end - at, whole - u, f.end - at)
                     size = f.select(left < FRONT, left & -4, size)
-                    fits = (size >= FRONT_LEAST) & (self.n0 * self.strides[-1][0] > FRONT_BYTES)
+                    fits = (size >= FRONT_LEAST) & (self.n0 * self.strides[self.source][0] > FRONT_BYTES)
                 else:
                     fits = (u + tile <= whole) & (at + tile <= f.end) & pending
                 if tile > NARROW:
@@ -753,6 +792,17 @@ class Schedule:
             u = u + step
             full = u == units
             L.carry = (at + step, f.select(full, a + 1, a), f.select(full, 0, u))
+
+
+def build_with(emit: kernel, key: tuple, prologue: Prologue, label: str) -> int:
+    """The address of the kernel ``emit(f, *key)`` with a prologue; ``label`` is what a profile calls it.
+
+    Results are those of the kernel on elements that were computed before.
+    """
+    f = Function(vector_bytes=host().vector_bytes)
+    f.label, f.prologue = label, prologue
+    emit.emit(f, *key)
+    return build(f)
 
 
 def rowwise(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from .._core.reduce import Rowwise
 from .table import composite, primitive
 
-_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f", stream=2).unary
-_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f", stream=2).unary
-_softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "ff", stream=1).along
-_log_softmax_grad = Rowwise("log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff", stream=1).along
+_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f", stream=2, computes=True).unary
+_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f", stream=2, computes=True).unary
+_softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "ff", stream=1, computes=True).along
+_log_softmax_grad = Rowwise(
+    "log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff", stream=1, computes=True
+).along
 
 
 @primitive(_softmax, batch="along", out="same", canonical=True)

@@ -15,6 +15,7 @@ Nothing else names the op: function, method, stubs, tests and documentation are 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import warnings
 from collections import namedtuple
@@ -639,12 +640,14 @@ def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
     return build_fused(_steps(nodes), outs, leaves, classes, " ".join(op.name for op, *_ in nodes))
 
 
-def _build_reduce_of(nodes: list, leaves: list, op: str, outs: tuple, mode: str, levels: int, whole: bool) -> int:
-    """Compile a reduction of what pointwise ops give."""
-    from ..kernels.reduce import build_reduce_of
+def _build_with(nodes: list, leaves: list, kernel: str, key: tuple, operand: int, skip: int, name: str) -> int:
+    """Compile ``"module.function"`` of the row-wise kernels with pointwise ops that compute what it reads of an operand."""
+    from ..kernels.rowwise import Operand, Prologue, build_with
 
-    name = " ".join([*(node[0].name for node in nodes), op])
-    return build_reduce_of(_steps(nodes), leaves, op, outs, mode, levels, whole, name)
+    module, function = kernel.split(".")
+    prologue = Prologue(operand, _steps(nodes), [Operand(dtype, letter) for dtype, letter in leaves], skip)
+    label = " ".join([*(node[0].name for node in nodes), name])
+    return build_with(getattr(importlib.import_module(f"taeda.kernels.{module}"), function), key, prologue, label)
 
 
 def _steps(nodes: list) -> list:
@@ -788,7 +791,7 @@ HELPERS.update(
     vjp_all=_vjp_all,
     build_pointwise=_build_pointwise,
     build_fused=_build_fused,
-    build_reduce_of=_build_reduce_of,
+    build_with=_build_with,
     write_out=write_out,
     find_op=find_op,
     refused=refused,

@@ -108,6 +108,62 @@ def test_reductions_compute_what_they_reduce(shape, name, kernels):
     check(lambda x: reduce((x > 0) & (x < 1), None), x) if name == "sum" else None
 
 
+@pytest.mark.parametrize("rows", [(6,), (3, 40), (2, 3, 5)])
+@pytest.mark.parametrize("width", [1, 7, 64, 1500, 70000])
+def test_reductions_of_what_is_the_same_for_rows_or_columns(rows, width, kernels):
+    if width == 70000 and len(rows) > 1:
+        rows = rows[:1]
+    x, along, across = draw(*rows, width), draw(width, seed=1), draw(rows[-1], 1, seed=2)
+    for dim in (-1, tuple(range(len(rows))), 0):
+        check(lambda x, a, b, dim=dim: ((x * a + b).sum(dim), (x * b).amax(dim), (x - a).var(dim)), x, along, across)
+        check(lambda x, a, b, dim=dim: (x.double() * a).sum(dim) + (b > 0).sum(), x, along, across)
+    assert ["mul", "add"] not in kernels or len(rows) > 1 or width == 1
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("shape", [(3, 5), (2, 4, 90), (3, 2, 5, 300), (2, 7, 1100), (1, 70000), (40, 30, 256)])
+def test_rows_compute_what_they_read(name, shape, kernels):
+    x = draw(*shape, requires_grad=True)
+    mask = draw(*shape[-2:], seed=1) if len(shape) < 4 else draw(shape[0], 1, 1, shape[3], seed=1)
+    weight = draw(shape[-1], seed=2)
+
+    def function(x, mask, weight):
+        y = getattr(taeda, name)(x * 0.125 + mask, -1)
+        (y * weight).sum().backward()
+        return y
+
+    check(function, x, mask, weight)
+    assert ["mul", "add"] not in kernels
+    check(lambda x, mask, weight: getattr(taeda, name)(x.double() * mask, -1, dtype=taeda.float64), x, mask, weight)
+    check(lambda x, mask, weight: getattr(taeda, name)(x * mask, 0), x, mask, weight)
+    check(lambda x, mask, weight: getattr(taeda, name)((x + mask).transpose(0, -1), -1), x, mask, weight)
+
+
+def test_what_is_read_meanwhile_stays_put_off(kernels):
+    x, y = draw(30, 20), draw(20, 20, seed=1)
+
+    def function(x, y):
+        later = x * y[0] + 1
+        found = (
+            x @ y,
+            x.sum(0),
+            taeda.softmax(x, -1),
+            taeda.cat([x, x]),
+            x[taeda.tensor([1, 2])],
+            x.t() + 0,
+        )
+        assert not kernels
+        x[2] = 7.0
+        assert kernels
+        return later, found
+
+    want = (x * y[0] + 1).numpy().copy()
+    _core.put_off_ops(True)
+    later, _ = function(x, y)
+    _core.put_off_ops(False)
+    assert np.array_equal(later.numpy(), want)
+
+
 def test_operands_of_every_form():
     a, b, c = draw(4, 3, 8), draw(8, seed=1), draw(4, 1, 1, seed=2)
     check(lambda a, b, c: (a * b + c).relu() * a.transpose(0, 1).transpose(0, 1), a, b, c)
