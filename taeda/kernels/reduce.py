@@ -450,8 +450,19 @@ def build_reduce_of(
         op, outs, mode, levels, whole: as for :func:`reduce`; the mode is one of contiguous rows.
         name: what a profile calls it.
     """
-    f = Function(vector_bytes=host().vector_bytes)
-    f.label = name
+    def write() -> Function:
+        f = Function(vector_bytes=host().vector_bytes)
+        f.label = name
+        _reduce_of(f, steps, leaves, op, outs, mode, levels, whole)
+        return f
+
+    return build(write(), write)
+
+
+def _reduce_of(
+    f: Function, steps: Sequence[Step], leaves: Sequence[tuple[str, bool]], op: str, outs: tuple[str, ...], mode: str,
+    levels: int, whole: bool,
+) -> None:  # fmt: skip
     targets = len(outs if whole else REDUCTIONS[op].stored(REDUCTIONS[op].working(steps[-1].dtype, outs[0])))
     numbers: list[Number] = []
     first = 3 + 4 * (targets + 1) + PARAMS + 2
@@ -467,7 +478,6 @@ def build_reduce_of(
         return apply_steps(f, steps, loaded, numbers, lanes)[-1]
 
     _reduce(f, op, steps[-1].dtype, outs, mode, levels, whole, made)
-    return build(f)
 
 
 def _reduce(

@@ -1,0 +1,254 @@
+"""The launches of a model's call as data: what is launched, and where each pointer leads."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from taeda._core import Tensor, attention, contiguous_format, conv, gemm, indexing, moves, reduce, replay, tensor
+from taeda.autograd.modes import no_grad
+from taeda.graph import fusion
+from taeda.kernels.build import is_kernel
+from taeda.kernels.hosted import HOSTED, KERNEL_AT
+from taeda.nn import Parameter
+
+_MODULES = (tensor, conv, attention, gemm, moves, indexing, reduce)
+#: By address: functions of the core that launches run, by name.
+_NAMES = {address: name for module in _MODULES for name, address in module.HOSTED.items()}
+
+Kernel = str | int  # the name of a function of the core, or the address of a kernel
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch.
+
+    Attributes:
+        kernel: what is run.
+        first: its first slot: pointers lie in slots one after the other.
+        numbers: its numbers; a kernel among them is a ``Kernel`` in ``inside`` by its place, and 0 here.
+        total, grain, small: the range, how it is cut, whether it is for one thread.
+        flags: bytes of flags up to its own.
+    """
+
+    kernel: Kernel
+    first: int
+    numbers: tuple[int, ...]
+    inside: tuple[tuple[int, Kernel], ...]
+    total: int
+    grain: int
+    small: bool
+    flags: int
+
+
+@dataclass
+class Recording:
+    """A call, for one batch size.
+
+    Attributes:
+        launches: in order.
+        slots: for each word of pointers and tables: ``("kernel", Kernel)``, ``("number", int)`` or
+            ``(base, number, offset)`` with the base "input", "output", "held", "scratch", "slots" or "flags".
+        fills: ``(base, number, offset, content)``: bytes that are written before the first launch.
+        scratch: bytes of memory for the time of a call.
+        held: ``(key, address, bytes)`` of what is read of before.
+        inputs, outputs: sizes.
+        dtypes: of the outputs.
+        constants: raw bytes that slots lead to, as base "constant".
+    """
+
+    launches: list[Launch]
+    slots: list[tuple]
+    fills: list[tuple[str, int, int, bytes]]
+    scratch: int
+    held: list[tuple[int, int, int]]
+    inputs: list[tuple[int, ...]]
+    outputs: list[tuple[int, ...]]
+    dtypes: list[Any]
+    constants: list[bytes] = field(default_factory=list)
+    alive: Any = None  # the trace: it holds the storages
+
+
+def _flat(x: Any, found: list) -> list:
+    """The tensors in nested tuples, lists and dicts."""
+    if isinstance(x, Tensor):
+        found.append(x)
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            _flat(y, found)
+    elif isinstance(x, dict):
+        for y in x.values():
+            _flat(y, found)
+    elif x is not None:
+        raise NotImplementedError(f"build: expected a model that gives tensors, got {type(x).__name__} in its result")
+    return found
+
+
+class Call:
+    """The model as a function of tensors that gives a tuple of contiguous tensors, each in memory of its own."""
+
+    def __init__(self, function: Callable, args: tuple, kwargs: dict, places: list):
+        self.function, self.args, self.kwargs, self.places = function, args, kwargs, places
+        self.copied: set[int] = set()  # results that are parts of memory, or of memory that something else has
+
+    def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        args, kwargs = list(self.args), dict(self.kwargs)
+        for place, x in zip(self.places, tensors, strict=True):
+            (kwargs if isinstance(place, str) else args)[place] = x  # type: ignore[index]
+        results = _flat(fusion.call(self.function, *args, **kwargs), [])
+        return tuple(x.clone(memory_format=contiguous_format) if i in self.copied else x for i, x in enumerate(results))
+
+
+def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str]) -> Recording:
+    """The launches of ``call(*tensors)``.
+
+    Raises:
+        NotImplementedError: the call does something that a library cannot do; the message says what, and where.
+    """
+    tensors = list(tensors)
+    with no_grad():
+        call(*tensors)  # kernels and kept tables are made, as at the first call of a model
+        for _ in range(2):
+            results, trace = replay.observe(call, tuple(tensors), {}, tensors)
+            if not isinstance(trace, replay.Trace):
+                why, place = trace
+                at = f", at {place}" if place else ""
+                raise NotImplementedError(f"build: the model cannot be written as launches: {why}{at}")
+            parts = replay.parts_of(trace)
+            shared = _shared(parts, results)
+            if not shared:
+                return _Reader(parts, tensors, results, names, trace).read()
+            call.copied |= shared
+    raise NotImplementedError(f"build: results {sorted(shared)} of the model are no tensors in memory of their own")
+
+
+def _shared(parts: dict, results: tuple) -> set[int]:
+    """Results that are not all of a storage that the call makes."""
+    found, seen = set(), set()
+    for n, (form, x) in enumerate(zip(parts["results"], results, strict=True)):
+        whole = form is not None and form[0] == "made" and form[2] == 0 and x.is_contiguous()
+        if not whole or form[1] in seen or parts["made"][form[1]] != x.numel() * x.itemsize:
+            found.add(n)
+        else:
+            seen.add(form[1])
+    return found
+
+
+class _Reader:
+    """Turns what a trace is made of into a :class:`Recording`."""
+
+    def __init__(self, parts: dict, tensors: list, results: tuple, names: Sequence[str], trace: Any):
+        self.parts, self.tensors, self.results, self.names, self.trace = parts, tensors, results, names, trace
+
+    def read(self) -> Recording:
+        parts = self.parts
+        if parts["writes"]:
+            where = parts["writes"][0]
+            what = f"input {self.names[where]}" if where < len(self.names) else "a parameter or buffer"
+            raise NotImplementedError(
+                f"build: the model writes to {what}; expected one that only computes (call eval(), or return the value)"
+            )
+        self.output_of = {form[1]: n for n, form in enumerate(parts["results"])}
+        found = Recording(
+            [], [], [], parts["scratch"], parts["held"], [tuple(t.shape) for t in self.tensors],
+            [tuple(t.shape) for t in self.results], [t.dtype for t in self.results], alive=self.trace,
+        )  # fmt: skip
+        self._slots(found)
+        found.fills = [(*self._base(b), offset, content) for b, offset, content in parts["filled"]]
+        found.launches = [self._launch(*step) for step in parts["steps"]]
+        return found
+
+    def _base(self, b: int) -> tuple[str, int]:
+        parts = self.parts
+        if b < len(parts["given"]):
+            return "input", parts["given"][b]
+        b -= len(parts["given"])
+        if b < len(parts["held"]):
+            return "held", b
+        b -= len(parts["held"])
+        return ("output", self.output_of[b]) if b < len(parts["made"]) else ("scratch", 0)
+
+    def _slots(self, found: Recording) -> None:
+        """Each word that holds a pointer: those of the launches, then those of tables of addresses."""
+        start, values = self.parts["slots"]
+        patched = {slot: (*self._base(b), offset) for b, offset, slot in self.parts["patches"]}
+        tables = {address: content for address, content in self.parts["tables"]}
+        inside = {  # tables of addresses; the others are bytes
+            address for address, content in tables.items() if any(address <= s < address + len(content) for s in patched)
+        }
+        at, words = {}, list(values)
+        addresses = [start + 8 * k for k in range(len(values))]
+        for address in sorted(inside):
+            at[address] = len(words)
+            words += struct.unpack(f"<{len(tables[address]) // 8}Q", tables[address])
+            addresses += [address + 8 * k for k in range(len(tables[address]) // 8)]
+        flags, nflags = self.parts["flags"], max((s[7] for s in self.parts["steps"]), default=0)
+        constants = {address: n for n, address in enumerate(a for a in tables if a not in inside)}
+        found.constants = [tables[a] for a in constants]
+
+        def classify(k: int, value: int) -> tuple:
+            if addresses[k] in patched:
+                return patched[addresses[k]]
+            if value == 0:
+                return ("number", 0)
+            if flags <= value < flags + nflags:
+                return ("flags", 0, value - flags)
+            if is_kernel(value) or value in _NAMES:
+                return ("kernel", self._kernel(value))
+            if k >= len(values):
+                return ("number", value)
+            for address, content in tables.items():
+                if address <= value < address + max(len(content), 1):
+                    if address in inside:
+                        return ("slots", 0, 8 * at[address] + value - address)
+                    return ("constant", constants[address], value - address)
+            raise NotImplementedError("build: a launch is given an address that is not known")
+
+        found.slots = [classify(k, value) for k, value in enumerate(words)]
+
+    @staticmethod
+    def _kernel(address: int) -> Kernel:
+        if is_kernel(address):
+            return address
+        name = _NAMES.get(address)
+        if name not in HOSTED:
+            raise NotImplementedError(
+                "build: the model draws random numbers, or does something else that is no kernel "
+                f"({name or 'a function of the core'}); expected a model for inference: call eval() first"
+            )
+        return name
+
+    def _launch(
+        self, kernel: int, first: int, count: int, numbers: tuple, total: int, grain: int, small: bool, flags: int
+    ) -> Launch:
+        if kernel == 0:
+            raise NotImplementedError("build: the model runs an optimiser; expected one for inference")
+        what, inside = self._kernel(kernel), []
+        place = KERNEL_AT.get(what) if isinstance(what, str) else None
+        if place is not None:
+            inside.append((place, self._kernel(numbers[place])))
+            numbers = (*numbers[:place], 0, *numbers[place + 1 :])
+        if any(n > 1 << 32 and (is_kernel(n) or n in _NAMES) for n in numbers):
+            raise NotImplementedError("build: a launch has the address of a kernel among its numbers")
+        return Launch(what, first, tuple(numbers), tuple(inside), total, max(grain, 1), small, flags)
+
+
+def as_call(function: Callable, args: tuple, kwargs: dict) -> tuple[Call, list[Tensor], list[str]]:
+    """The model as a function of the tensors among its arguments, these, and what they are called.
+
+    Raises:
+        NotImplementedError: a tensor is inside of a container.
+    """
+    places: list = []
+    tensors, names = [], []
+    labelled = [*((i, f"input{i}", x) for i, x in enumerate(args)), *((k, k, x) for k, x in kwargs.items())]
+    for place, name, x in labelled:
+        if isinstance(x, Tensor):
+            places.append(place)
+            tensors.append(x)
+            names.append(name)
+        elif isinstance(x, (list, tuple, dict)) and _flat(x, []):
+            raise NotImplementedError(f"build: expected tensors as arguments of the model, got a {type(x).__name__} of them")
+    return Call(function, args, kwargs, places), tensors, names
