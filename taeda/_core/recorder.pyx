@@ -122,6 +122,10 @@ cdef bint is_observing() noexcept nogil:
     return mine != NULL and (<Recorder*>mine).observing
 
 
+cdef bint is_dry() noexcept nogil:
+    return mine != NULL and (<Recorder*>mine).dry
+
+
 cdef void free_recorder(Recorder* recorder) noexcept:
     """Blocks that were given up meanwhile go now; the others belong to their storages."""
     cdef int64_t i

@@ -592,17 +592,19 @@ cdef class Trace:
 
 # ---- observing -------------------------------------------------------------------------------------------------------
 
-def observe(function, tuple args, dict kwargs, list tensors):
+def observe(function, tuple args, dict kwargs, list tensors, bint dry=False):
     """Call ``function(*args, **kwargs)`` and keep its launches.
 
     Args:
         tensors: those among the arguments, as `key_of` gives them.
+        dry: keep the launches alone, and run no kernel: what the call makes holds anything.
     Returns:
         ``(result, trace)``, or ``(result, (why, place))`` where the call cannot be repeated; ``place`` is None where
         it is the whole of the call.
     """
     cdef Before before = Before()
     cdef Recorder* recorder = begin_recording(True)
+    recorder.dry = dry
     cdef Maker maker = Maker(before, tensors)
     cdef bint put_off = put_off_ops(False)
     count_observer(1)

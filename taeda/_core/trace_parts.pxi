@@ -6,11 +6,12 @@ def parts_of(Trace trace):
 
     Addresses are numbers, those of the trace's own memory: of the slots that hold pointers, of tables, of flags.
 
-    - ``steps``: ``(kernel, first slot, slots, numbers, total, grain, small, flags)`` of each launch; ``flags`` is how many
-      bytes of flags there are up to its own; the kernel of a call of Python is 0.
-    - ``slots``: address of the first slot, and the values of all; ``tables``: ``(address, content)``; ``flags``: address.
-    - ``patches``: ``(base, offset, slot)``: what is written to a slot when the bases are known. Bases are what the launches
-      were given, storages of before, results, and the memory for the time of the call, in this order.
+    - ``steps``: ``(kernel, first slot, slots, numbers, total, grain, small, flags)`` of each launch; ``flags`` is how
+      many bytes of flags there are up to its own; the kernel of a call of Python is 0.
+    - ``slots``: address of the first slot, and the values of all.
+    - ``tables``: ``(address, content)``; ``flags``: address.
+    - ``patches``: ``(base, offset, slot)``: what is written to a slot when the bases are known. Bases are what the
+      launches were given, storages of before, results, and the memory for the time of the call, in this order.
     - ``given``: numbers of arguments; ``held``: storages of before; ``made``: bytes of results; ``scratch``: bytes.
     - ``filled``: ``(base, offset, content)``: bytes that are written before the launches.
     - ``writes``: storages of before, or numbers of arguments, that are written to.

@@ -193,7 +193,6 @@ def take_apart(f: Function) -> None:
             _call(f, "memcpy", f.offset(f.data(0), (count * k + L.index) * half), source, half)
 
 
-
 #: Each as a function that writes the kernel into a builder, by the name that it has in ``_core``.
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f

@@ -450,6 +450,7 @@ def build_reduce_of(
         op, outs, mode, levels, whole: as for :func:`reduce`; the mode is one of contiguous rows.
         name: what a profile calls it.
     """
+
     def write() -> Function:
         f = Function(vector_bytes=host().vector_bytes)
         f.label = name

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from taeda.kernels.build import Compiler, source
 from taeda.kernels.hosted import hosted
-from taeda.kernels.ir import I64, Function
-from taeda.kernels.routine import Routine, module_text
+from taeda.kernels.ir import Function
+from taeda.kernels.routine import module_text
 from taeda.kernels.target import Target
 
-from . import driver, threads
+from . import driver, processor, threads
 from .header import Interface
+from .processor import is_able
 from .record import Kernel
 from .tables import Tables, address_text, bytes_text, variants_text, words_text
 
 
 def _kernel_text(f: Function, symbol: str) -> str:
     """A kernel's module, seen by the others."""
+    if any(x.startswith("amx") for x in f.features):
+        raise NotImplementedError(
+            f"build: {f.label} is for processors with AMX, whose use a program must ask for; set TAEDA_TARGET=avx512"
+        )
     return f.text().replace(f"define void @{f.name}(", f"define hidden void @{symbol}(", 1)
 
 
@@ -37,15 +42,9 @@ def _texts(interface: Interface) -> str:
     return "".join([*found, unknown, words_text("texts", table)])
 
 
-def _is_able() -> Routine:
-    f = Routine("is_able", [], I64)
-    f.give(f.i64(1))
-    return f
-
-
-def _driver_text(interface: Interface, tables: Tables, symbol, arm: bool) -> str:
-    own, launch, set_threads = threads.routines(interface.name, arm)
-    able = _is_able()
+def _driver_text(interface: Interface, tables: Tables, symbol: Callable[[Kernel], str], target: Target) -> str:
+    own, launch, set_threads = threads.routines(interface.name, target.triple.startswith("aarch64"))
+    able = is_able(target)
     dimensions = sum(len(t.sizes) for t in interface.outputs)
     own += [able, *driver.routines(
         interface.name, len(interface.inputs), len(interface.outputs), dimensions, interface.batches is not None,
@@ -54,7 +53,7 @@ def _driver_text(interface: Interface, tables: Tables, symbol, arm: bool) -> str
     declared = [
         "".join(f"declare hidden void @{symbol(k)}(ptr, ptr, i64, i64)\n" for k in tables.kernels()),
         "@weights = external global i8\n", "@held = internal global ptr @weights, align 8\n",
-        "@kept = internal global i64 0, align 8\n", threads.GLOBALS, variants_text(tables, symbol), _metas(interface),
+        "@kept = internal global i64 0, align 8\n", threads.GLOBALS, processor.GLOBALS, variants_text(tables, symbol), _metas(interface),
         _texts(interface),
     ]  # fmt: skip
     return module_text(own, "".join(declared))
@@ -64,7 +63,7 @@ def assemble(interface: Interface, tables: Tables, target: Target) -> bytes:
     """The object, relocatable."""
     names: dict[Kernel, str] = {k: f"kernel{i}" for i, k in enumerate(tables.kernels())}
     texts: Sequence[str] = [
-        _driver_text(interface, tables, names.__getitem__, target.triple.startswith("aarch64")),
+        _driver_text(interface, tables, names.__getitem__, target),
         *(_kernel_text(hosted(k) if isinstance(k, str) else source(k), symbol) for k, symbol in names.items()),
     ]
     return Compiler(target).objects_as_one(texts)

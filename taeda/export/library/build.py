@@ -11,16 +11,21 @@ from typing import Any
 
 from taeda._core import Tensor
 from taeda._core.replay import bytes_at
+from taeda.fx.experimental.symbolic_shapes import Expr
 from taeda.kernels.target import host
 from taeda.nn import Module
+from taeda.ops.creation import arange
 
 from ..exported_program import ExportedProgram
 from .assemble import assemble
 from .elf import link
 from .header import DTYPES, Interface
 from .header import Tensor as TensorInfo
-from .record import Recording, as_call, record
+from .record import Call, Recording, record
 from .tables import Tables
+
+#: Sizes of the batch that a library may have: the launches of each are recorded.
+MOST_SIZES = 4096
 
 
 def build(
@@ -29,7 +34,8 @@ def build(
 ) -> Path:  # fmt: skip
     """Write ``program`` as a shared library of machine code, for Linux.
 
-    The library runs without Python and without this package. Beside it lies its C header.
+    The library runs without Python and without this package. Beside it lies its C header. The batch may be dynamic: one
+    symbol of an exported program, with a range. The launches of every size in the range are recorded.
 
     Args:
         program: an exported program, or a module with ``args``.
@@ -41,19 +47,17 @@ def build(
     Raises:
         NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or a
             tensor is of a dtype that C has no name for.
-        ValueError: there are no arguments.
+        ValueError: there are no arguments, or the range of the batch has no end.
     """
     path = Path(path)
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"build: expected a name that C can use, got {name!r}; pass name=")
-    function, args, kwargs = _model(program, args, kwargs)
-    call, tensors, names = as_call(function, args, kwargs)
-    recording = record(call, tensors, names)
-    tables = Tables(len(tensors), len(recording.outputs))
-    tables.add(0, recording)
-    interface = Interface(name, _infos(names, tensors), _outputs(recording), None)
-    code = assemble(interface, tables, host())
+    call = Call(*_model(program, args, kwargs))
+    names, shapes, batches = _inputs(program, call.tensors)
+    tables, outputs = _record_all(call, names, shapes, batches)
+    inputs = [_info(n, t.dtype, shape) for n, t, shape in zip(names, call.tensors, shapes, strict=True)]
+    code = assemble(interface := Interface(name, inputs, outputs, batches), tables, host())
     header = path.with_suffix(".h")
     _write(path, list(link(code, path.name, weights(tables))))
     _write(header, [interface.header().encode()])
@@ -74,21 +78,79 @@ def _model(program: Any, args: tuple | None, kwargs: dict | None) -> tuple[Any, 
     return function, tuple(args), dict(kwargs or {})
 
 
-def _info(name: str, dtype: Any, sizes: Sequence[int | None]) -> TensorInfo:
+Shape = tuple[int | None, ...]
+
+
+def _inputs(program: Any, tensors: Sequence[Tensor]) -> tuple[list[str], list[Shape], tuple[int, int] | None]:
+    """The names of the inputs, their sizes with None for the batch, and the first and the last size of this."""
+    for i, t in enumerate(tensors):
+        if not t.is_contiguous():
+            raise ValueError(f"build: expected contiguous arguments, got tensor {i} with strides {t.stride()}")
+    if not isinstance(program, ExportedProgram):
+        return [f"input{i}" for i in range(len(tensors))], [tuple(t.shape) for t in tensors], None
+    checks = [check for check in program._checks.inputs if check.sizes is not None]
+    symbols = {size for check in checks for size in check.sizes or () if isinstance(size, Expr)}
+    if len(symbols) > 1 or any(size.args for size in symbols):
+        raise NotImplementedError(
+            f"build: expected one size that changes, the batch, got {', '.join(sorted(map(str, symbols)))}; give the others "
+            "their sizes when the program is exported"
+        )
+    shapes = [tuple(None if isinstance(n, Expr) else n for n in check.sizes or ()) for check in checks]
+    names = [check.name for check in checks]
+    if not symbols:
+        return names, shapes, None
+    (symbol,) = symbols
+    low, high = program.range_constraints[str(symbol)].lower, program.range_constraints[str(symbol)].upper
+    if high - low >= MOST_SIZES:
+        raise ValueError(
+            f"build: expected a batch of at most {MOST_SIZES} sizes, got {symbol} from {low} to {high}; export with "
+            f"Dim({str(symbol)!r}, min=1, max=64)"
+        )
+    return names, shapes, (int(low), int(high))
+
+
+def _record_all(
+    call: Call, names: list[str], shapes: list[Shape], batches: tuple[int, int] | None
+) -> tuple[Tables, list[TensorInfo]]:
+    """The launches for all sizes of the batch, and what the outputs are."""
+    if batches is None:
+        recording = record(call, call.tensors, names)
+        tables = Tables(len(names), len(recording.outputs))
+        tables.add(0, recording)
+        return tables, _outputs(recording, recording)
+    found: Tables | None = None
+    first = record(call, [_resized(t, s, batches[0]) for t, s in zip(call.tensors, shapes, strict=True)], names)
+    last = first
+    for batch in range(batches[0], batches[1] + 1):
+        tensors = [_resized(t, s, batch) for t, s in zip(call.tensors, shapes, strict=True)]
+        last = record(call, tensors, names, dry=True)
+        found = found or Tables(len(names), len(last.outputs))
+        found.add(batch, last)
+    assert found is not None
+    return found, _outputs(first, last, batches)
+
+
+def _resized(t: Tensor, shape: Shape, batch: int) -> Tensor:
+    """An example for another batch: rows of ``t``, some of them again."""
+    for d, n in enumerate(shape):
+        if n is None:
+            t = t.index_select(d, arange(batch) % t.shape[d])
+    return t.contiguous()
+
+
+def _info(name: str, dtype: Any, sizes: Sequence[int | str | None]) -> TensorInfo:
     if dtype.name not in DTYPES:
         raise NotImplementedError(f"build: {name} is of dtype {dtype.name}; expected one of {', '.join(DTYPES)}")
     return TensorInfo(name, dtype.name, dtype.itemsize, tuple(sizes))
 
 
-def _infos(names: Sequence[str], tensors: Sequence[Tensor]) -> list[TensorInfo]:
-    for name, t in zip(names, tensors, strict=True):
-        if not t.is_contiguous():
-            raise ValueError(f"build: expected contiguous arguments, got {name} with strides {t.stride()}")
-    return [_info(name, t.dtype, t.shape) for name, t in zip(names, tensors, strict=True)]
-
-
-def _outputs(r: Recording) -> list[TensorInfo]:
-    return [_info(f"output{i}", dtype, sizes) for i, (dtype, sizes) in enumerate(zip(r.dtypes, r.outputs, strict=True))]
+def _outputs(first: Recording, last: Recording, batches: tuple[int, int] | None = None) -> list[TensorInfo]:
+    """What is known of the outputs, from the recordings for the smallest and the largest batch."""
+    sizes = [
+        [n if n == m else None if (n, m) == batches else f"{n} to {m}" for n, m in zip(*pair, strict=True)]
+        for pair in zip(first.outputs, last.outputs, strict=True)
+    ]
+    return [_info(f"output{i}", dtype, shape) for i, (dtype, shape) in enumerate(zip(first.dtypes, sizes, strict=True))]
 
 
 def weights(tables: Tables) -> list[bytes]:

@@ -151,7 +151,13 @@ def _run_steps(launch: Routine) -> Routine:
             f.word(step, 8 * k, I64 if k else PTR) for k in range(STEP_WORDS)
         )
         f.run(
-            launch, kernel, f.offset(slots, slot), f.offset(words, numbers), f.word(words, total), f.word(words, grain), small
+            launch,
+            kernel,
+            f.offset(slots, slot),
+            f.offset(words, numbers),
+            f.word(words, total),
+            f.word(words, grain),
+            small,
         )
         with f.loop(begin, end, carry=[f.i64(OK)]) as flag:
             bad = f.word(flags, flag.index, I8) != 0

@@ -157,7 +157,7 @@ class _Machine:
 
 # ---- the library ----------------------------------------------------------------------------------------------------------
 
-_LIBRARY = "libc.so.6"
+_LIBRARIES = ("libc.so.6", "libpthread.so.0")  # threads are in the second before glibc 2.34
 
 
 class _Strings:
@@ -207,7 +207,7 @@ class _Linker:
             ".dynamic": 16 * 14, ".got": 8 * len(self.places), ".dynstr": 0,
         }  # fmt: skip
         strings = _Strings()
-        self.strings, self.needed, self.so_name = strings, strings.add(_LIBRARY), strings.add(self.name)
+        self.strings, self.needed, self.so_name = strings, [strings.add(x) for x in _LIBRARIES], strings.add(self.name)
         self.name_of = {id(s): strings.add(s.name) for s in [*self.imports, *self.public]}
         size[".dynstr"] = len(strings.data)
         made = {
@@ -294,9 +294,7 @@ class _Linker:
             table += struct.pack("<IBBHQQ", self.name_of[id(s)], 1 << 4, 0, 0, 0, 0)
         for s in self.public:
             kind = 1 << 4 | (2 if s.function else 1)
-            table += struct.pack(
-                "<IBBHQQ", self.name_of[id(s)], kind, 0, index[id(s.section)], s.address(), s.size
-            )
+            table += struct.pack("<IBBHQQ", self.name_of[id(s)], kind, 0, index[id(s.section)], s.address(), s.size)
         made[".dynsym"].data[:] = table
         # One bucket: a library has a handful of names.
         count = 1 + len(self.imports) + len(self.public)
@@ -307,9 +305,9 @@ class _Linker:
     def _fill_dynamic(self, made: dict[str, _Section]) -> None:
         now, never_unloaded = 8, 1 << 3 | 1  # threads of the library may sleep in it
         entries = [
-            (1, self.needed), (14, self.so_name), (4, made[".hash"].address), (5, made[".dynstr"].address),
+            *((1, x) for x in self.needed), (14, self.so_name), (4, made[".hash"].address), (5, made[".dynstr"].address),
             (6, made[".dynsym"].address), (10, made[".dynstr"].size), (11, 24), (7, made[".rela.dyn"].address),
-            (8, made[".rela.dyn"].size), (9, 24), (30, now), (0x6FFFFFFB, never_unloaded), (0, 0), (0, 0),
+            (8, made[".rela.dyn"].size), (9, 24), (30, now), (0x6FFFFFFB, never_unloaded), (0, 0),
         ]  # fmt: skip
         made[".dynamic"].data[:] = b"".join(struct.pack("<QQ", *e) for e in entries)
 

@@ -21,16 +21,21 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output: its name, dtype's name, bytes of an element, and sizes, None for the batch's."""
+    """An input or output: its name, dtype's name, bytes of an element, and sizes: None is the batch, a text depends on it."""
 
     name: str
     dtype: str
     itemsize: int
-    sizes: tuple[int | None, ...]
+    sizes: tuple[int | str | None, ...]
 
     def meta(self) -> list[int]:
         """What the driver compares with."""
-        return [DTYPES[self.dtype][0], len(self.sizes), self.itemsize, *(-1 if n is None else n for n in self.sizes)]
+        return [
+            DTYPES[self.dtype][0],
+            len(self.sizes),
+            self.itemsize,
+            *(n if isinstance(n, int) else -1 for n in self.sizes),
+        ]
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join('batch' if n is None else str(n) for n in self.sizes)}]"

@@ -12,7 +12,7 @@ from taeda.autograd.modes import no_grad
 from taeda.graph import fusion
 from taeda.kernels.build import is_kernel
 from taeda.kernels.hosted import HOSTED, KERNEL_AT
-from taeda.nn import Parameter
+from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 _MODULES = (tensor, conv, attention, gemm, moves, indexing, reduce)
 #: By address: functions of the core that launches run, by name.
@@ -71,48 +71,53 @@ class Recording:
     alive: Any = None  # the trace: it holds the storages
 
 
-def _flat(x: Any, found: list) -> list:
-    """The tensors in nested tuples, lists and dicts."""
-    if isinstance(x, Tensor):
-        found.append(x)
-    elif isinstance(x, (tuple, list)):
-        for y in x:
-            _flat(y, found)
-    elif isinstance(x, dict):
-        for y in x.values():
-            _flat(y, found)
-    elif x is not None:
-        raise NotImplementedError(f"build: expected a model that gives tensors, got {type(x).__name__} in its result")
-    return found
-
-
 class Call:
-    """The model as a function of tensors that gives a tuple of contiguous tensors, each in memory of its own."""
+    """A model as a function of the tensors among its arguments, that gives a tuple of tensors.
 
-    def __init__(self, function: Callable, args: tuple, kwargs: dict, places: list):
-        self.function, self.args, self.kwargs, self.places = function, args, kwargs, places
-        self.copied: set[int] = set()  # results that are parts of memory, or of memory that something else has
+    Args:
+        function: the model.
+        args, kwargs: its arguments.
+
+    Attributes:
+        tensors: those among the arguments, however these nest.
+        copied: numbers of results that are parts of memory, or of memory that something else has.
+    """
+
+    def __init__(self, function: Callable, args: tuple, kwargs: dict):
+        self.function = function
+        self.leaves, self.spec = tree_flatten((args, kwargs))
+        self.tensors: list[Tensor] = [x for x in self.leaves if isinstance(x, Tensor)]
+        self.copied: set[int] = set()
 
     def __call__(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        args, kwargs = list(self.args), dict(self.kwargs)
-        for place, x in zip(self.places, tensors, strict=True):
-            (kwargs if isinstance(place, str) else args)[place] = x  # type: ignore[index]
-        results = _flat(fusion.call(self.function, *args, **kwargs), [])
+        rest = iter(tensors)
+        args, kwargs = tree_unflatten([next(rest) if isinstance(x, Tensor) else x for x in self.leaves], self.spec)
+        results = [x for x in tree_leaves(fusion.call(self.function, *args, **kwargs)) if x is not None]
+        for x in results:
+            if not isinstance(x, Tensor):
+                raise NotImplementedError(f"build: expected a model that gives tensors, got {type(x).__name__}")
         return tuple(x.clone(memory_format=contiguous_format) if i in self.copied else x for i, x in enumerate(results))
 
 
-def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str]) -> Recording:
+def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: bool = False) -> Recording:
     """The launches of ``call(*tensors)``.
 
+    Args:
+        call: the model.
+        tensors, names: its inputs.
+        dry: run no kernel: for a model that keeps nothing of what it computes.
     Raises:
         NotImplementedError: the call does something that a library cannot do; the message says what, and where.
     """
     tensors = list(tensors)
     with no_grad():
-        call(*tensors)  # kernels and kept tables are made, as at the first call of a model
+        if not dry:
+            call(*tensors)  # kernels and kept tables are made, as at the first call of a model
         for _ in range(2):
-            results, trace = replay.observe(call, tuple(tensors), {}, tensors)
+            results, trace = replay.observe(call, tuple(tensors), {}, tensors, dry)
             if not isinstance(trace, replay.Trace):
+                if dry:  # the first call may keep a table
+                    return record(call, tensors, names)
                 why, place = trace
                 at = f", at {place}" if place else ""
                 raise NotImplementedError(f"build: the model cannot be written as launches: {why}{at}")
@@ -176,7 +181,9 @@ class _Reader:
         patched = {slot: (*self._base(b), offset) for b, offset, slot in self.parts["patches"]}
         tables = {address: content for address, content in self.parts["tables"]}
         inside = {  # tables of addresses; the others are bytes
-            address for address, content in tables.items() if any(address <= s < address + len(content) for s in patched)
+            address
+            for address, content in tables.items()
+            if any(address <= s < address + len(content) for s in patched)
         }
         at, words = {}, list(values)
         addresses = [start + 8 * k for k in range(len(values))]
@@ -233,22 +240,3 @@ class _Reader:
         if any(n > 1 << 32 and (is_kernel(n) or n in _NAMES) for n in numbers):
             raise NotImplementedError("build: a launch has the address of a kernel among its numbers")
         return Launch(what, first, tuple(numbers), tuple(inside), total, max(grain, 1), small, flags)
-
-
-def as_call(function: Callable, args: tuple, kwargs: dict) -> tuple[Call, list[Tensor], list[str]]:
-    """The model as a function of the tensors among its arguments, these, and what they are called.
-
-    Raises:
-        NotImplementedError: a tensor is inside of a container.
-    """
-    places: list = []
-    tensors, names = [], []
-    labelled = [*((i, f"input{i}", x) for i, x in enumerate(args)), *((k, k, x) for k, x in kwargs.items())]
-    for place, name, x in labelled:
-        if isinstance(x, Tensor):
-            places.append(place)
-            tensors.append(x)
-            names.append(name)
-        elif isinstance(x, (list, tuple, dict)) and _flat(x, []):
-            raise NotImplementedError(f"build: expected tensors as arguments of the model, got a {type(x).__name__} of them")
-    return Call(function, args, kwargs, places), tensors, names

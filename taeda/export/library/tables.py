@@ -57,7 +57,9 @@ class Tables:
         self.inputs, self.outputs = inputs, outputs
         self.variants: list[Variant] = []
         self.constants: dict[bytes, int] = {}
-        self.held: dict[int, tuple[int, int, int]] = {}  # by storage: where its bytes are among the weights, its address
+        self.held: dict[
+            int, tuple[int, int, int]
+        ] = {}  # by storage: where its bytes are among the weights, its address
         self.weights = 0
         self._alive: list[Any] = []
 

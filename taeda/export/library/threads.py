@@ -86,9 +86,8 @@ def _work(arm: bool, run_pieces: Routine) -> Routine:
             same.otherwise()
             atomic_add(f, f.offset(pool, _ACTIVE), f.i64(1))
             is_open = atomic_load(f, f.offset(pool, _OPEN)) != 0
-            with f.when(is_open):
-                with f.when(index < _job(f, _WORKERS)):
-                    f.run(run_pieces, index + 1)
+            with f.when(is_open), f.when(index < _job(f, _WORKERS)):
+                f.run(run_pieces, index + 1)
             atomic_add(f, f.offset(pool, _ACTIVE), f.i64(-1))
         L.carry = (epoch, f.select((epoch == seen) & (turn < _job(f, _SPINS)), turn + 1, 0))
     f.give(f.const(PTR, 0))
@@ -185,29 +184,28 @@ def _launch(serial: Routine, start: Routine, share: Routine) -> Routine:
     fn, ptr, arg, total, grain, small = f.params
     pool = f.symbol("pool")
     whole = (small != 0) | (total <= grain)
-    with f.when(total > 0):
-        with f.branch(whole) as one:
-            f.call_kernel(fn, ptr, arg, f.i64(0), total)
-            one.otherwise()
-            threads = _job(f, _THREADS)
-            with f.branch(threads <= 1) as alone:
+    with f.when(total > 0), f.branch(whole) as one:
+        f.call_kernel(fn, ptr, arg, f.i64(0), total)
+        one.otherwise()
+        threads = _job(f, _THREADS)
+        with f.branch(threads <= 1) as alone:
+            f.run(serial, fn, ptr, arg, total, grain)
+            alone.otherwise()
+            with f.branch(atomic_take(f, f.offset(pool, _BUSY))) as mine:
+                pieces = (total + grain - 1) / grain
+                workers = f.run(start, _least(f, threads, pieces) - 1)
+                assert workers is not None
+                for at, x in ((_FN, fn), (_PTR, ptr), (_ARG, arg), (_TOTAL, total), (_GRAIN, grain)):
+                    f.put(pool, at, x)
+                batch = pieces / ((workers + 1) * 16)
+                f.put(pool, _PIECES, pieces)
+                f.put(pool, _BATCH, f.select(batch < 1, 1, batch))
+                f.put(pool, _WORKERS, workers)
+                f.put(pool, _USED, _least(f, workers + 1, _COUNTERS))
+                f.run(share)
+                atomic_store(f, f.offset(pool, _BUSY), f.i64(0))
+                mine.otherwise()
                 f.run(serial, fn, ptr, arg, total, grain)
-                alone.otherwise()
-                with f.branch(atomic_take(f, f.offset(pool, _BUSY))) as mine:
-                    pieces = (total + grain - 1) / grain
-                    workers = f.run(start, _least(f, threads, pieces) - 1)
-                    assert workers is not None
-                    for at, x in ((_FN, fn), (_PTR, ptr), (_ARG, arg), (_TOTAL, total), (_GRAIN, grain)):
-                        f.put(pool, at, x)
-                    batch = pieces / ((workers + 1) * 16)
-                    f.put(pool, _PIECES, pieces)
-                    f.put(pool, _BATCH, f.select(batch < 1, 1, batch))
-                    f.put(pool, _WORKERS, workers)
-                    f.put(pool, _USED, _least(f, workers + 1, _COUNTERS))
-                    f.run(share)
-                    atomic_store(f, f.offset(pool, _BUSY), f.i64(0))
-                    mine.otherwise()
-                    f.run(serial, fn, ptr, arg, total, grain)
     return f
 
 
