@@ -58,3 +58,9 @@ def parts_of(Trace trace):
 def bytes_at(uintptr_t address, int64_t nbytes):
     """A copy of memory of a storage that a trace holds."""
     return PyBytes_FromStringAndSize(<char*>address, nbytes)
+
+
+def launches_so_far():
+    """How many launches of this thread were kept since it is observed; 0 where it is not."""
+    cdef Recorder* r = current()
+    return r.nsteps if r != NULL else 0

@@ -14,6 +14,8 @@ from taeda.kernels.build import is_kernel
 from taeda.kernels.hosted import HOSTED, KERNEL_AT
 from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from .refusals import op_of_launch, op_of_refusal
+
 _MODULES = (tensor, conv, attention, gemm, moves, indexing, reduce)
 #: By address: functions of the core that launches run, by name.
 _NAMES = {address: name for module in _MODULES for name, address in module.HOSTED.items()}
@@ -120,11 +122,14 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
                     return record(call, tensors, names)
                 why, place = trace
                 at = f", at {place}" if place else ""
-                raise NotImplementedError(f"build: the model cannot be written as launches: {why}{at}")
+                op = op_of_refusal(call, tensors)
+                raise NotImplementedError(f"build: the model cannot be written as launches: {why}{op}{at}")
             parts = replay.parts_of(trace)
             shared = _shared(parts, results)
             if not shared:
-                return _Reader(parts, tensors, results, names, trace).read()
+                reader = _Reader(parts, tensors, results, names, trace)
+                reader.name_op = lambda launch: op_of_launch(call, tensors, launch)
+                return reader.read()
             call.copied |= shared
     raise NotImplementedError(f"build: results {sorted(shared)} of the model are no tensors in memory of their own")
 
@@ -146,6 +151,7 @@ class _Reader:
 
     def __init__(self, parts: dict, tensors: list, results: tuple, names: Sequence[str], trace: Any):
         self.parts, self.tensors, self.results, self.names, self.trace = parts, tensors, results, names, trace
+        self.name_op: Callable[[int], str] = lambda launch: ""
 
     def read(self) -> Recording:
         parts = self.parts
@@ -162,7 +168,7 @@ class _Reader:
         )  # fmt: skip
         self._slots(found)
         found.fills = [(*self._base(b), offset, content) for b, offset, content in parts["filled"]]
-        found.launches = [self._launch(*step) for step in parts["steps"]]
+        found.launches = [self._launch(i, *step) for i, step in enumerate(parts["steps"])]
         return found
 
     def _base(self, b: int) -> tuple[str, int]:
@@ -215,24 +221,33 @@ class _Reader:
 
         found.slots = [classify(k, value) for k, value in enumerate(words)]
 
-    @staticmethod
-    def _kernel(address: int) -> Kernel:
+    def _kernel(self, address: int, launch: int = -1) -> Kernel:
         if is_kernel(address):
             return address
         name = _NAMES.get(address)
         if name not in HOSTED:
+            op = self.name_op(launch) if launch >= 0 else ""
             raise NotImplementedError(
-                "build: the model draws random numbers, or does something else that is no kernel "
-                f"({name or 'a function of the core'}); expected a model for inference: call eval() first"
+                f"build: {op}the model draws random numbers, or does something else that is no kernel; expected one for "
+                "inference: call eval() first"
             )
         return name
 
     def _launch(
-        self, kernel: int, first: int, count: int, numbers: tuple, total: int, grain: int, small: bool, flags: int
+        self,
+        i: int,
+        kernel: int,
+        first: int,
+        count: int,
+        numbers: tuple,
+        total: int,
+        grain: int,
+        small: bool,
+        flags: int,
     ) -> Launch:
         if kernel == 0:
             raise NotImplementedError("build: the model runs an optimiser; expected one for inference")
-        what, inside = self._kernel(kernel), []
+        what, inside = self._kernel(kernel, i), []
         place = KERNEL_AT.get(what) if isinstance(what, str) else None
         if place is not None:
             inside.append((place, self._kernel(numbers[place])))
