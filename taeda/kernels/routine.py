@@ -55,11 +55,11 @@ class Routine(Function):
         self.lines.append(f"  call void @{name}({', '.join(a.typed for a in args)})")
         return None
 
-    def system_call(self, number: int, *args: Value) -> None:
+    def system_call(self, number: int, *args: Value) -> Value:
         """A call of the system by its number."""
         self.declarations["syscall"] = "declare i64 @syscall(i64, ...)"
         inside = ", ".join(a.typed for a in (self.i64(number), *args))
-        self.emit(f"call i64 (i64, ...) @syscall({inside})", I64)
+        return self.emit(f"call i64 (i64, ...) @syscall({inside})", I64)
 
     # ---- memory -----------------------------------------------------------------------------------------------------
     def symbol(self, name: str) -> Value:

@@ -8,17 +8,23 @@ Workers start with the first launch that has pieces for them. They look for the 
 from __future__ import annotations
 
 from taeda.kernels.ir import I32, I64, PTR, Function, Value
-from taeda.kernels.routine import Routine, atomic_add, atomic_load, atomic_store, atomic_take
+from taeda.kernels.routine import Routine, atomic_add, atomic_exchange, atomic_load, atomic_store, atomic_take
 
 MOST = 64  # threads
 _COUNTERS = 8
 _SPIN_NS = 200_000
 #: What several threads write, each on cache lines of its own: bytes from the start of the global.
-_ACTIVE, _EPOCH, _OPEN, _BUSY, _SLEEPERS = 0, 128, 256, 384, 512
+_ACTIVE, _EPOCH, _OPEN, _BUSY = 0, 128, 256, 384
 _FN, _PTR, _ARG, _TOTAL, _GRAIN, _PIECES, _BATCH, _WORKERS, _USED = range(640, 640 + 72, 8)  # of a job
-_THREADS, _STARTED, _SPINS = 768, 776, 784
+_THREADS, _STARTED, _SPINS, _PROCESS = 768, 776, 784, 792
 _COUNTER = 896
-GLOBALS = f"@pool = internal global [{_COUNTER + 128 * _COUNTERS} x i8] zeroinitializer, align 128\n"
+#: Of each worker: whether it sleeps, what it sleeps on, its number for the system, whether and from where it was moved.
+_SLEEPING, _WAKE, _THREAD, _MOVED, _ALLOWED = 0, 8, 16, 24, 64
+_MASK, _WORKER = 128, 256  # bytes of a set of processors, of all this
+GLOBALS = (
+    f"@pool = internal global [{_COUNTER + 128 * _COUNTERS} x i8] zeroinitializer, align 128\n"
+    f"@workers = internal global [{MOST * _WORKER} x i8] zeroinitializer, align 128\n"
+)
 
 
 def _pause(f: Routine, arm: bool) -> None:
@@ -30,10 +36,9 @@ def _pause(f: Routine, arm: bool) -> None:
         f.lines.append("  call void @llvm.x86.sse2.pause()")
 
 
-def _futex(f: Routine, arm: bool, action: int, value: Value) -> None:
-    """Sleep while the epoch is ``value``, or wake so many."""
-    word = f.offset(f.symbol("pool"), _EPOCH)
-    f.system_call(98 if arm else 202, word, f.const(I64, action | 128), value, f.const(PTR, 0))
+def _futex(f: Routine, arm: bool, word: Value, action: int) -> None:
+    """Sleep while the int32 at ``word`` is 0, or wake one that does."""
+    f.system_call(98 if arm else 202, word, f.i64(action | 128), f.i64(action), f.const(PTR, 0))
 
 
 def _least(f: Function, a: Value, b: Value | int) -> Value:
@@ -67,11 +72,65 @@ def _run_pieces() -> Routine:
     return f
 
 
-def _work(arm: bool, run_pieces: Routine) -> Routine:
+def _sleep(arm: bool) -> Routine:
+    """Let worker p0 sleep until a launch wakes it, unless the epoch is no longer p1."""
+    f = Routine("sleep", [PTR, I32])
+    self, seen = f.params
+    wake = f.offset(self, _WAKE)
+    atomic_store(f, f.offset(self, _SLEEPING), f.i64(1))
+    told = f.scratch(8, 8)  # whether a launch wakes it: then it must wait for that
+    f.store(told, f.i64(1))
+    with f.when(atomic_load(f, f.offset(f.symbol("pool"), _EPOCH), I32) != seen):
+        f.store(told, f.i64(1) - atomic_exchange(f, f.offset(self, _SLEEPING), f.i64(0)))
+    with f.when(f.load(told, I64) != 0):
+        with f.while_([f.i64(0)]) as L:
+            L.test(atomic_load(f, wake, I32) == 0)
+            _futex(f, arm, wake, 0)
+        atomic_store(f, wake, f.const(I32, 0))
+        with f.when(f.word(self, _MOVED) != 0):
+            _set_affinity(f, f.const(I32, 0), f.offset(self, _ALLOWED))
+            f.put(self, _MOVED, f.i64(0))
+    return f
+
+
+def _set_affinity(f: Routine, thread: Value, mask: Value) -> Value:
+    got = f.external("sched_setaffinity", I32, thread, f.i64(_MASK), mask)
+    assert got is not None
+    return got
+
+
+def _wake(arm: bool) -> Routine:
+    """Wake worker p0, which sleeps: on another processor than this one.
+
+    Linux may put it on the processor that this launch runs on, for which it would wait. It is kept from that one until it is
+    awake.
+    """
+    f = Routine("wake", [PTR])
+    (self,) = f.params
+    allowed, others, thread = f.offset(self, _ALLOWED), f.scratch(_MASK, 8), f.word(self, _THREAD).to(I32)
+    here = f.external("sched_getcpu", I32)
+    got = f.external("sched_getaffinity", I32, thread, f.i64(_MASK), allowed)
+    assert here is not None and got is not None
+    with f.when((got == 0) & (here >= 0) & (here < 8 * _MASK) & (thread != 0)):
+        f.external("memcpy", PTR, others, allowed, f.i64(_MASK))
+        at = f.offset(others, (here.to(I64) >> 6) * 8)
+        f.store(at, f.load(at, I64) & ~(f.i64(1) << (here.to(I64) & 63)))
+        with f.loop(0, _MASK, 8, carry=[f.i64(0), f.i64(0)]) as L:
+            left = f.word(others, L.index)
+            L.carry = (L.carry[0] | left, L.carry[1] | (left ^ f.word(allowed, L.index)))
+        with f.when((L.carry[0] != 0) & (L.carry[1] != 0)):
+            f.put(self, _MOVED, f.select(_set_affinity(f, thread, others) == 0, f.i64(1), 0))
+    atomic_store(f, f.offset(self, _WAKE), f.const(I32, 1))
+    _futex(f, arm, f.offset(self, _WAKE), 1)
+    return f
+
+
+def _work(arm: bool, run_pieces: Routine, sleep: Routine) -> Routine:
     """A worker, the p0-th: for ever."""
     f = Routine("work", [PTR], PTR)
     pool, index = f.symbol("pool"), f.address(f.params[0])
-    epoch_at = f.offset(pool, _EPOCH)
+    self, epoch_at = f.offset(f.symbol("workers"), index * _WORKER), f.offset(pool, _EPOCH)
+    f.put(self, _THREAD, f.system_call(178 if arm else 186))
     with f.while_([f.const(I32, 0), f.i64(0)]) as L:
         seen, turn = L.carry
         L.test(f.i64(0) == 0)
@@ -80,9 +139,7 @@ def _work(arm: bool, run_pieces: Routine) -> Routine:
             with f.branch(turn < _job(f, _SPINS)) as spin:
                 _pause(f, arm)
                 spin.otherwise()
-                atomic_add(f, f.offset(pool, _SLEEPERS), f.i64(1))
-                _futex(f, arm, 0, seen.to(I64))
-                atomic_add(f, f.offset(pool, _SLEEPERS), f.i64(-1))
+                f.run(sleep, self, seen)
             same.otherwise()
             atomic_add(f, f.offset(pool, _ACTIVE), f.i64(1))
             is_open = atomic_load(f, f.offset(pool, _OPEN)) != 0
@@ -120,11 +177,12 @@ def _set_threads(arm: bool, name: str, processors: Routine) -> Routine:
     assert cpus is not None
     wanted = f.select(f.params[0] < 1, cpus, f.params[0])
     wanted = _least(f, wanted, MOST)
-    start = _now(f)
-    with f.loop(0, 1000):
-        _pause(f, arm)
-    spent = _now(f) - start
-    spins = f.i64(_SPIN_NS * 1000) / f.select(spent < 1000, 1000, spent)
+    with f.loop(0, 20, carry=[f.i64(1 << 40)]) as L:  # the quickest: others may take the processor meanwhile
+        start = _now(f)
+        with f.loop(0, 100):
+            _pause(f, arm)
+        L.carry = (_least(f, L.carry[0], _now(f) - start),)
+    spins = f.i64(_SPIN_NS * 100) / f.select(L.carry[0] < 100, 100, L.carry[0])
     f.put(pool, _SPINS, f.select(wanted > cpus, 0, spins))
     f.put(pool, _THREADS, wanted)
     f.give(wanted)
@@ -136,6 +194,13 @@ def _start(work: Routine) -> Routine:
     f = Routine("start_workers", [I64], I64)
     pool = f.symbol("pool")
     handle = f.scratch(8, 8)
+    process = f.external("getpid", I32)
+    assert process is not None
+    with f.when(process.to(I64) != _job(f, _PROCESS)):  # a fork has none of its parent's threads
+        f.external("memset", PTR, f.symbol("workers"), f.const(I32, 0), f.i64(MOST * _WORKER))
+        for at in (_STARTED, _ACTIVE):
+            f.put(pool, at, f.i64(0))
+        f.put(pool, _PROCESS, process.to(I64))
     with f.loop(_job(f, _STARTED), f.params[0]) as L:
         index = f.emit(f"inttoptr {L.index.typed} to ptr", PTR)
         refused = f.external("pthread_create", I32, handle, f.const(PTR, 0), f.symbol(work.name), index)
@@ -147,7 +212,7 @@ def _start(work: Routine) -> Routine:
     return f
 
 
-def _share(arm: bool, run_pieces: Routine) -> Routine:
+def _share(arm: bool, run_pieces: Routine, wake: Routine) -> Routine:
     """Publish the job, help with it, and wait until nobody is in it."""
     f = Routine("share")
     pool, used, pieces = f.symbol("pool"), _job(f, _USED), _job(f, _PIECES)
@@ -155,8 +220,10 @@ def _share(arm: bool, run_pieces: Routine) -> Routine:
         atomic_store(f, f.offset(pool, L.index * 128 + _COUNTER), L.index * pieces / used)
     atomic_store(f, f.offset(pool, _OPEN), f.i64(1))
     atomic_add(f, f.offset(pool, _EPOCH), f.const(I32, 1))
-    with f.when(atomic_load(f, f.offset(pool, _SLEEPERS)) != 0):
-        _futex(f, arm, 1, f.i64(MOST))
+    with f.loop(0, _job(f, _WORKERS)) as L:
+        worker = f.offset(f.symbol("workers"), L.index * _WORKER)
+        with f.when(atomic_load(f, worker) != 0), f.when(atomic_exchange(f, worker, f.i64(0)) != 0):
+            f.run(wake, worker)
     f.run(run_pieces, f.i64(0))
     atomic_store(f, f.offset(pool, _OPEN), f.i64(0))
     with f.while_([f.i64(0)]) as L:
@@ -212,7 +279,8 @@ def _launch(serial: Routine, start: Routine, share: Routine) -> Routine:
 def routines(name: str, arm: bool) -> tuple[list[Routine], Routine, Routine]:
     """All of them, then the launch and the function that sets the number of threads."""
     run_pieces, processors, serial = _run_pieces(), _processors(), _serial()
-    work = _work(arm, run_pieces)
-    start, share = _start(work), _share(arm, run_pieces)
+    sleep, wake = _sleep(arm), _wake(arm)
+    work = _work(arm, run_pieces, sleep)
+    start, share = _start(work), _share(arm, run_pieces, wake)
     launch, set_threads = _launch(serial, start, share), _set_threads(arm, name, processors)
-    return [run_pieces, processors, serial, work, start, share, launch, set_threads], launch, set_threads
+    return [run_pieces, processors, serial, sleep, wake, work, start, share, launch, set_threads], launch, set_threads
