@@ -86,10 +86,7 @@ class Compiler:
 
     def objects_as_one(self, texts: Sequence[str]) -> bytes:
         """Modules that name each other's functions, as one object."""
-        if self.target is host():
-            self.llvm.initialize_native_asmparser()
-        else:
-            self.llvm.initialize_all_asmparsers()
+        self.llvm.initialize_native_asmparser()  # there may be assembly for this machine inside
         first, *others = map(self._module, texts)
         for module in others:
             first.link_in(module)

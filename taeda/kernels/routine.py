@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .ir import I64, PTR, Function, Type, Value
 
@@ -37,8 +38,8 @@ class Routine(Function):
         return f"define {kind}{spelled} @{self.name}({params}) nounwind {{\n{body}\n}}\n"
 
     # ---- calls ------------------------------------------------------------------------------------------------------
-    def run(self, routine: Routine, *args: Value) -> Value | None:
-        """Call another routine of the module; what it gives."""
+    def run(self, routine: Routine, *args: Value) -> Any:
+        """Call another routine of the module; what it gives, None for nothing."""
         if [a.type for a in args] != [p.type for p in routine.params]:
             raise TypeError(f"{routine.name} takes {[p.type for p in routine.params]}, got {[a.type for a in args]}")
         inside = ", ".join(a.typed for a in args)
@@ -47,8 +48,8 @@ class Routine(Function):
             return None
         return self.emit(f"call {routine.result.llvm} @{routine.name}({inside})", routine.result)
 
-    def external(self, name: str, result: Type | None, *args: Value) -> Value | None:
-        """Call a function of the C library."""
+    def external(self, name: str, result: Type | None, *args: Value) -> Any:
+        """Call a function of the C library; what it gives, None for nothing."""
         if result is not None:
             return self.intrinsic(name, result, 1, *args)
         self.declarations[name] = f"declare void @{name}({', '.join(a.llvm for a in args)})"

@@ -1,36 +1,29 @@
-"""``build``: a model to a shared library and its header."""
+"""``build``: a model to a shared library and its header, for this machine or another."""
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from taeda._core import Tensor
-from taeda._core.replay import bytes_at
-from taeda.fx.experimental.symbolic_shapes import Expr
 from taeda.kernels.target import host
 from taeda.nn import Module
-from taeda.ops.creation import arange
 
+from .._archive import save
+from .._trace import export
 from ..exported_program import ExportedProgram
-from .assemble import assemble
-from .elf import link
-from .header import DTYPES, Interface
-from .header import Tensor as TensorInfo
-from .record import Call, Recording, record
-from .tables import Tables
+from .write import write_library
 
-#: Sizes of the batch that a library may have: the launches of each are recorded.
-MOST_SIZES = 4096
+#: Targets, and what `kernels/target.py` calls the machine that their kernels are planned for.
+TARGETS = {"x86-64-v3": "avx2", "arm64": "arm64"}
 
 
 def build(
     program: ExportedProgram | Module, path: str | os.PathLike, args: tuple | None = None, kwargs: dict | None = None, *,
-    name: str | None = None,
+    name: str | None = None, target: str | None = None,
 ) -> Path:  # fmt: skip
     """Write ``program`` as a shared library of machine code, for Linux.
 
@@ -42,134 +35,45 @@ def build(
         path: of the library, such as ``"model.so"``; the header is ``"model.h"``.
         args, kwargs: arguments of the model; of an exported program those of its example.
         name: before the names of its functions; the file's name, where it is left out.
+        target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all with
+            AVX2, ``"arm64"``.
     Returns:
         The path of the header.
     Raises:
         NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or a
             tensor is of a dtype that C has no name for.
-        ValueError: there are no arguments, or the range of the batch has no end.
+        ValueError: there are no arguments, the range of the batch has no end, or the target is none of those.
     """
     path = Path(path)
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"build: expected a name that C can use, got {name!r}; pass name=")
-    call = Call(*_model(program, args, kwargs))
-    names, shapes, batches = _inputs(program, call.tensors)
-    tables, outputs = _record_all(call, names, shapes, batches)
-    inputs = [_info(n, t.dtype, shape) for n, t, shape in zip(names, call.tensors, shapes, strict=True)]
-    code = assemble(interface := Interface(name, inputs, outputs, batches), tables, host())
-    header = path.with_suffix(".h")
-    _write(path, list(link(code, path.name, weights(tables))))
-    _write(header, [interface.header().encode()])
-    return header
+    if target is not None:
+        return _build_for(target, program, path, args, kwargs, name)
+    return write_library(program, path, args, kwargs, name, host())
 
 
-def _model(program: Any, args: tuple | None, kwargs: dict | None) -> tuple[Any, tuple, dict]:
-    """What to call, and with what."""
-    function = program
-    if isinstance(program, ExportedProgram):
-        function = program.module()
-        if args is None and program.example_inputs is not None:
-            args, kwargs = program.example_inputs
-    elif not callable(program):
-        raise TypeError(f"build: expected an ExportedProgram or a module, got {type(program).__name__}")
-    if args is None:
-        raise ValueError("build: expected args, a tuple of arguments of the model: there is no example")
-    return function, tuple(args), dict(kwargs or {})
-
-
-Shape = tuple[int | None, ...]
-
-
-def _inputs(program: Any, tensors: Sequence[Tensor]) -> tuple[list[str], list[Shape], tuple[int, int] | None]:
-    """The names of the inputs, their sizes with None for the batch, and the first and the last size of this."""
-    for i, t in enumerate(tensors):
-        if not t.is_contiguous():
-            raise ValueError(f"build: expected contiguous arguments, got tensor {i} with strides {t.stride()}")
+def _build_for(
+    target: str, program: ExportedProgram | Module, path: Path, args: tuple | None, kwargs: dict | None, name: str
+) -> Path:
+    """Build in a process of its own: kernels and how work is cut depend on the machine, and are kept by a process."""
+    if target not in TARGETS:
+        raise ValueError(f"build: expected target to be one of {', '.join(TARGETS)}, got {target!r}")
     if not isinstance(program, ExportedProgram):
-        return [f"input{i}" for i in range(len(tensors))], [tuple(t.shape) for t in tensors], None
-    checks = [check for check in program._checks.inputs if check.sizes is not None]
-    symbols = {size for check in checks for size in check.sizes or () if isinstance(size, Expr)}
-    if len(symbols) > 1 or any(size.args for size in symbols):
-        raise NotImplementedError(
-            f"build: expected one size that changes, the batch, got {', '.join(sorted(map(str, symbols)))}; give the others "
-            "their sizes when the program is exported"
+        if args is None:
+            raise ValueError("build: expected args, a tuple of arguments of the model: there is no example")
+        program = export(program, tuple(args), kwargs)
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder, "program.pt2")
+        save(program, saved)
+        paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        settings = {**os.environ, "TAEDA_TARGET": TARGETS[target], "PYTHONPATH": os.pathsep.join(paths)}
+        command = [sys.executable, "-m", "taeda.export.library", str(saved), str(path.resolve()), name, target]
+        found = subprocess.run(command, env=settings, capture_output=True, text=True)
+    if found.returncode:
+        *_, last = found.stderr.strip().splitlines() or ["it ended without a message"]
+        kind, _, text = last.partition(": ")
+        raise (
+            NotImplementedError(text) if kind == "NotImplementedError" else RuntimeError(f"build for {target}: {last}")
         )
-    shapes = [tuple(None if isinstance(n, Expr) else n for n in check.sizes or ()) for check in checks]
-    names = [check.name for check in checks]
-    if not symbols:
-        return names, shapes, None
-    (symbol,) = symbols
-    low, high = program.range_constraints[str(symbol)].lower, program.range_constraints[str(symbol)].upper
-    if high - low >= MOST_SIZES:
-        raise ValueError(
-            f"build: expected a batch of at most {MOST_SIZES} sizes, got {symbol} from {low} to {high}; export with "
-            f"Dim({str(symbol)!r}, min=1, max=64)"
-        )
-    return names, shapes, (int(low), int(high))
-
-
-def _record_all(
-    call: Call, names: list[str], shapes: list[Shape], batches: tuple[int, int] | None
-) -> tuple[Tables, list[TensorInfo]]:
-    """The launches for all sizes of the batch, and what the outputs are."""
-    if batches is None:
-        recording = record(call, call.tensors, names)
-        tables = Tables(len(names), len(recording.outputs))
-        tables.add(0, recording)
-        return tables, _outputs(recording, recording)
-    found: Tables | None = None
-    first = record(call, [_resized(t, s, batches[0]) for t, s in zip(call.tensors, shapes, strict=True)], names)
-    last = first
-    for batch in range(batches[0], batches[1] + 1):
-        tensors = [_resized(t, s, batch) for t, s in zip(call.tensors, shapes, strict=True)]
-        last = record(call, tensors, names, dry=True)
-        found = found or Tables(len(names), len(last.outputs))
-        found.add(batch, last)
-    assert found is not None
-    return found, _outputs(first, last, batches)
-
-
-def _resized(t: Tensor, shape: Shape, batch: int) -> Tensor:
-    """An example for another batch: rows of ``t``, some of them again."""
-    for d, n in enumerate(shape):
-        if n is None:
-            t = t.index_select(d, arange(batch) % t.shape[d])
-    return t.contiguous()
-
-
-def _info(name: str, dtype: Any, sizes: Sequence[int | str | None]) -> TensorInfo:
-    if dtype.name not in DTYPES:
-        raise NotImplementedError(f"build: {name} is of dtype {dtype.name}; expected one of {', '.join(DTYPES)}")
-    return TensorInfo(name, dtype.name, dtype.itemsize, tuple(sizes))
-
-
-def _outputs(first: Recording, last: Recording, batches: tuple[int, int] | None = None) -> list[TensorInfo]:
-    """What is known of the outputs, from the recordings for the smallest and the largest batch."""
-    sizes = [
-        [n if n == m else None if (n, m) == batches else f"{n} to {m}" for n, m in zip(*pair, strict=True)]
-        for pair in zip(first.outputs, last.outputs, strict=True)
-    ]
-    return [_info(f"output{i}", dtype, shape) for i, (dtype, shape) in enumerate(zip(first.dtypes, sizes, strict=True))]
-
-
-def weights(tables: Tables) -> list[bytes]:
-    """What the launches read, each from a multiple of 64 bytes on."""
-    found = []
-    for _, address, nbytes in tables.held.values():
-        found += [bytes_at(address, nbytes), bytes(-nbytes % 64)]
-    return found
-
-
-def _write(path: Path, parts: Sequence[bytes | bytearray]) -> None:
-    """Write a file at once: a program that has the old one loaded keeps it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    return path.with_suffix(".h")

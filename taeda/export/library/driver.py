@@ -73,7 +73,6 @@ def check_all(check: Routine) -> Routine:
         meta = f.word(metas, L.index * 8, PTR)
         at = f.select(sizes == f.const(PTR, 0), f.offset(meta, 8 * META_HEAD), L.carry[0])
         got = f.run(check, f.offset(tensors, L.index * TENSOR_BYTES), meta, at, codes + L.index * TENSOR, code, batch)
-        assert got is not None
         f.put(nbytes, L.index * 8, got)
         L.carry = (f.offset(L.carry[0], f.word(meta, 8) * 8),)
     return f
@@ -114,7 +113,6 @@ def _take_memory() -> Routine:
     with f.when(f.load(found, PTR) == f.const(PTR, 0)):
         size = _aligned(f.params[0] + _LINE)
         made = f.external("aligned_alloc", PTR, f.i64(_LINE), size)
-        assert made is not None
         f.store(found, made)
         with f.when(made != f.const(PTR, 0)):
             f.put(made, 0, f.params[0])
@@ -193,7 +191,6 @@ def _execute(run_steps: Routine) -> Routine:
         to = f.offset(f.word(bases, f.word(fill) * 8, PTR), f.word(words, f.word(fill, 8)))
         f.external("memcpy", PTR, to, f.word(fill, 16, PTR), f.word(fill, 24))
     code = f.run(run_steps, f.params[0], slots, words, flags)
-    assert code is not None
     f.give(code)
     return f
 
@@ -252,16 +249,13 @@ def _call(inputs: int, outputs: int, execute: Routine, take: Routine, give: Rout
     with f.loop(0, outputs, carry=[L.carry[0]]) as L:
         L.carry = (L.carry[0] + _aligned(f.word(out_bytes, L.index * 8)),)
     memory = f.run(take, L.carry[0] + 2 * _LINE)
-    assert memory is not None
     f.store(code, f.i64(MEMORY))
     with f.when(memory != null):
         free = f.offset(memory, scratch + _LINE)
         free = f.run(place, ins, f.i64(inputs), in_bytes, free, bases, f.i64(0), null, null)
-        assert free is not None
         f.run(place, outs, f.i64(outputs), out_bytes, free, of_outputs, f.i64(inputs), ins, in_bytes)
         f.run(copy, ins, f.i64(inputs), in_bytes, bases, f.i64(0))
         result = f.run(execute, f.params[0], batch, bases, f.i64(inputs + outputs), memory)
-        assert result is not None
         f.store(code, result)
         with f.when(result == OK):
             f.run(copy, outs, f.i64(outputs), out_bytes, of_outputs, f.i64(1))
@@ -304,7 +298,6 @@ def _run(
             f.store(code, f.i64(kind))
 
     able = f.run(is_able)
-    assert able is not None
     fail(able == 0, PROCESSOR)
     fail(f.word(f.symbol("held"), 0, PTR) == null, WEIGHTS)
     fail(nins != inputs, INPUTS)
@@ -315,7 +308,6 @@ def _run(
     if batch < 0:
         f.store(batch_at, f.i64(0))
     variant = f.run(find, f.word(batch_at))
-    assert variant is not None
     fail(variant == null, BATCH)
     with f.when(f.word(code) == OK):
         f.run(sizes_of, variant, f.word(batch_at), sizes)
@@ -323,7 +315,6 @@ def _run(
         f.run(check, outs, nouts, f.symbol("outputs"), sizes, codes, code, batch_at, out_bytes)
     with f.when(f.word(code) == OK):
         result = f.run(call, variant, f.word(batch_at), ins, outs, in_bytes, out_bytes)
-        assert result is not None
         f.store(code, result)
     f.give(f.word(code).to(I32))
     return f

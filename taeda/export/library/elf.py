@@ -7,7 +7,7 @@ stubs, and bound when the library is loaded. Names of sections, symbols and relo
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _X86, _ARM = 62, 183  # e_machine
@@ -352,7 +352,7 @@ class _Linker:
         return parts
 
 
-def link(blob: bytes, name: str, tail: Sequence[bytes] = (), tail_symbol: str = "weights") -> Iterable[bytes]:
+def link(blob: bytes, name: str, tail: Sequence[bytes] = (), tail_symbol: str = "weights") -> list[bytes | bytearray]:
     """The parts of a shared object.
 
     Args:

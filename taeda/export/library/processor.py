@@ -9,14 +9,19 @@ from taeda.kernels.target import Target
 GLOBALS = "@able = internal global i64 0, align 8\n"  # 0: not known yet; 1: yes; 2: no
 
 #: Where CPUID tells of instructions: leaf and part, register (eax, ebx, ecx, edx), bits. Intel's manual, volume 2, CPUID.
-_V2 = {(1, 0, 2): (0, 9, 13, 19, 20, 23)}  # SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT
-_V3 = {
+_Needs = dict[tuple[int, int, int], tuple[int, ...]]
+_V2: _Needs = {(1, 0, 2): (0, 9, 13, 19, 20, 23)}  # SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT
+_V3: _Needs = {
     (1, 0, 2): (12, 22, 27, 28, 29),
     (7, 0, 1): (3, 5, 8),
     (0x80000001, 0, 2): (5,),
 }  # FMA, MOVBE, AVX, AVX2, BMI, LZCNT
-_V4 = {(7, 0, 1): (16, 17, 28, 30, 31)}  # AVX512 F, DQ, CD, BW, VL
-_MORE = {"avx512bf16": {(7, 1, 0): (5,)}, "avx512vnni": {(7, 0, 2): (11,)}, "avx512vbmi": {(7, 0, 2): (1,)}}
+_V4: _Needs = {(7, 0, 1): (16, 17, 28, 30, 31)}  # AVX512 F, DQ, CD, BW, VL
+_MORE: dict[str, _Needs] = {
+    "avx512bf16": {(7, 1, 0): (5,)},
+    "avx512vnni": {(7, 0, 2): (11,)},
+    "avx512vbmi": {(7, 0, 2): (1,)},
+}
 #: Registers that the system must keep for a process: bits of XCR0.
 _YMM, _ZMM = 0x6, 0xE6
 

@@ -30,8 +30,13 @@ class _Names(TorchFunctionMode):
 def op_of_refusal(call: Callable, tensors: Sequence[Tensor]) -> str:
     """The op at which an observed call is refused, as ``", by op"``; nothing where it is not known."""
     found: list[str] = []
+
+    def here() -> str:
+        found.append(names.now)
+        return place()
+
     with _Names() as names, no_grad():
-        on_refusal(lambda: found.append(names.now) or place())
+        on_refusal(here)
         try:
             observe(call, tuple(tensors), {}, list(tensors))
         finally:

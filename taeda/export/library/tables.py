@@ -186,7 +186,8 @@ class _Once:
 
 def variants_text(tables: Tables, symbol: Callable[[Kernel], str]) -> str:
     """All variants and constants, as globals; ``symbol`` names a kernel."""
-    once, fields = _Once(), []
+    once = _Once()
+    fields: list[int | str] = []
     for v in tables.variants:
         s = v.structure
         steps: list[int | str] = []

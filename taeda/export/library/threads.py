@@ -95,7 +95,6 @@ def _sleep(arm: bool) -> Routine:
 
 def _set_affinity(f: Routine, thread: Value, mask: Value) -> Value:
     got = f.external("sched_setaffinity", I32, thread, f.i64(_MASK), mask)
-    assert got is not None
     return got
 
 
@@ -110,7 +109,6 @@ def _wake(arm: bool) -> Routine:
     allowed, others, thread = f.offset(self, _ALLOWED), f.scratch(_MASK, 8), f.word(self, _THREAD).to(I32)
     here = f.external("sched_getcpu", I32)
     got = f.external("sched_getaffinity", I32, thread, f.i64(_MASK), allowed)
-    assert here is not None and got is not None
     with f.when((got == 0) & (here >= 0) & (here < 8 * _MASK) & (thread != 0)):
         f.external("memcpy", PTR, others, allowed, f.i64(_MASK))
         at = f.offset(others, (here.to(I64) >> 6) * 8)
@@ -174,7 +172,6 @@ def _set_threads(arm: bool, name: str, processors: Routine) -> Routine:
     """How many threads a run uses from now on; 0: as many as the process has processors. The number that it is now."""
     f = Routine(f"{name}_set_threads", [I64], I64, exported=True)
     pool, cpus = f.symbol("pool"), f.run(processors)
-    assert cpus is not None
     wanted = f.select(f.params[0] < 1, cpus, f.params[0])
     wanted = _least(f, wanted, MOST)
     with f.loop(0, 20, carry=[f.i64(1 << 40)]) as L:  # the quickest: others may take the processor meanwhile
@@ -195,7 +192,6 @@ def _start(work: Routine) -> Routine:
     pool = f.symbol("pool")
     handle = f.scratch(8, 8)
     process = f.external("getpid", I32)
-    assert process is not None
     with f.when(process.to(I64) != _job(f, _PROCESS)):  # a fork has none of its parent's threads
         f.external("memset", PTR, f.symbol("workers"), f.const(I32, 0), f.i64(MOST * _WORKER))
         for at in (_STARTED, _ACTIVE):
@@ -204,7 +200,6 @@ def _start(work: Routine) -> Routine:
     with f.loop(_job(f, _STARTED), f.params[0]) as L:
         index = f.emit(f"inttoptr {L.index.typed} to ptr", PTR)
         refused = f.external("pthread_create", I32, handle, f.const(PTR, 0), f.symbol(work.name), index)
-        assert refused is not None
         with f.when((refused == 0) & (_job(f, _STARTED) == L.index)):
             f.external("pthread_detach", I32, f.load(handle, PTR))
             f.put(pool, _STARTED, L.index + 1)
@@ -261,7 +256,6 @@ def _launch(serial: Routine, start: Routine, share: Routine) -> Routine:
             with f.branch(atomic_take(f, f.offset(pool, _BUSY))) as mine:
                 pieces = (total + grain - 1) / grain
                 workers = f.run(start, _least(f, threads, pieces) - 1)
-                assert workers is not None
                 for at, x in ((_FN, fn), (_PTR, ptr), (_ARG, arg), (_TOTAL, total), (_GRAIN, grain)):
                     f.put(pool, at, x)
                 batch = pieces / ((workers + 1) * 16)
