@@ -4,7 +4,8 @@ import ctypes
 
 import numpy as np
 
-CODES = {"float32": 1, "float64": 2, "float16": 3, "int16": 6, "int32": 7, "int64": 8, "uint8": 9, "bool": 10}
+NAMES = "float32 float64 float16 bfloat16 int8 int16 int32 int64 uint8 bool complex64 complex128 uint16 uint32 uint64 complex32"
+CODES = {name: code for code, name in enumerate(NAMES.split(), 1)}
 
 
 class Tensor(ctypes.Structure):

@@ -255,6 +255,35 @@ def test_a_program_in_c(tmp_path):
     assert [int(line) for line in found.stdout.split()] == expected, found.stderr
 
 
+def test_weights_beside(tmp_path):
+    model, x = mlp(), taeda.randn(4, 20)
+    header = build(model, tmp_path / "a.so", (x,), weights="beside")
+    build(mlp(), tmp_path / "b.so", (x,), weights="beside")
+    library, out = Library(tmp_path / "a.so", "a"), np.zeros((4, 5), np.float32)
+    assert "int a_load(const char *path);" in header.read_text()
+    assert "call a_load first" in library.text([tensor(x.numpy())], [tensor(out)])
+    load = library.library.a_load
+    load.argtypes = [ctypes.c_char_p]
+    (tmp_path / "short").write_bytes((tmp_path / "a.weights").read_bytes()[:-1])
+    for wrong in (None, b"/nowhere", bytes(tmp_path), bytes(tmp_path / "b.weights"), bytes(tmp_path / "short")):
+        assert b"cannot be read, or holds the weights of another" in library.error(load(wrong))
+    assert load(bytes(tmp_path / "a.weights")) == load(bytes(tmp_path / "a.weights")) == 0
+    library.run([x.numpy()], [out])
+    with taeda.no_grad():
+        assert np.array_equal(out, model(x).numpy())
+
+
+def test_other_processors_of_this_kind(tmp_path):
+    model, x = cnn(), taeda.randn(2, 1, 8, 8)
+    build(model, tmp_path / "net.so", (x,), target="x86-64-v3")
+    with taeda.no_grad():
+        expected = model(x).numpy()
+    (found,) = Library(tmp_path / "net.so", "net").run([x.numpy()], [np.zeros((2, 10), np.float32)])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(NotImplementedError, match="draws random numbers"):
+        build(export(nn.Dropout(), (x,)), tmp_path / "drop.so", target="arm64")
+
+
 def test_code_is_not_writable_and_the_stack_not_run(small):
     folder, _, _ = small
     blob = (folder / "small.so").read_bytes()
@@ -292,6 +321,10 @@ def test_wrong_calls(tmp_path):
         build(3, tmp_path / "model.so")
     with pytest.raises(ValueError, match="contiguous"):
         build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2).t(),))
+    with pytest.raises(ValueError, match="expected target to be one of x86-64-v3, arm64"):
+        build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2),), target="sparc")
+    with pytest.raises(ValueError, match="'inside' or 'beside'"):
+        build(nn.ReLU(), tmp_path / "model.so", (taeda.ones(3, 2),), weights="elsewhere")
     with pytest.raises(ValueError, match="a batch of at most"):
         build(export(nn.ReLU(), (taeda.ones(3, 2),), dynamic_shapes=({0: Dim("n")},)), tmp_path / "model.so")
     sizes = ({0: Dim("n", max=4), 1: Dim("m", max=4)},)

@@ -88,7 +88,9 @@ class Processor:
 
     def call(self, name, *args):
         r = self.regs
-        for register, value in zip((r.UC_ARM64_REG_X0, r.UC_ARM64_REG_X1, r.UC_ARM64_REG_X2, r.UC_ARM64_REG_X3), args):
+        for register, value in zip(
+            (r.UC_ARM64_REG_X0, r.UC_ARM64_REG_X1, r.UC_ARM64_REG_X2, r.UC_ARM64_REG_X3), args, strict=False
+        ):
             self.machine.reg_write(register, value)
         self.machine.reg_write(r.UC_ARM64_REG_SP, STACK + (1 << 20) - 64)
         self.machine.reg_write(r.UC_ARM64_REG_LR, HOST + 0x8000)

@@ -1,4 +1,4 @@
-"""``python -m taeda.export.library program.pt2 model.so name target``: what `build` starts for another machine."""
+"""``python -m taeda.export.library program.pt2 model.so name target inside``: what `build` starts for another machine."""
 
 from __future__ import annotations
 
@@ -11,5 +11,6 @@ from .._archive import load
 from .write import write_library
 
 if __name__ == "__main__":
-    program, path, name, target = sys.argv[1:]
-    write_library(load(program), Path(path), None, None, name, ARM64 if target == "arm64" else host())
+    program, path, name, target, weights = sys.argv[1:]
+    machine = ARM64 if target == "arm64" else host()
+    write_library(load(program), Path(path), None, None, name, machine, weights == "beside")

@@ -42,7 +42,17 @@ def _texts(interface: Interface) -> str:
     return "".join([*found, unknown, words_text("texts", table)])
 
 
-def _driver_text(interface: Interface, tables: Tables, symbol: Callable[[Kernel], str], target: Target) -> str:
+def _held(beside: bytes | None) -> str:
+    """Where the weights are: behind the code, or nowhere yet."""
+    if beside is None:
+        return "@weights = external global i8\n@held = internal global ptr @weights, align 8\n"
+    texts = bytes_text("head", beside, 1) + bytes_text("reading", b"rb\0", 1)
+    return f"@held = internal global ptr null, align 8\n{texts}"
+
+
+def _driver_text(
+    interface: Interface, tables: Tables, symbol: Callable[[Kernel], str], target: Target, beside: bytes | None
+) -> str:
     own, launch, set_threads = threads.routines(interface.name, target.triple.startswith("aarch64"))
     able = is_able(target)
     dimensions = sum(len(t.sizes) for t in interface.outputs)
@@ -50,20 +60,22 @@ def _driver_text(interface: Interface, tables: Tables, symbol: Callable[[Kernel]
         interface.name, len(interface.inputs), len(interface.outputs), dimensions, interface.batches is not None,
         len(tables.variants), len(interface.texts()), launch, set_threads, able,
     )]  # fmt: skip
+    if beside is not None:
+        own.append(driver.load(interface.name, driver.HEAD + tables.weights))
     declared = [
         "".join(f"declare hidden void @{symbol(k)}(ptr, ptr, i64, i64)\n" for k in tables.kernels()),
-        "@weights = external global i8\n", "@held = internal global ptr @weights, align 8\n",
+        _held(beside),
         "@kept = internal global i64 0, align 8\n", threads.GLOBALS, processor.GLOBALS, variants_text(tables, symbol), _metas(interface),
         _texts(interface),
     ]  # fmt: skip
     return module_text(own, "".join(declared))
 
 
-def assemble(interface: Interface, tables: Tables, target: Target) -> bytes:
-    """The object, relocatable."""
+def assemble(interface: Interface, tables: Tables, target: Target, beside: bytes | None = None) -> bytes:
+    """The object, relocatable; ``beside`` is what a file of weights begins with, where there is one."""
     names: dict[Kernel, str] = {k: f"kernel{i}" for i, k in enumerate(tables.kernels())}
     texts: Sequence[str] = [
-        _driver_text(interface, tables, names.__getitem__, target),
+        _driver_text(interface, tables, names.__getitem__, target, beside),
         *(_kernel_text(hosted(k) if isinstance(k, str) else source(k), symbol) for k, symbol in names.items()),
     ]
     return Compiler(target).objects_as_one(texts)

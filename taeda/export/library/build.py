@@ -23,7 +23,7 @@ TARGETS = {"x86-64-v3": "avx2", "arm64": "arm64"}
 
 def build(
     program: ExportedProgram | Module, path: str | os.PathLike, args: tuple | None = None, kwargs: dict | None = None, *,
-    name: str | None = None, target: str | None = None,
+    name: str | None = None, target: str | None = None, weights: str = "inside",
 ) -> Path:  # fmt: skip
     """Write ``program`` as a shared library of machine code, for Linux.
 
@@ -37,28 +37,39 @@ def build(
         name: before the names of its functions; the file's name, where it is left out.
         target: the processors that it is for: None for this one and those that can do as much, ``"x86-64-v3"`` for all with
             AVX2, ``"arm64"``.
+        weights: ``"inside"`` the library, or ``"beside"`` it in ``"model.weights"``, which the program loads.
     Returns:
         The path of the header.
     Raises:
         NotImplementedError: the model does something that is no kernel, as drawing random numbers or calling LAPACK, or a
             tensor is of a dtype that C has no name for.
-        ValueError: there are no arguments, the range of the batch has no end, or the target is none of those.
+        ValueError: there are no arguments, the range of the batch has no end, or the target or ``weights`` is none of those.
     """
     path = Path(path)
     name = re.sub(r"\W", "_", path.name.partition(".")[0]) if name is None else name
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"build: expected a name that C can use, got {name!r}; pass name=")
+    if weights not in ("inside", "beside"):
+        raise ValueError(f"build: expected weights to be 'inside' or 'beside', got {weights!r}")
     if target is not None:
-        return _build_for(target, program, path, args, kwargs, name)
-    return write_library(program, path, args, kwargs, name, host())
+        return _build_for(target, program, path, args, kwargs, name, weights)
+    return write_library(program, path, args, kwargs, name, host(), weights == "beside")
 
 
 def _build_for(
-    target: str, program: ExportedProgram | Module, path: Path, args: tuple | None, kwargs: dict | None, name: str
+    target: str,
+    program: ExportedProgram | Module,
+    path: Path,
+    args: tuple | None,
+    kwargs: dict | None,
+    name: str,
+    weights: str,
 ) -> Path:
     """Build in a process of its own: kernels and how work is cut depend on the machine, and are kept by a process."""
     if target not in TARGETS:
         raise ValueError(f"build: expected target to be one of {', '.join(TARGETS)}, got {target!r}")
+    if target.startswith("x86") and not host().triple.startswith("x86_64"):
+        raise NotImplementedError(f"build: a library for {target} is built on such a processor, got {host().triple}")
     if not isinstance(program, ExportedProgram):
         if args is None:
             raise ValueError("build: expected args, a tuple of arguments of the model: there is no example")
@@ -68,7 +79,7 @@ def _build_for(
         save(program, saved)
         paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
         settings = {**os.environ, "TAEDA_TARGET": TARGETS[target], "PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "taeda.export.library", str(saved), str(path.resolve()), name, target]
+        command = [sys.executable, "-m", "taeda.export.library", str(saved), str(path.resolve()), name, target, weights]
         found = subprocess.run(command, env=settings, capture_output=True, text=True)
     if found.returncode:
         *_, last = found.stderr.strip().splitlines() or ["it ended without a message"]

@@ -9,7 +9,7 @@ from taeda.kernels.ir import I8, I32, I64, PTR, Value
 from taeda.kernels.routine import Routine, atomic_exchange
 
 #: Error codes; those of a tensor are TENSOR * (1 + its number) plus one of the last, and OUTPUT more for an output.
-OK, NULL, INPUTS, OUTPUTS, BATCH, MEMORY, VALUE, PROCESSOR, WEIGHTS = range(9)
+OK, NULL, INPUTS, OUTPUTS, BATCH, MEMORY, VALUE, PROCESSOR, WEIGHTS, FILE = range(10)
 TENSOR, OUTPUT = 16, 1 << 16
 NO_DATA, DTYPE, DIMENSIONS, SIZES = range(4)
 
@@ -26,6 +26,8 @@ STEP_WORDS, PATCH_WORDS, FILL_WORDS = 8, 3, 4
 #: Bases beside inputs and outputs, counted from the end of these.
 BASES = ("held", "scratch", "slots", "flags", "number")
 _LINE = 64
+#: Bytes of a file of weights before these: they say which library it belongs to.
+HEAD = _LINE
 
 
 def _aligned(x: Value) -> Value:
@@ -335,6 +337,35 @@ def _free(name: str, give: Routine) -> Routine:
     """Free the memory that is kept between calls."""
     f = Routine(f"{name}_free", exported=True)
     f.run(give, f.const(PTR, 0))
+    return f
+
+
+def load(name: str, size: int) -> Routine:
+    """Map the file at path p0, of ``size`` bytes, of which the first are those of the global ``head``; the code."""
+    f = Routine(f"{name}_load", [PTR], I32, exported=True)
+    null, code, at = f.const(PTR, 0), f.scratch(8, 8), f.scratch(8, 8)
+    f.store(code, f.i64(OK))
+    with f.when(f.word(f.symbol("held"), 0, PTR) == null):
+        f.store(code, f.i64(FILE))
+        f.store(at, null)
+        with f.when(f.params[0] != null):
+            f.store(at, f.external("fopen", PTR, f.params[0], f.symbol("reading")))
+        file = f.load(at, PTR)
+        with f.when(file != null):
+            number = f.external("fileno", I32, file)
+            length = f.external("lseek", I64, number, f.i64(0), f.const(I32, 2))
+            with f.when(length == size):
+                readable, private = f.const(I32, 1), f.const(I32, 2)
+                data = f.external("mmap", PTR, null, f.i64(size), readable, private, number, f.i64(0))
+                with f.when(f.address(data) != -1):
+                    differs = f.external("memcmp", I32, data, f.symbol("head"), f.i64(HEAD))
+                    with f.branch(differs == 0) as same:
+                        f.store(f.symbol("held"), f.offset(data, HEAD))
+                        f.store(code, f.i64(OK))
+                        same.otherwise()
+                        f.external("munmap", I32, data, f.i64(size))
+            f.external("fclose", I32, file)
+    f.give(f.load(code, I64).to(I32))
     return f
 
 

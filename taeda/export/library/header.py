@@ -43,7 +43,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a library takes and gives; ``batches`` are the first and the last size of the batch, or None."""
+    """What a library takes and gives.
+
+    ``batches`` are the first and the last size of the batch, or None; ``weights`` is the name of the file of weights, or None.
+    """
 
     name: str
     inputs: Sequence[Tensor]
@@ -65,6 +68,7 @@ class Interface:
             driver.VALUE: f"{name}_run: a value is out of range, such as an index or a class",
             driver.PROCESSOR: f"{name}_run: this processor lacks instructions that the library was built for",
             driver.WEIGHTS: f"{name}_run: the weights are not loaded; call {name}_load first",
+            driver.FILE: f"{name}_load: the file cannot be read, or holds the weights of another library",
         }
         for start, kind, tensors in ((0, "input", self.inputs), (driver.OUTPUT, "output", self.outputs)):
             for i, t in enumerate(tensors):

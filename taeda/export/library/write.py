@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -17,27 +18,44 @@ from taeda.ops.creation import arange
 
 from ..exported_program import ExportedProgram
 from .assemble import assemble
+from .driver import HEAD
 from .elf import link
 from .header import DTYPES, Interface
 from .header import Tensor as TensorInfo
 from .record import Call, Recording, record
 from .tables import Tables
 
+#: How a file of weights begins; the SHA-256 of the rest follows.
+MAGIC = b"taeda weights 1\n"
 #: Sizes of the batch that a library may have: the launches of each are recorded.
 MOST_SIZES = 4096
 
 
 def write_library(
-    program: ExportedProgram | Module, path: Path, args: tuple | None, kwargs: dict | None, name: str, machine: Target
+    program: ExportedProgram | Module,
+    path: Path,
+    args: tuple | None,
+    kwargs: dict | None,
+    name: str,
+    machine: Target,
+    beside: bool = False,
 ) -> Path:
     """What ``build`` does, for a machine whose kernels this process plans; the path of the header."""
     call = Call(*_model(program, args, kwargs))
     names, shapes, batches = _inputs(program, call.tensors)
     tables, outputs = _record_all(call, names, shapes, batches)
     inputs = [_info(n, t.dtype, shape) for n, t, shape in zip(names, call.tensors, shapes, strict=True)]
-    code = assemble(interface := Interface(name, inputs, outputs, batches), tables, machine)
+    content, head, file = weights(tables), None, path.with_suffix(".weights")
+    if beside:
+        digest = hashlib.sha256()
+        for part in content:
+            digest.update(part)
+        head = (MAGIC + digest.digest()).ljust(HEAD, b"\0")
+        _write(file, [head, *content])
+    interface = Interface(name, inputs, outputs, batches, file.name if beside else None)
+    code = assemble(interface, tables, machine, head)
+    _write(path, link(code, path.name, [] if beside else content))
     header = path.with_suffix(".h")
-    _write(path, link(code, path.name, weights(tables)))
     _write(header, [interface.header().encode()])
     return header
 
