@@ -19,10 +19,10 @@ TENSOR_BYTES, _DTYPE, _NDIM, _SIZES = 24, 8, 12, 16
 META_HEAD = 3
 #: Fields of a variant, by their place.
 FIELDS = (
-    "first last steps nsteps words slopes nwords slots nslots patches npatches fills nfills flags scratch sizes"
+    "first last steps nsteps words slopes nwords slots nslots patches npatches groups ngroups fills nfills flags scratch sizes"
 ).split()
 VARIANT_BYTES = 8 * len(FIELDS)
-STEP_WORDS, PATCH_WORDS, FILL_WORDS = 8, 3, 4
+STEP_WORDS, PATCH_WORDS, GROUP_WORDS, FILL_WORDS = 8, 4, 5, 4
 #: Bases beside inputs and outputs, counted from the end of these.
 BASES = ("held", "scratch", "slots", "flags", "number")
 _LINE = 64
@@ -90,7 +90,7 @@ class _Variant:
         return self.f.word(self.at, 8 * FIELDS.index(name), PTR if name in _ADDRESSES else I64)
 
 
-_ADDRESSES = ("steps", "words", "slopes", "slots", "patches", "fills")
+_ADDRESSES = ("steps", "words", "slopes", "slots", "patches", "groups", "fills")
 
 
 def _find_variant(variants: int) -> Routine:
@@ -139,26 +139,32 @@ def _as_pointer(f: Routine, x: Value) -> Value:
     return f.emit(f"inttoptr {x.typed} to ptr", PTR)
 
 
+def _patch() -> Routine:
+    """Write the slots p1 of variant p0 by patches from p2 to p3, with bases p4 and words p5, for the p6-th time."""
+    f = Routine("patch", [PTR, PTR, I64, I64, PTR, PTR, I64])
+    variant, slots, first, last, bases, words, time = f.params
+    patches = _Variant(f, variant)["patches"]
+    with f.loop(first, last) as L:
+        patch = f.offset(patches, L.index * (8 * PATCH_WORDS))
+        slot, base, offset, moved = (f.word(patch, 8 * k) for k in range(PATCH_WORDS))
+        f.put(slots, slot, f.word(bases, base * 8) + f.word(words, offset) + moved * time)
+    return f
+
+
 def _run_steps(launch: Routine) -> Routine:
-    """Run the launches of variant p0 with slots p1, words p2 and flags p3; the code."""
-    f = Routine("run_steps", [PTR, PTR, PTR, PTR], I64)
-    v, (_, slots, words, flags) = _Variant(f, f.params[0]), f.params
-    with f.while_([f.i64(0), f.i64(OK)]) as L:
+    """Run the launches p4 to p5 of variant p0 with slots p1, words p2 and flags p3; the code."""
+    f = Routine("run_steps", [PTR, PTR, PTR, PTR, I64, I64], I64)
+    _, slots, words, flags, first, last = f.params
+    steps = _Variant(f, f.params[0])["steps"]
+    with f.while_([first, f.i64(OK)]) as L:
         i, code = L.carry
-        L.test((i < v["nsteps"]) & (code == OK))
-        step = f.offset(v["steps"], i * (8 * STEP_WORDS))
+        L.test((i < last) & (code == OK))
+        step = f.offset(steps, i * (8 * STEP_WORDS))
         kernel, slot, numbers, total, grain, small, begin, end = (
             f.word(step, 8 * k, I64 if k else PTR) for k in range(STEP_WORDS)
         )
-        f.run(
-            launch,
-            kernel,
-            f.offset(slots, slot),
-            f.offset(words, numbers),
-            f.word(words, total),
-            f.word(words, grain),
-            small,
-        )
+        pointers, given = f.offset(slots, slot), f.offset(words, numbers)
+        f.run(launch, kernel, pointers, given, f.word(words, total), f.word(words, grain), small)
         with f.loop(begin, end, carry=[f.i64(OK)]) as flag:
             bad = f.word(flags, flag.index, I8) != 0
             flag.carry = (f.select(bad, f.i64(VALUE), flag.carry[0]),)
@@ -167,7 +173,25 @@ def _run_steps(launch: Routine) -> Routine:
     return f
 
 
-def _execute(run_steps: Routine) -> Routine:
+def _run_groups(run_steps: Routine, patch: Routine) -> Routine:
+    """Run variant p0 with slots p1, words p2, flags p3 and bases p4; the code."""
+    f = Routine("run_groups", [PTR, PTR, PTR, PTR, PTR], I64)
+    v, (variant, slots, words, flags, bases) = _Variant(f, f.params[0]), f.params
+    with f.while_([f.i64(0), f.i64(0), f.i64(OK)]) as L:
+        i, time, code = L.carry
+        L.test((i < v["ngroups"]) & (code == OK))
+        group = f.offset(v["groups"], i * (8 * GROUP_WORDS))
+        first, last, often, patches, behind = (f.word(group, 8 * k) for k in range(GROUP_WORDS))
+        with f.when(time > 0):
+            f.run(patch, variant, slots, patches, behind, bases, words, time)
+        got = f.run(run_steps, variant, slots, words, flags, first, last)
+        again = time + 1 < f.word(words, often)
+        L.carry = (f.select(again, i, i + 1), f.select(again, time + 1, 0), got)
+    f.give(L.carry[2])
+    return f
+
+
+def _execute(run_groups: Routine, patch: Routine) -> Routine:
     """Run variant p0 for batch p1 with bases p2, of which p3 are given, in the memory p4; the code."""
     f = Routine("execute", [PTR, I64, PTR, I64, PTR], I64)
     v, (_, batch, bases, given, memory) = _Variant(f, f.params[0]), f.params
@@ -184,16 +208,12 @@ def _execute(run_steps: Routine) -> Routine:
     f.external("memset", PTR, flags, f.const(I32, 0), v["flags"])
     for k, base in enumerate((f.word(f.symbol("held"), 0, PTR), scratch, slots, flags, null)):
         f.put(bases, (given + k) * 8, base)
-    with f.loop(0, v["npatches"]) as L:
-        patch = f.offset(v["patches"], L.index * (8 * PATCH_WORDS))
-        base = f.word(bases, f.word(patch, 8) * 8)
-        f.put(slots, f.word(patch), base + f.word(words, f.word(patch, 16)))
+    f.run(patch, f.params[0], slots, f.i64(0), v["npatches"], bases, words, f.i64(0))
     with f.loop(0, v["nfills"]) as L:
         fill = f.offset(v["fills"], L.index * (8 * FILL_WORDS))
         to = f.offset(f.word(bases, f.word(fill) * 8, PTR), f.word(words, f.word(fill, 8)))
         f.external("memcpy", PTR, to, f.word(fill, 16, PTR), f.word(fill, 24))
-    code = f.run(run_steps, f.params[0], slots, words, flags)
-    f.give(code)
+    f.give(f.run(run_groups, f.params[0], slots, words, flags, bases))
     return f
 
 
@@ -385,13 +405,14 @@ def routines(
     """
     check = check_tensor()
     every, find, take, give = check_all(check), _find_variant(variants), _take_memory(), _give_memory(name)
-    steps = _run_steps(launch)
-    execute = _execute(steps)
+    patch, steps = _patch(), _run_steps(launch)
+    groups = _run_groups(steps, patch)
+    execute = _execute(groups, patch)
     call = _call(inputs, outputs, execute, take, give)
     sizes_of = _sizes_of_outputs(dimensions)
     run = _run(
         name, inputs, outputs, dimensions, 0 if dynamic else -1, every, find, sizes_of, call, set_threads, is_able
     )
     parts = call.parts  # type: ignore[attr-defined]
-    own = [check, every, find, take, give, steps, execute, *parts, call, sizes_of, run]
+    own = [check, every, find, take, give, patch, steps, groups, execute, *parts, call, sizes_of, run]
     return [*own, _error(name, texts), _free(name, give)]

@@ -29,7 +29,7 @@ class Launch:
 
     Attributes:
         kernel: what is run.
-        first: its first slot: pointers lie in slots one after the other.
+        first, slots: its first slot, and how many it has: pointers lie in slots one after the other.
         numbers: its numbers; a kernel among them is a ``Kernel`` in ``inside`` by its place, and 0 here.
         total, grain, small: the range, how it is cut, whether it is for one thread.
         flags: bytes of flags up to its own.
@@ -37,6 +37,7 @@ class Launch:
 
     kernel: Kernel
     first: int
+    slots: int
     numbers: tuple[int, ...]
     inside: tuple[tuple[int, Kernel], ...]
     total: int
@@ -254,4 +255,4 @@ class _Reader:
             numbers = (*numbers[:place], 0, *numbers[place + 1 :])
         if any(n > 1 << 32 and (is_kernel(n) or n in _NAMES) for n in numbers):
             raise NotImplementedError("build: a launch has the address of a kernel among its numbers")
-        return Launch(what, first, tuple(numbers), tuple(inside), total, max(grain, 1), small, flags)
+        return Launch(what, first, count, tuple(numbers), tuple(inside), total, max(grain, 1), small, flags)

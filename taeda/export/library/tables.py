@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .driver import BASES
-from .record import Kernel, Launch, Recording
+from .record import Kernel, Recording
 
 
 @dataclass
@@ -18,7 +18,8 @@ class Structure:
         steps: ``(kernel, first slot, place of the numbers, of the total, of the grain, small, flags before, flags behind)``.
         inside: kernels among the words, by place.
         slots: what each slot holds before it is patched: a ``Kernel``, ``("constant", number, offset)`` or 0.
-        patches: ``(slot, base, place of the offset)``.
+        patches: ``(slot, base, place of the offset, what is added to that each time that its group is repeated)``.
+        groups: steps that are repeated: ``(first, behind the last, place of how often, first patch, behind the last)``.
         fills: ``(base, place of the offset, number of a constant)``.
         flags: bytes.
         scratch, sizes: places of the bytes of memory, and of the first size of the outputs.
@@ -27,7 +28,8 @@ class Structure:
     steps: list[tuple] = field(default_factory=list)
     inside: list[tuple[int, Kernel]] = field(default_factory=list)
     slots: list[Any] = field(default_factory=list)
-    patches: list[tuple[int, int, int]] = field(default_factory=list)
+    patches: list[tuple[int, int, int, int]] = field(default_factory=list)
+    groups: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     fills: list[tuple[int, int, int]] = field(default_factory=list)
     flags: int = 0
     scratch: int = 0
@@ -111,28 +113,45 @@ class Tables:
                 offset += self._held_at(*r.held[number])
             return self._base(kind, number if kind in ("input", "output") else 0), add(offset)
 
-        before = 0
-        for launch in r.launches:
-            at = add(*launch.numbers)
-            s.inside += [(at + k, kernel) for k, kernel in launch.inside]
-            s.steps.append(self._step(launch, at, add(launch.total), add(launch.grain), before))
-            before = launch.flags
-        s.flags = before
-        for slot, (kind, *where) in enumerate(r.slots):
+        number = _new_numbers(r, groups := find_groups(r))
+
+        def fill_slot(old: int, following: int | None) -> None:
+            kind, *where = r.slots[old]
             s.slots.append(0)
             if kind == "kernel":
-                s.slots[slot] = where[0]
+                s.slots[-1] = where[0]
             elif kind == "constant":
-                s.slots[slot] = ("constant", self.constant(r.constants[where[0]]), where[1])
-            elif kind != "number" or where[0]:
-                s.patches.append((slot, *(place(kind, *where) if kind != "number" else place(kind, 0, where[0]))))
+                s.slots[-1] = ("constant", self.constant(r.constants[where[0]]), where[1])
+            elif kind == "number":
+                if where[0]:
+                    s.patches.append((len(s.slots) - 1, *place(kind, 0, where[0]), 0))
+            else:
+                if kind == "slots":
+                    where[1] = 8 * number[where[1] // 8] + where[1] % 8
+                moved = 0 if following is None else r.slots[following][2] - r.slots[old][2]
+                s.patches.append((len(s.slots) - 1, *place(kind, *where), moved))
+
+        before, known = 0, dict[tuple, int]()
+        for first, length, times in groups:
+            step, patch = len(s.steps), len(s.patches)
+            for i in range(first, first + length):
+                launch = r.launches[i]
+                key = (launch.numbers, launch.inside, launch.total, launch.grain)
+                if key not in known:  # launches that share their numbers have them once
+                    known[key] = at = add(*launch.numbers, launch.total, launch.grain)
+                    s.inside += [(at + k, kernel) for k, kernel in launch.inside]
+                at, end = known[key], known[key] + len(launch.numbers)
+                s.steps.append((launch.kernel, len(s.slots), at, end, end + 1, launch.small, before, launch.flags))
+                before = launch.flags
+                for k in range(launch.slots):
+                    fill_slot(launch.first + k, r.launches[i + length].first + k if times > 1 else None)
+            s.groups.append((step, len(s.steps), add(times), patch, len(s.patches)))
+        s.flags = before
+        for old in range(_slots_of_launches(r), len(r.slots)):
+            fill_slot(old, None)
         s.fills = [(*place(kind, n, offset), self.constant(content)) for kind, n, offset, content in r.fills]
         s.scratch, s.sizes = add(r.scratch), add(*(n for sizes in r.outputs for n in sizes))
         return s, words
-
-    @staticmethod
-    def _step(launch: Launch, numbers: int, total: int, grain: int, before: int) -> tuple:
-        return (launch.kernel, launch.first, numbers, total, grain, launch.small, before, launch.flags)
 
     def kernels(self) -> list[Kernel]:
         """All kernels, each once."""
@@ -141,6 +160,71 @@ class Tables:
             named = [step[0] for step in v.structure.steps] + [kernel for _, kernel in v.structure.inside]
             found.update(dict.fromkeys([*named, *(x for x in v.structure.slots if x and not isinstance(x, tuple))]))
         return list(found)
+
+
+# ---- launches that are repeated ---------------------------------------------------------------------------------------------
+
+
+def _slots_of_launches(r: Recording) -> int:
+    """How many slots launches have; behind them are those of tables."""
+    return max((launch.first + launch.slots for launch in r.launches), default=0)
+
+
+def _new_numbers(r: Recording, groups: Sequence[tuple[int, int, int]]) -> dict[int, int]:
+    """The new numbers of the slots that are kept: of each group those of its first time, then those of tables."""
+    kept = [
+        launch.first + k
+        for first, length, _ in groups
+        for launch in r.launches[first : first + length]
+        for k in range(launch.slots)
+    ]
+    return {old: new for new, old in enumerate([*kept, *range(_slots_of_launches(r), len(r.slots))])}
+
+
+#: Launches that are repeated together, at most.
+_LONGEST = 8
+
+
+def find_groups(r: Recording) -> list[tuple[int, int, int]]:
+    """Launches that are done again and again, each time so many bytes further on: ``(first, launches, times)``.
+
+    A product of a batch of matrices, one by one, is such a group.
+    """
+    found, at = [], 0
+    while at < len(r.launches):
+        tried = [(length, _times(r, at, length)) for length in range(1, _LONGEST + 1)]
+        length, times = max(tried, key=lambda x: (x[0] * x[1] if x[1] > 1 else 1, -x[0]))
+        found.append((at, length, times) if times > 1 else (at, 1, 1))
+        at += length * times if times > 1 else 1
+    return found
+
+
+def _times(r: Recording, first: int, length: int) -> int:
+    """How often ``length`` launches from ``first`` on are repeated."""
+    times = 1
+    while first + (times + 1) * length <= len(r.launches):
+        if not all(_follows(r, first + i, length, times) for i in range(length)):
+            break
+        times += 1
+    return times
+
+
+def _follows(r: Recording, i: int, length: int, times: int) -> bool:
+    """Whether launch ``i + times * length`` is launch ``i`` once more, as far on as the times before."""
+    a, b, c = (r.launches[i + k * length] for k in (0, 1, times))
+    flags = r.launches[i - 1].flags if i else 0
+    if (a.kernel, a.slots, a.numbers, a.inside) != (c.kernel, c.slots, c.numbers, c.inside) or c.flags != flags:
+        return False
+    if (a.total, a.grain, a.small) != (c.total, c.grain, c.small):
+        return False
+    for k in range(a.slots):
+        x, y, z = (r.slots[launch.first + k] for launch in (a, b, c))
+        if x[0] in ("kernel", "number", "constant", "slots", "flags"):
+            if x != z:
+                return False
+        elif x[:2] != z[:2] or z[2] - x[2] != times * (y[2] - x[2]):
+            return False
+    return True
 
 
 # ---- as text ----------------------------------------------------------------------------------------------------------------
@@ -202,7 +286,8 @@ def variants_text(tables: Tables, symbol: Callable[[Kernel], str]) -> str:
                 slots.append(address_text(f"c{x[1]}", x[2]))
             else:
                 slots.append(address_text(symbol(x)) if x else 0)
-        patches = [n for slot, base, place in s.patches for n in (8 * slot, base, 8 * place)]
+        patches = [n for slot, base, place, moved in s.patches for n in (8 * slot, base, 8 * place, moved)]
+        groups = [n for group in s.groups for n in (*group[:2], 8 * group[2], *group[3:])]
         fills: list[int | str] = []
         sizes = {number: len(content) for content, number in tables.constants.items()}
         for base, place, number in s.fills:
@@ -210,7 +295,7 @@ def variants_text(tables: Tables, symbol: Callable[[Kernel], str]) -> str:
         slopes = v.slopes if v.slopes and any(v.slopes) else []
         fields += [
             v.first, v.last, once(steps), len(s.steps), once(words), once(slopes), len(words), once(slots), len(slots),
-            once(patches), len(s.patches), once(fills), len(s.fills), s.flags, 8 * s.scratch, 8 * s.sizes,
+            once(patches), len(s.patches), once(groups), len(s.groups), once(fills), len(s.fills), s.flags, 8 * s.scratch, 8 * s.sizes,
         ]  # fmt: skip
     constants = [bytes_text(f"c{number}", content, 64) for content, number in tables.constants.items()]
     return "".join([*constants, *once.texts, words_text("variants", fields)])
