@@ -170,6 +170,31 @@ def test_bad_arguments_give_codes_with_texts(small):
     assert library.error(-1) == library.error(12345) == b"unknown error code" and library.error(0) == b"no error"
 
 
+def test_random_arguments_do_no_harm(small):
+    _, library, _ = small
+    rng = np.random.default_rng(0)
+    memory = np.zeros(64, np.int64)  # as much as any right tensor has, and indices that are in range
+    sizes = [(ctypes.c_int64 * 2)(*pair) for pair in ((3, 6), (4, 6), (0, -1), (1 << 62, 1 << 62))]
+
+    def any_tensor():
+        pointer = (memory.ctypes.data, memory.ctypes.data + 3, None)[rng.choice(3, p=[0.8, 0.1, 0.1])]
+        return Tensor(
+            pointer, rng.choice([1, 8, -7]), rng.integers(-1, 4), sizes[rng.choice(4, p=[0.45, 0.45, 0.05, 0.05])]
+        )
+
+    codes = [library.code([any_tensor(), any_tensor()], [any_tensor()]) for _ in range(5000)]
+    assert len(set(codes)) > 8 and all(library.error(code) != b"unknown error code" for code in codes)
+
+
+def test_two_outputs_in_one_place(tmp_path):
+    build(Apply(lambda a: (a + 1, a + 2)), tmp_path / "two.so", (taeda.zeros(4),))
+    library, x, y = Library(tmp_path / "two.so", "two"), np.zeros(4, np.float32), np.zeros(8, np.float32)
+    assert "share memory" in library.text([tensor(x)], [tensor(y[:4]), tensor(y[3:7])])
+    assert library.library.two_version() == 1
+    library.run([x], [y[:4], y[4:]])
+    assert y.tolist() == [1] * 4 + [2] * 4
+
+
 def test_buffers_may_lie_anywhere_and_meet(small):
     folder, _, _ = small
     model = Apply(lambda a: a.flip(0) + 1)

@@ -108,7 +108,7 @@ def test_an_emulated_processor_computes_what_this_one_does(tmp_path):
     program = export(model, (x,), dynamic_shapes=({0: Dim("batch", min=1, max=4)},))
     build(program, tmp_path / "net.so", target="arm64")
     arm = Processor((tmp_path / "net.so").read_bytes())
-    assert set(arm.exports) == {"net_run", "net_error", "net_set_threads", "net_free"}
+    assert set(arm.exports) == {"net_run", "net_error", "net_set_threads", "net_free", "net_version"}
     assert arm.call("net_set_threads", 1) == 1
     for batch in (3, 4):
         x = taeda.randn(batch, 1, 8, 8)

@@ -11,7 +11,7 @@ from taeda.kernels.routine import module_text
 from taeda.kernels.target import Target
 
 from . import driver, processor, threads
-from .header import Interface
+from .header import VERSION, Interface
 from .processor import is_able
 from .record import Kernel
 from .tables import Tables, address_text, bytes_text, variants_text, words_text
@@ -58,7 +58,7 @@ def _driver_text(
     dimensions = sum(len(t.sizes) for t in interface.outputs)
     own += [able, *driver.routines(
         interface.name, len(interface.inputs), len(interface.outputs), dimensions, interface.batches is not None,
-        len(tables.variants), len(interface.texts()), launch, set_threads, able,
+        len(tables.variants), len(interface.texts()), VERSION, launch, set_threads, able,
     )]  # fmt: skip
     if beside is not None:
         own.append(driver.load(interface.name, driver.HEAD + tables.weights))

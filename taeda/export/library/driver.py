@@ -9,7 +9,7 @@ from taeda.kernels.ir import I8, I32, I64, PTR, Value
 from taeda.kernels.routine import Routine, atomic_exchange
 
 #: Error codes; those of a tensor are TENSOR * (1 + its number) plus one of the last, and OUTPUT more for an output.
-OK, NULL, INPUTS, OUTPUTS, BATCH, MEMORY, VALUE, PROCESSOR, WEIGHTS, FILE = range(10)
+OK, NULL, INPUTS, OUTPUTS, BATCH, MEMORY, VALUE, PROCESSOR, WEIGHTS, FILE, OVERLAP = range(11)
 TENSOR, OUTPUT = 16, 1 << 16
 NO_DATA, DTYPE, DIMENSIONS, SIZES = range(4)
 
@@ -286,6 +286,22 @@ def _call(inputs: int, outputs: int, execute: Routine, take: Routine, give: Rout
     return f
 
 
+def _meet() -> Routine:
+    """1 where two of p1 tensors at p0, of bytes p2, share memory, else 0."""
+    f = Routine("meet", [PTR, I64, PTR], I64)
+    tensors, count, nbytes = f.params
+    with f.loop(0, count, carry=[f.i64(0)]) as L:
+        a = f.word(tensors, L.index * TENSOR_BYTES)
+        behind = a + f.word(nbytes, L.index * 8)
+        with f.loop(0, L.index, carry=[L.carry[0]]) as other:
+            b = f.word(tensors, other.index * TENSOR_BYTES)
+            meets = (a < b + f.word(nbytes, other.index * 8)) & (b < behind)
+            other.carry = (f.select(meets, f.i64(1), other.carry[0]),)
+        L.carry = (other.carry[0],)
+    f.give(L.carry[0])
+    return f
+
+
 def _sizes_of_outputs(dimensions: int) -> Routine:
     """The sizes of all outputs of variant p0 for batch p1, one after the other, to p2."""
     f = Routine("sizes_of_outputs", [PTR, I64, PTR])
@@ -300,7 +316,7 @@ def _sizes_of_outputs(dimensions: int) -> Routine:
 
 def _run(
     name: str, inputs: int, outputs: int, dimensions: int, batch: int, check: Routine, find: Routine, sizes_of: Routine,
-    call: Routine, set_threads: Routine, is_able: Routine,
+    call: Routine, set_threads: Routine, is_able: Routine, meet: Routine,
 ) -> Routine:  # fmt: skip
     """``run(inputs, count, outputs, count)``; the code."""
     f = Routine(f"{name}_run", [PTR, I64, PTR, I64], I32, exported=True)
@@ -336,6 +352,8 @@ def _run(
         codes = f.i64(OUTPUT + TENSOR)
         f.run(check, outs, nouts, f.symbol("outputs"), sizes, codes, code, batch_at, out_bytes)
     with f.when(f.word(code) == OK):
+        f.store(code, f.select(f.run(meet, outs, nouts, out_bytes) == 0, f.i64(OK), OVERLAP))
+    with f.when(f.word(code) == OK):
         result = f.run(call, variant, f.word(batch_at), ins, outs, in_bytes, out_bytes)
         f.store(code, result)
     f.give(f.word(code).to(I32))
@@ -357,6 +375,13 @@ def _free(name: str, give: Routine) -> Routine:
     """Free the memory that is kept between calls."""
     f = Routine(f"{name}_free", exported=True)
     f.run(give, f.const(PTR, 0))
+    return f
+
+
+def _version(name: str, version: int) -> Routine:
+    """The version of the interface."""
+    f = Routine(f"{name}_version", [], I32, exported=True)
+    f.give(f.const(I32, version))
     return f
 
 
@@ -390,8 +415,8 @@ def load(name: str, size: int) -> Routine:
 
 
 def routines(
-    name: str, inputs: int, outputs: int, dimensions: int, dynamic: bool, variants: int, texts: int, launch: Routine,
-    set_threads: Routine, is_able: Routine,
+    name: str, inputs: int, outputs: int, dimensions: int, dynamic: bool, variants: int, texts: int, version: int,
+    launch: Routine, set_threads: Routine, is_able: Routine,
 ) -> list[Routine]:  # fmt: skip
     """All of a library's own functions.
 
@@ -400,6 +425,7 @@ def routines(
         inputs, outputs, dimensions: how many; dimensions of all outputs together.
         dynamic: whether the batch may differ from call to call.
         variants, texts: entries of these tables.
+        version: of the interface.
         launch, set_threads: of `threads.py`.
         is_able: whether this processor has the instructions.
     """
@@ -409,10 +435,10 @@ def routines(
     groups = _run_groups(steps, patch)
     execute = _execute(groups, patch)
     call = _call(inputs, outputs, execute, take, give)
-    sizes_of = _sizes_of_outputs(dimensions)
+    sizes_of, meet = _sizes_of_outputs(dimensions), _meet()
     run = _run(
-        name, inputs, outputs, dimensions, 0 if dynamic else -1, every, find, sizes_of, call, set_threads, is_able
+        name, inputs, outputs, dimensions, 0 if dynamic else -1, every, find, sizes_of, call, set_threads, is_able, meet
     )
     parts = call.parts  # type: ignore[attr-defined]
-    own = [check, every, find, take, give, patch, steps, groups, execute, *parts, call, sizes_of, run]
-    return [*own, _error(name, texts), _free(name, give)]
+    own = [check, every, find, take, give, patch, steps, groups, execute, *parts, call, sizes_of, meet, run]
+    return [*own, _error(name, texts), _free(name, give), _version(name, version)]

@@ -19,6 +19,9 @@ DTYPES = {
 }  # fmt: skip
 
 
+_CODES = ("NULL", "INPUTS", "OUTPUTS", "BATCH", "MEMORY", "VALUE", "PROCESSOR", "WEIGHTS", "FILE", "OVERLAP")
+
+
 @dataclass(frozen=True)
 class Tensor:
     """An input or output: its name, dtype's name, bytes of an element, and sizes: None is the batch, a text depends on it."""
@@ -68,6 +71,7 @@ class Interface:
             driver.VALUE: f"{name}_run: a value is out of range, such as an index or a class",
             driver.PROCESSOR: f"{name}_run: this processor lacks instructions that the library was built for",
             driver.WEIGHTS: f"{name}_run: the weights are not loaded; call {name}_load first",
+            driver.OVERLAP: f"{name}_run: two outputs share memory",
             driver.FILE: f"{name}_load: the file cannot be read, or holds the weights of another library",
         }
         for start, kind, tensors in ((0, "input", self.inputs), (driver.OUTPUT, "output", self.outputs)):
@@ -79,6 +83,19 @@ class Interface:
                 found[code + driver.SIZES] = f"{what}: expected sizes {t}" + (
                     ", with one batch for all" if None in t.sizes else ""
                 )
+        return found
+
+    def _sizes(self) -> list[str]:
+        """Macros for dtypes and sizes."""
+        upper, found = self.name.upper(), []
+        for kind, tensors in (("INPUT", self.inputs), ("OUTPUT", self.outputs)):
+            for i, t in enumerate(tensors):
+                label = f"#define {upper}_{kind}{i}"
+                found += [f"{label}_DTYPE {upper}_{t.dtype.upper()}", f"{label}_NDIM {len(t.sizes)}"]
+                sizes = ", ".join(str(n) if isinstance(n, int) else "-1" for n in t.sizes)
+                found.append(f"{label}_SIZES {sizes or 0}{'  /* -1: depends on the batch */' if '-1' in sizes else ''}")
+        if self.batches:
+            found += [f"#define {upper}_BATCH_MIN {self.batches[0]}", f"#define {upper}_BATCH_MAX {self.batches[1]}"]
         return found
 
     def header(self) -> str:
@@ -95,13 +112,17 @@ class Interface:
             "#endif", "", f"#define {upper}_VERSION {VERSION}",
             f"#define {upper}_INPUTS {len(self.inputs)}", f"#define {upper}_OUTPUTS {len(self.outputs)}",
             *(f"#define {upper}_{dtype.upper()} {code}  /* {DTYPES[dtype][1]} */" for dtype, code in sorted(of.items())),
+            *self._sizes(), "",
+            "/* Error codes of all tensors; input i has 16 * (1 + i) and more, output i 65536 + 16 * (1 + i) and more. */",
+            *(f"#define {upper}_ERROR_{code} {getattr(driver, code)}" for code in _CODES),
             "", "typedef struct {",
             "  void *data;            /* any alignment; faster at multiples of 64 bytes */",
             f"  int32_t dtype;         /* {upper}_... */", "  int32_t ndim;", "  const int64_t *sizes;",
             f"}} {name}_tensor;", "",
-            "/* Computes the outputs from the inputs. 0, or the code of an error; then the outputs hold anything. Several",
-            "   threads may call it at once. */",
+            "/* Computes the outputs from the inputs. 0, or the code of an error; then the outputs hold anything. Outputs",
+            "   may lie where inputs lie, but not two in one place. Several threads may call it at once. */",
             f"int {name}_run(const {name}_tensor *inputs, int64_t ninputs, const {name}_tensor *outputs, int64_t noutputs);",
+            f"/* {upper}_VERSION of the library. */", f"int {name}_version(void);",
             "/* The text of a code. */", f"const char *{name}_error(int code);",
             "/* Lets a run use so many threads, at most 64; 0: as many as the process has processors, as at first.",
             "   Gives the number. Results do not depend on it. */",

@@ -41,6 +41,8 @@ def write_library(
     beside: bool = False,
 ) -> Path:
     """What ``build`` does, for a machine whose kernels this process plans; the path of the header."""
+    if "linux" not in machine.triple:
+        raise NotImplementedError(f"build: libraries are for Linux, this is {machine.triple}; pass target='arm64'")
     call = Call(*_model(program, args, kwargs))
     names, shapes, batches = _inputs(program, call.tensors)
     tables, outputs = _record_all(call, names, shapes, batches)
