@@ -186,6 +186,14 @@ def test_random_arguments_do_no_harm(small):
     assert len(set(codes)) > 8 and all(library.error(code) != b"unknown error code" for code in codes)
 
 
+def test_arguments_that_are_one_tensor_are_two_inputs(tmp_path):
+    x = taeda.ones(4, requires_grad=True)
+    build(Apply(lambda a, b: a - 2 * b), tmp_path / "pair.so", (x, x))
+    a, b, out = np.arange(4, dtype=np.float32), np.ones(4, np.float32), np.zeros(4, np.float32)
+    Library(tmp_path / "pair.so", "pair").run([a, b], [out])
+    assert out.tolist() == [-2, -1, 0, 1]
+
+
 def test_two_outputs_in_one_place(tmp_path):
     build(Apply(lambda a: (a + 1, a + 2)), tmp_path / "two.so", (taeda.zeros(4),))
     library, x, y = Library(tmp_path / "two.so", "two"), np.zeros(4, np.float32), np.zeros(8, np.float32)

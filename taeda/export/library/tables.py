@@ -67,13 +67,15 @@ class Tables:
 
     def add(self, batch: int, recording: Recording) -> None:
         """Add the launches for the next batch size: to the variant before, where they follow its line."""
+        held = len(self.held)
         structure, words = self._words(recording)
+        if len(self.held) > held:
+            self._alive.append(recording.alive)  # storages are known by their ids
         if self.variants:
             last = self.variants[-1]
             if last.last == batch - 1 and last.structure == structure and self._joins(last, batch, words):
                 last.last = batch
                 return
-        self._alive.append(recording.alive)
         self.variants.append(Variant(batch, batch, structure, words))
 
     @staticmethod

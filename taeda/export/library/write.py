@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from taeda._core import Tensor
+from taeda._core import Tensor, contiguous_format
 from taeda._core.replay import bytes_at
 from taeda.fx.experimental.symbolic_shapes import Expr
 from taeda.kernels.target import Target
@@ -112,7 +112,7 @@ def _record_all(
 ) -> tuple[Tables, list[TensorInfo]]:
     """The launches for all sizes of the batch, and what the outputs are."""
     if batches is None:
-        recording = record(call, call.tensors, names)
+        recording = record(call, [_resized(t, s, 0) for t, s in zip(call.tensors, shapes, strict=True)], names)
         tables = Tables(len(names), len(recording.outputs))
         tables.add(0, recording)
         return tables, _outputs(recording, recording)
@@ -129,11 +129,12 @@ def _record_all(
 
 
 def _resized(t: Tensor, shape: Shape, batch: int) -> Tensor:
-    """An example for another batch: rows of ``t``, some of them again."""
+    """An example for another batch, in memory of its own: rows of ``t``, some of them again."""
+    t = t.detach()
     for d, n in enumerate(shape):
         if n is None:
             t = t.index_select(d, arange(batch) % t.shape[d])
-    return t.contiguous()
+    return t.clone(memory_format=contiguous_format)
 
 
 def _info(name: str, dtype: Any, sizes: Sequence[int | str | None]) -> TensorInfo:
