@@ -26,6 +26,7 @@ STEP_WORDS, PATCH_WORDS, GROUP_WORDS, FILL_WORDS = 8, 4, 5, 4
 #: Bases beside inputs and outputs, counted from the end of these.
 BASES = ("held", "scratch", "slots", "flags", "number")
 _LINE = 64
+_HUGE, _HUGE_PAGES = 1 << 21, 14  # bytes of a huge page on most machines; MADV_HUGEPAGE
 #: Bytes of a file of weights before these: they say which library it belongs to.
 HEAD = _LINE
 
@@ -113,8 +114,12 @@ def _take_memory() -> Routine:
         f.external("free", None, f.load(found, PTR))
         f.store(found, f.const(PTR, 0))
     with f.when(f.load(found, PTR) == f.const(PTR, 0)):
-        size = _aligned(f.params[0] + _LINE)
-        made = f.external("aligned_alloc", PTR, f.i64(_LINE), size)
+        size, large = _aligned(f.params[0] + _LINE), f.params[0] >= _HUGE
+        unit = f.select(large, f.i64(_HUGE), _LINE)
+        size = (size + unit - 1) & -unit
+        made = f.external("aligned_alloc", PTR, unit, size)
+        with f.when(large & (made != f.const(PTR, 0))):
+            f.external("madvise", I32, made, size, f.const(I32, _HUGE_PAGES))
         f.store(found, made)
         with f.when(made != f.const(PTR, 0)):
             f.put(made, 0, f.params[0])
